@@ -1,0 +1,49 @@
+# Two commands on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
+PYTHON ?= python3.11
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+READY   = $(VENV)/.ready
+# One thread per process: the tests and the demo run several processes side by side.
+export OMP_NUM_THREADS ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: help demo test test-fast lint bench docs clean
+
+help:
+	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
+	@echo "make test   the whole test suite"
+	@echo "make lint   ruff, mypy --strict, import contracts"
+	@echo "make bench  what watching costs on this machine"
+	@echo "make docs   regenerate the pictures in docs/ from real runs"
+
+# torch goes first and by exact version, so that nothing else pulls in another build of it.
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (once; a few minutes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/python -m reference_trainer demo --out runs/demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+docs: $(READY) demo
+	$(BIN)/python docs/make_pictures.py
+
+clean:
+	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

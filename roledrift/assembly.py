@@ -1,0 +1,119 @@
+"""The usual parts put together: what ``Monitor`` needs, from what a user has at hand."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from roledrift.config import Config, from_mapping, load
+from roledrift.detect.panel import Panel
+from roledrift.errors import ConfigError
+from roledrift.measure import probes_for
+from roledrift.monitor import Monitor, Parts
+from roledrift.notify.console import ConsoleNotifier
+from roledrift.protocols import Notifier, Reducer
+from roledrift.records import RunHeader, StepRecord
+from roledrift.store.reader import open_run
+from roledrift.store.writer import RunWriter
+from roledrift.workflow import Workflow
+
+_VERSIONED = ("roledrift", "numpy", "torch", "transformers", "trl", "peft", "verl", "vllm")
+
+
+def open_monitor(
+    workflow: Workflow | str | Mapping[str, int],
+    out: str | Path,
+    *,
+    config: Config | Mapping[str, Any] | str | Path | None = None,
+    routing: Literal["shared", "isolated"] | None = None,
+    resume: bool = False,
+    reducer: Reducer | None = None,
+    notifiers: Sequence[Notifier] | None = None,
+    **facts: Any,
+) -> Monitor:
+    """A monitor that writes a run directory, judges every step and prints alerts.
+
+    Args:
+        workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``.
+        out: Run directory; made if it is not there.
+        config: A configuration, nested plain values, or the path of a TOML file. None: the file
+            named by ``ROLEDRIFT_CONFIG``, else the defaults.
+        routing: Overrides the routing of ``workflow``.
+        resume: Continue the run that ``out`` already holds, as a new segment.
+        reducer: For several processes: adds over ranks; only its first rank writes and judges.
+        notifiers: Where alerts go; None prints them on standard error.
+        facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
+
+    Returns:
+        A monitor; close it at the end of the run.
+
+    Raises:
+        ConfigError: If the workflow or the configuration is wrong.
+        StoreError: If ``out`` cannot be written, or holds a run and ``resume`` is False.
+    """
+    roles = Workflow.of(workflow, routing=routing)
+    settings = _config(config)
+    header = _header(roles, Path(out), settings, facts)
+    strict = os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0")
+    first = reducer is None or reducer.is_first()
+    if not first:
+        return Monitor(
+            header, Parts(probes_for(settings.tier, roles), reducer=reducer), strict=strict
+        )
+    parts = Parts(
+        probes=probes_for(settings.tier, roles),
+        judge=Panel(roles, settings),
+        sinks=(RunWriter(out, header, resume=resume),),
+        notifiers=(ConsoleNotifier(),) if notifiers is None else tuple(notifiers),
+        reducer=reducer,
+        history=(lambda: _history(out)) if resume else None,
+    )
+    return Monitor(header, parts, strict=strict)
+
+
+def _config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
+    if config is None:
+        config = os.environ.get("ROLEDRIFT_CONFIG") or Config()
+    if isinstance(config, Config):
+        return config
+    return load(config) if isinstance(config, str | Path) else from_mapping(config)
+
+
+def _history(out: str | Path) -> Iterable[StepRecord]:
+    return open_run(out).steps()
+
+
+def _header(workflow: Workflow, out: Path, config: Config, facts: Mapping[str, Any]) -> RunHeader:
+    known = ("host", "task", "scale", "seed", "notes")
+    unknown = sorted(set(facts) - set(known))
+    if unknown:
+        raise ConfigError(f"open_monitor got unknown facts {unknown}; known are {list(known)}")
+    notes = {str(name): str(value) for name, value in (facts.get("notes") or {}).items()}
+    return RunHeader(
+        run=out.resolve().name,
+        workflow=workflow,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        host=str(facts.get("host", "")),
+        task=str(facts.get("task", "")),
+        scale=str(facts.get("scale", "")),
+        seed=facts.get("seed"),
+        config=asdict(config),
+        versions=_versions(),
+        notes=notes,
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _VERSIONED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,185 @@
+"""Records to JSON lines and back.
+
+Strict JSON has no non-finite numbers, and here they are the signal: they travel as the strings
+``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. Unknown keys of a known schema are passed over and
+never an error; a newer schema is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from roledrift.errors import SchemaError
+from roledrift.records import (
+    SCHEMA,
+    Alert,
+    GramRecord,
+    RunHeader,
+    Sample,
+    Stat,
+    StepRecord,
+    Verdict,
+)
+from roledrift.workflow import Role, Workflow
+
+Record = StepRecord | Alert | RunHeader | Sample | Verdict
+
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+RECORD_KINDS: dict[str, type[Any]] = {
+    "step": StepRecord,
+    "alert": Alert,
+    "run": RunHeader,
+    "sample": Sample,
+    "verdict": Verdict,
+}
+_NAMES = {cls: name for name, cls in RECORD_KINDS.items()}
+
+
+def plain(record: Record) -> dict[str, Any]:
+    """``record`` as JSON-ready values, with ``v`` and ``kind``; absent values are left out."""
+    body = {"v": SCHEMA, "kind": _NAMES[type(record)], **asdict(record)}
+    clean: dict[str, Any] = _encode(body)
+    return clean
+
+
+def to_json(record: Record) -> str:
+    """One line of strict JSON for ``record``."""
+    return json.dumps(plain(record), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Mapping):
+        return {str(key): _encode(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_encode(item) for item in value]
+    return value
+
+
+def from_json(line: str) -> Record:
+    """The record in one line of JSON.
+
+    Raises:
+        SchemaError: If the line is no roledrift record, or was written by a newer version.
+    """
+    try:
+        body = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise SchemaError(f"not a JSON line: {error.msg} at column {error.colno}") from None
+    if not isinstance(body, dict):
+        raise SchemaError(f"a record is a JSON object, got {type(body).__name__}")
+    return from_plain(body)
+
+
+def from_plain(body: Mapping[str, Any]) -> Record:
+    """The record in decoded JSON; raises like :func:`from_json`."""
+    version = body.get("v")
+    if not isinstance(version, int):
+        raise SchemaError("a record has a whole number under 'v'; this object has none")
+    if version > SCHEMA:
+        raise SchemaError(
+            f"written in schema {version}, this roledrift reads up to {SCHEMA}: "
+            "pip install -U roledrift"
+        )
+    kind = RECORD_KINDS.get(str(body.get("kind")))
+    if kind is None:
+        raise SchemaError(
+            f"unknown kind of record {body.get('kind')!r}; known are {sorted(RECORD_KINDS)}"
+        )
+    try:
+        return _DECODERS[kind](body)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise SchemaError(f"malformed {body['kind']} record: {error}") from error
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        return _NON_FINITE[value]
+    return float(value)
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else _number(value)
+
+
+def _strings(value: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(str(item) for item in value)
+
+
+def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(cls)}
+    return {key: value for key, value in body.items() if key in names}
+
+
+def _stat(body: Mapping[str, Any]) -> Stat:
+    known = {key: _number(value) for key, value in _known(Stat, body).items()}
+    return Stat(**known)
+
+
+def _step(body: Mapping[str, Any]) -> StepRecord:
+    known = _known(StepRecord, body)
+    known["step"] = int(known["step"])
+    known["groups"] = {
+        group: {name: _stat(one) for name, one in stats.items()}
+        for group, stats in known.get("groups", {}).items()
+    }
+    known["totals"] = {name: _number(value) for name, value in known.get("totals", {}).items()}
+    known["cost_ms"] = {name: _number(value) for name, value in known.get("cost_ms", {}).items()}
+    known["missing"] = _strings(known.get("missing", ()))
+    known["gradients"] = tuple(_gram(one) for one in known.get("gradients", ()))
+    return StepRecord(**known)
+
+
+def _gram(body: Mapping[str, Any]) -> GramRecord:
+    known = _known(GramRecord, body)
+    known["labels"] = _strings(known["labels"])
+    known["products"] = tuple(tuple(_number(x) for x in row) for row in known["products"])
+    known["relative_error"] = _number(known.get("relative_error", 0.0))
+    return GramRecord(**known)
+
+
+def _verdict(body: Mapping[str, Any]) -> Verdict:
+    known = _known(Verdict, body)
+    for name in ("value", "threshold", "baseline"):
+        known[name] = _optional(known.get(name))
+    known["needs"] = _strings(known.get("needs", ()))
+    return Verdict(**known)
+
+
+def _alert(body: Mapping[str, Any]) -> Alert:
+    known = _known(Alert, body)
+    for name in ("value", "threshold", "baseline"):
+        known[name] = _optional(known.get(name))
+    known["advice"] = _strings(known.get("advice", ()))
+    return Alert(**known)
+
+
+def _sample(body: Mapping[str, Any]) -> Sample:
+    known = _known(Sample, body)
+    for name in ("reward", "advantage"):
+        if name in known:
+            known[name] = _number(known[name])
+    known["flags"] = _strings(known.get("flags", ()))
+    return Sample(**known)
+
+
+def _header(body: Mapping[str, Any]) -> RunHeader:
+    known = _known(RunHeader, body)
+    workflow = known["workflow"]
+    roles = tuple(Role(**_known(Role, role)) for role in workflow["roles"])
+    known["workflow"] = Workflow(str(workflow["name"]), roles, _strings(workflow["policies"]))
+    return RunHeader(**known)
+
+
+_DECODERS: dict[type[Any], Callable[[Mapping[str, Any]], Record]] = {
+    StepRecord: _step,
+    Alert: _alert,
+    RunHeader: _header,
+    Sample: _sample,
+    Verdict: _verdict,
+}

@@ -1,0 +1,235 @@
+"""The configuration: frozen dataclasses, read from ``roledrift.toml`` or plain mappings.
+
+All problems of a file are found first and raised together; an unknown key is a problem, with the
+nearest known key as a suggestion.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from roledrift.errors import ConfigError
+
+Tier = Literal["economy", "business", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineConfig:
+    """Which records a run is compared with: its own, right after the start.
+
+    Attributes:
+        skip: Records left out first (learning-rate warm-up).
+        window: Records in the baseline. Detectors give no verdict before it is full.
+    """
+
+    skip: int = 0
+    window: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingConfig:
+    """How many texts are kept.
+
+    Attributes:
+        per_role: Texts kept per role and sampled step, besides the canaries.
+        canaries: Prompts that are followed over the whole run.
+        every: Keep texts every this many steps.
+        seed: Seed of the sampler's own random numbers; the global ones are never touched.
+    """
+
+    per_role: int = 2
+    canaries: int = 2
+    every: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RescoreConfig:
+    """Post-step re-scoring: how far one optimizer step moved each role.
+
+    Attributes:
+        rows_per_role: Rows re-scored per role; 0 switches it off.
+        every: Re-score every this many steps.
+    """
+
+    rows_per_role: int = 8
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LengthInflationConfig:
+    """When a role's answers have grown.
+
+    Attributes:
+        roles: Roles watched; empty means the terse roles of the workflow, else all roles.
+        watch_ratio: Length over baseline at which the role is watched.
+        drift_ratio: Length over baseline that is drift once it persists.
+        patience: Records in a row at or above ``drift_ratio`` that make it persist.
+        decision: Cumulated log-ratio (in robust standard deviations) that also is needed.
+    """
+
+    enabled: bool = True
+    roles: tuple[str, ...] = ()
+    watch_ratio: float = 1.25
+    drift_ratio: float = 1.5
+    patience: int = 2
+    decision: float = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCaptureConfig:
+    """When a role under a shared policy writes like another role.
+
+    Attributes:
+        watch_shift: Share of the way from its own baseline toward the other role's at which it is
+            watched (0 = as at the start, 1 = like the other role).
+        drift_shift: The share that is drift once it persists.
+        patience: Records in a row that make it persist.
+    """
+
+    enabled: bool = True
+    watch_shift: float = 0.25
+    drift_shift: float = 0.5
+    patience: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GradientAmplificationConfig:
+    """When the role with several slots drifts while the others stay flat.
+
+    Attributes:
+        drift_ratio: Policy movement over baseline that is drift once it persists.
+        floor: Movement per step (k3, nats per token) below which nothing is drift.
+        contrast: How many times the movement of the steadiest other role is needed.
+        patience: Records in a row that make it persist.
+    """
+
+    enabled: bool = True
+    drift_ratio: float = 5.0
+    floor: float = 0.005
+    contrast: float = 5.0
+    patience: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorsConfig:
+    """One section per detector."""
+
+    length_inflation: LengthInflationConfig = field(default_factory=LengthInflationConfig)
+    sp_role_capture: RoleCaptureConfig = field(default_factory=RoleCaptureConfig)
+    gradient_amplification: GradientAmplificationConfig = field(
+        default_factory=GradientAmplificationConfig
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that can be set.
+
+    Attributes:
+        tier: What is measured: ``economy`` (lengths, rewards, token statistics), ``business``
+            (and role gradients, texts), ``full`` (everything, every step).
+        stop_on: Detectors whose drift stops the run. Empty: observe only.
+        close_after: Clean records in a row after which an alert closes.
+    """
+
+    tier: Tier = "business"
+    stop_on: tuple[str, ...] = ()
+    close_after: int = 5
+    baseline: BaselineConfig = field(default_factory=BaselineConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    rescore: RescoreConfig = field(default_factory=RescoreConfig)
+    detectors: DetectorsConfig = field(default_factory=DetectorsConfig)
+
+
+def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> Config:
+    """A configuration from nested plain values.
+
+    Args:
+        body: As read from TOML; sections and keys are named like the attributes.
+        source: Where it came from, for the message.
+
+    Raises:
+        ConfigError: With every problem found.
+    """
+    problems: list[str] = []
+    built = _build(Config, body, "", problems)
+    known = [one.name for one in fields(DetectorsConfig)]
+    for name in () if problems else built.stop_on:
+        if name not in known:
+            problems.append(f"stop_on: {name!r} is no detector" + _near(name, known))
+    if problems:
+        raise ConfigError(f"{source}: " + "; ".join(problems))
+    config: Config = built
+    return config
+
+
+def load(path: str | Path) -> Config:
+    """The configuration in a TOML file.
+
+    Raises:
+        ConfigError: If the file is missing, no TOML, or holds wrong values.
+    """
+    import tomllib
+
+    try:
+        body = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error.strerror}); give an existing file"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    return from_mapping(body, source=str(path))
+
+
+def _near(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f", did you mean {near[0]!r}?" if near else f"; known are {sorted(known)}"
+
+
+def _build(cls: type[Any], body: Any, path: str, problems: list[str]) -> Any:
+    if not isinstance(body, Mapping):
+        problems.append(f"{path or 'the top level'}: needs a section of keys, got {body!r}")
+        return cls()
+    hints = get_type_hints(cls)
+    values: dict[str, Any] = {}
+    for key, value in body.items():
+        where = f"{path}.{key}" if path else str(key)
+        if key not in hints:
+            problems.append(f"unknown key {where!r}" + _near(str(key), list(hints)))
+        elif is_dataclass(hints[key]):
+            section = hints[key]
+            values[key] = _build(
+                section if isinstance(section, type) else cls, value, where, problems
+            )
+        else:
+            values[key] = _value(hints[key], value, where, problems)
+    return cls(**values)
+
+
+def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
+    origin = get_origin(hint)
+    if origin is Literal:
+        if value not in get_args(hint):
+            problems.append(f"{where}: must be one of {list(get_args(hint))}, got {value!r}")
+        return value
+    if origin is tuple:
+        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+            problems.append(f"{where}: needs a list of names, got {value!r}")
+            return ()
+        return tuple(value)
+    if isinstance(hint, types.UnionType) and value is None:
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):
+        problems.append(f"{where}: needs a {hint.__name__}, got {value!r}")
+    elif hint in (int, float) and not 0 <= value < float("inf"):
+        problems.append(f"{where}: needs a finite number >= 0, got {value!r}")
+    return value

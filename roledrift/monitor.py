@@ -1,0 +1,281 @@
+"""The spine: spans -> probes -> sums -> record -> sinks and judge -> alerts -> decision.
+
+The parts are handed in; :mod:`roledrift.assembly` puts the usual ones together. The one fence
+around everything that can fail is here: after set-up nothing the monitor does raises into the
+training loop or changes it. What failed is counted in the record and named once on the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from roledrift.protocols import GradientSource, Judge, Notifier, Probe, Reducer, Sink, SpanSource
+from roledrift.records import (
+    Alert,
+    Decision,
+    GramRecord,
+    RunHeader,
+    Sample,
+    StepRecord,
+    summarise,
+)
+from roledrift.spans import SpanTable
+from roledrift.sums import Sums, add
+
+_LOG = logging.getLogger("roledrift")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a monitor is made of.
+
+    Attributes:
+        probes: Measure spans.
+        judge: All detectors; None records without judging.
+        sinks: Keep records.
+        notifiers: Pass on alerts.
+        reducer: Adds over ranks; None for a single process.
+        history: Records of earlier segments of the same run, for a resumed run.
+    """
+
+    probes: Sequence[Probe] = ()
+    judge: Judge | None = None
+    sinks: Sequence[Sink] = ()
+    notifiers: Sequence[Notifier] = ()
+    reducer: Reducer | None = None
+    history: Callable[[], Iterable[StepRecord]] | None = None
+
+
+@dataclass(slots=True)
+class _Pending:
+    """What has come in since the last step."""
+
+    sums: list[Sums] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    totals: dict[str, float] = field(default_factory=dict)
+    gradients: list[GramRecord] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    labels: dict[str, str] = field(default_factory=dict)
+    faults: Counter[str] = field(default_factory=Counter)
+    cost_ms: Counter[str] = field(default_factory=Counter)
+
+
+class Monitor:
+    """Watches one run.
+
+    Typical use in a hand-written loop::
+
+        monitor = open_monitor(workflow="voting", out="runs/voting")
+        for step in range(steps):
+            monitor.observe(spans)             # or an attached source, drained once per step
+            ...
+            if monitor.end_step(step, {"reward": reward}).stop:
+                break
+        monitor.close()
+
+    Args:
+        header: What the run is.
+        parts: Probes, judge, sinks, notifiers.
+        strict: Let exceptions through instead of counting them (for tests).
+        clock: Seconds, monotonic; for the cost of watching.
+        now: UTC time as text, for records.
+    """
+
+    def __init__(
+        self,
+        header: RunHeader,
+        parts: Parts,
+        *,
+        strict: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+        now: Callable[[], str] | None = None,
+    ) -> None:
+        self.header = header
+        self.workflow = header.workflow
+        self._parts = parts
+        self._strict = strict
+        self._clock = clock
+        self._now = now or _utc_now
+        self._sources: list[SpanSource | GradientSource] = []
+        self._pending = _Pending()
+        self._named: set[str] = set()
+        self._started = False
+        self._closed = False
+
+    def attach(self, source: SpanSource | GradientSource) -> None:
+        """Drain ``source`` at every :meth:`end_step`."""
+        self._sources.append(source)
+
+    def observe(self, spans: SpanTable) -> None:
+        """Measure spans now; what is not kept may be freed afterwards."""
+        for probe in self._parts.probes:
+            missing = probe.needs - spans.present
+            if missing:
+                self._pending.missing |= missing
+                continue
+            with self.fenced(f"probe {probe.name}", cost="probes"):
+                self._pending.sums.append(probe.measure(spans))
+
+    def add_samples(self, samples: Iterable[Sample]) -> None:
+        """Keep these texts with the current step."""
+        self._pending.samples.extend(samples)
+
+    def add_totals(self, totals: Mapping[str, float]) -> None:
+        """Numbers of the whole step, for example ``{"reward": 0.4, "val_accuracy": 0.5}``."""
+        self._pending.totals.update({name: float(value) for name, value in totals.items()})
+
+    def add_gradients(self, gradients: Iterable[GramRecord]) -> None:
+        """Gram matrices of role gradients, for loops that compute them on their own."""
+        self._pending.gradients.extend(gradients)
+
+    def label(self, **facts: str) -> None:
+        """Facts about how this step's statistics came about, shown in the report."""
+        self._pending.labels.update(facts)
+
+    def count_fault(self, what: str, times: int = 1) -> None:
+        """Count something that went wrong in flight; it appears in the record and the report."""
+        self._pending.faults[what] += times
+
+    def end_step(self, step: int, totals: Mapping[str, float] | None = None) -> Decision:
+        """Finish a step: write its record, judge it, pass on alerts.
+
+        Every rank calls it once per step, in the same order as the other ranks.
+
+        Args:
+            step: Optimizer iteration of the host.
+            totals: As for :meth:`add_totals`.
+
+        Returns:
+            What the host should do; the same on every rank.
+        """
+        if totals:
+            with self.fenced("totals"):
+                self.add_totals(totals)
+        self._drain()
+        pending, self._pending = self._pending, _Pending()
+        sums: Sums = {}
+        with self.fenced("sums", cost="reduce", into=pending):
+            sums = add(pending.sums)
+        reducer = self._parts.reducer
+        if reducer is not None:
+            with self.fenced("reduce over ranks", cost="reduce", into=pending):
+                sums = reducer.add(sums)
+        decision = Decision()
+        if reducer is None or reducer.is_first():
+            decision = self._finish(step, sums, pending)
+        if reducer is not None:
+            with self.fenced("spread the decision"):
+                decision = replace(decision, stop=reducer.spread(decision.stop))
+        return decision
+
+    def close(self) -> None:
+        """Close the sinks. Calling it again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        for sink in self._parts.sinks:
+            with self.fenced("close"):
+                sink.close()
+
+    @contextmanager
+    def fenced(self, part: str, *, cost: str = "", into: _Pending | None = None) -> Iterator[None]:
+        """Count whatever goes wrong inside instead of raising it, and time it.
+
+        Args:
+            part: Name of what is fenced, for the record.
+            cost: Name under which its time is recorded; empty for not timed.
+            into: Internal.
+        """
+        begin = self._clock()
+        try:
+            yield
+        except Exception as error:  # the one fence: a monitor never kills a training run
+            if self._strict:
+                raise
+            self._count(f"{part}: {type(error).__name__}", error, into)
+        finally:
+            if cost:
+                kept = into or self._pending
+                kept.cost_ms[cost] += (self._clock() - begin) * 1e3  # type: ignore[assignment]
+
+    def _count(self, what: str, error: Exception, into: _Pending | None) -> None:
+        (into or self._pending).faults[what] += 1
+        if what not in self._named:
+            self._named.add(what)
+            _LOG.warning("%s (%s); counted, the training run goes on", what, error)
+
+    def _drain(self) -> None:
+        for source in self._sources:
+            name = type(source).__name__
+            if isinstance(source, SpanSource):
+                tables: Sequence[SpanTable] = ()
+                with self.fenced(f"drain {name}", cost="capture"):
+                    tables = source.drain()
+                    self._pending.faults.update(source.faults())
+                for table in tables:
+                    self.observe(table)
+            if isinstance(source, GradientSource):
+                with self.fenced(f"drain {name}", cost="gradients"):
+                    self._pending.gradients.extend(source.drain_gradients())
+
+    def _finish(self, step: int, sums: Sums, pending: _Pending) -> Decision:
+        self._start(step)
+        groups = {}
+        with self.fenced("summarise", into=pending):
+            groups = summarise(sums)
+        record = StepRecord(
+            step=int(step),
+            time=self._now(),
+            groups=groups,
+            totals=pending.totals,
+            gradients=tuple(pending.gradients),
+            missing=tuple(sorted(pending.missing)),
+            faults=dict(sorted(pending.faults.items())),
+            labels=pending.labels,
+            cost_ms={name: round(float(ms), 3) for name, ms in sorted(pending.cost_ms.items())},
+        )
+        alerts: list[Alert] = []
+        if self._parts.judge is not None:
+            with self.fenced("judge", cost="judge"):
+                alerts = [
+                    replace(one, time=record.time) for one in self._parts.judge.update(record)
+                ]
+        for sink in self._parts.sinks:
+            with self.fenced("write", cost="write"):
+                sink.write_step(record)
+            if pending.samples:
+                with self.fenced("write samples", cost="write"):
+                    sink.write_samples(record.step, pending.samples)
+        for alert in alerts:
+            self._tell(alert)
+        stops = [one.title for one in alerts if one.stops and one.state != "closed"]
+        return Decision(bool(stops), tuple(alerts), stops[0] if stops else "")
+
+    def _tell(self, alert: Alert) -> None:
+        for sink in self._parts.sinks:
+            with self.fenced("write alert", cost="write"):
+                sink.write_alert(alert)
+        for notifier in self._parts.notifiers:
+            with self.fenced(f"notify {type(notifier).__name__}", cost="notify"):
+                notifier.notify(alert, self.header)
+
+    def _start(self, step: int) -> None:
+        """Let the judge see what earlier segments of a resumed run recorded before ``step``."""
+        if self._started:
+            return
+        self._started = True
+        if self._parts.history is not None and self._parts.judge is not None:
+            with self.fenced("replay of earlier segments"):
+                for record in self._parts.history():
+                    if record.step < step:
+                        self._parts.judge.update(record)
+
+
+def _utc_now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

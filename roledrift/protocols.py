@@ -1,0 +1,128 @@
+"""Every extension point of the library on one page.
+
+An extension is an object of one of these shapes and a line in the table beside its kind
+(``measure.PROBES``, ``detect.DETECTORS``); there is nothing to inherit from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from roledrift.records import Alert, GramRecord, RunHeader, Sample, StepRecord, Verdict
+from roledrift.spans import SpanTable
+from roledrift.sums import Sums
+from roledrift.workflow import Workflow
+
+
+class Probe(Protocol):
+    """Turns span rows into sums."""
+
+    @property
+    def name(self) -> str:
+        """Short name, unique among probes."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Columns without which the probe measures nothing; see ``SpanTable.present``."""
+        ...
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Sums of ``spans``. Adding the sums of two tables equals measuring them stacked."""
+        ...
+
+
+@runtime_checkable
+class SpanSource(Protocol):
+    """Collects spans during a step, on the device, and hands them over once per step."""
+
+    def drain(self) -> Sequence[SpanTable]:
+        """Everything since the last call; the one place where the device is waited for."""
+        ...
+
+    def faults(self) -> dict[str, int]:
+        """What went wrong since the last call, with how often."""
+        ...
+
+
+@runtime_checkable
+class GradientSource(Protocol):
+    """Collects role gradients during a step and hands over their Gram matrices."""
+
+    def drain_gradients(self) -> Sequence[GramRecord]:
+        """One record per policy updated since the last call; empty if none was measured."""
+        ...
+
+
+class Detector(Protocol):
+    """Judges one failure over the run, record by record."""
+
+    @property
+    def name(self) -> str:
+        """Stable name, used in alerts and configuration."""
+        ...
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """What it thinks after this step: at most one verdict per role."""
+        ...
+
+
+class DetectorFactory(Protocol):
+    """Makes a detector for a workflow from its section of the configuration."""
+
+    def __call__(self, workflow: Workflow, settings: object) -> Detector:
+        """A fresh detector that has seen nothing."""
+        ...
+
+
+class Sink(Protocol):
+    """Keeps what is measured."""
+
+    def write_step(self, record: StepRecord) -> None:
+        """Keep one step."""
+        ...
+
+    def write_alert(self, alert: Alert) -> None:
+        """Keep one alert; it must be durable before this returns."""
+        ...
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Keep the texts of one step."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will come."""
+        ...
+
+
+class Notifier(Protocol):
+    """Tells a person or another program."""
+
+    def notify(self, alert: Alert, header: RunHeader) -> None:
+        """Pass on one alert. Must not block for long."""
+        ...
+
+
+class Judge(Protocol):
+    """All detectors together: records in, alerts out."""
+
+    def update(self, record: StepRecord) -> Sequence[Alert]:
+        """Transitions caused by this record."""
+        ...
+
+
+class Reducer(Protocol):
+    """Adds over ranks and spreads decisions."""
+
+    def is_first(self) -> bool:
+        """True on the rank that writes, judges and decides."""
+        ...
+
+    def add(self, sums: Sums) -> Sums:
+        """Sum over ranks; every rank calls it at the same points with any set of keys."""
+        ...
+
+    def spread(self, stop: bool) -> bool:
+        """The first rank's decision, on every rank."""
+        ...

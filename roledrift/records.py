@@ -1,0 +1,265 @@
+"""What is written down: one frozen dataclass per kind of line in a run directory."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from roledrift.sums import Mean, Moments, Sums
+from roledrift.workflow import Workflow
+
+SCHEMA = 1
+"""Version of the run directory format that this code writes."""
+
+State = Literal["ok", "watch", "drift", "no verdict"]
+Level = Literal["INFO", "WARN", "ERROR"]
+AlertState = Literal["open", "escalated", "closed"]
+Finish = Literal["stop", "length", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """A finished statistic.
+
+    Attributes:
+        n: How many tokens, spans or groups it is the mean of.
+        mean: The statistic itself.
+        sd: Standard deviation of the row values (population), if rows were seen.
+        low: Smallest row value.
+        high: Largest row value.
+        p05: 5th percentile, for lengths; likewise ``p50`` and ``p95``.
+    """
+
+    n: float
+    mean: float
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p05: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+
+
+Stats = Mapping[str, Stat]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """Everything measured in one step by one writer.
+
+    Attributes:
+        step: Optimizer iteration of the host trainer.
+        writer: Name of the process that wrote the line; one per process start.
+        seq: Number of the line within its writer, from 0.
+        time: UTC time, ISO 8601.
+        groups: ``{"generator": {"length": Stat, ...}, "generator/0": ..., "*": ...}``.
+        totals: Numbers of the whole step, for example ``reward`` or ``val_accuracy``.
+        gradients: Gram matrices of role gradients, one per policy, if they were measured.
+        missing: Columns that probes asked for in vain.
+        faults: Things that went wrong in flight, with how often; the run went on.
+        labels: Facts about how a statistic came about, for example its log-prob temperatures.
+        cost_ms: What watching cost in this step, by part.
+    """
+
+    step: int
+    writer: str = ""
+    seq: int = 0
+    time: str = ""
+    groups: Mapping[str, Stats] = field(default_factory=dict)
+    totals: Mapping[str, float] = field(default_factory=dict)
+    gradients: tuple[GramRecord, ...] = ()
+    missing: tuple[str, ...] = ()
+    faults: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    cost_ms: Mapping[str, float] = field(default_factory=dict)
+
+    def stat(self, group: str, name: str) -> Stat | None:
+        """The statistic ``name`` of a role, slot or ``"*"``; None if it was not measured."""
+        return self.groups.get(group, {}).get(name)
+
+    def mean(self, group: str, name: str) -> float | None:
+        """Mean of a statistic; None if it was not measured."""
+        found = self.stat(group, name)
+        return None if found is None else found.mean
+
+
+@dataclass(frozen=True, slots=True)
+class GramRecord:
+    """Inner products of the gradients of groups that share a policy.
+
+    Attributes:
+        policy: The policy whose parameters the gradients belong to.
+        labels: Groups: roles, or ``role/slot``.
+        products: Rows of ``<g_i, g_j>``, as many as labels.
+        method: ``exact``, ``folded`` (with its stated error) or ``boundary``.
+        relative_error: Stated relative standard error of a norm; 0 for exact methods.
+    """
+
+    policy: str
+    labels: tuple[str, ...]
+    products: tuple[tuple[float, ...], ...]
+    method: str = "exact"
+    relative_error: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a detector thinks of one role right now.
+
+    Attributes:
+        detector: Name of the detector.
+        role: Role judged.
+        state: ``ok``, ``watch``, ``drift``, or ``no verdict`` when evidence is missing.
+        finding: What it found, in the detector's own terms: ``length_inflation``; a detector that
+            has only part of its evidence names the lesser finding (``role_drift``).
+        statistic: Name of the statistic judged.
+        value: Its value.
+        threshold: Where ``drift`` begins.
+        baseline: Baseline value that ``value`` is judged against.
+        onset: First step of the present excursion.
+        reason: One sentence with the numbers, for people.
+        needs: What is missing for a verdict.
+    """
+
+    detector: str
+    role: str
+    state: State
+    finding: str = ""
+    statistic: str = ""
+    value: float | None = None
+    threshold: float | None = None
+    baseline: float | None = None
+    onset: int | None = None
+    reason: str = ""
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A transition of a finding: it opened, escalated or closed.
+
+    The same data gives the same ``id`` live and replayed, so live and offline agree.
+
+    Attributes:
+        id: Hash of detector, role and onset.
+        step: Step at which the transition happened.
+        onset: First bad step.
+        evidence: Addresses of samples (``step:role:episode``) that show it.
+        advice: What to do, most effective first.
+    """
+
+    id: str
+    detector: str
+    finding: str
+    role: str
+    policy: str
+    level: Level
+    state: AlertState
+    step: int
+    onset: int
+    title: str
+    text: str
+    statistic: str = ""
+    value: float | None = None
+    threshold: float | None = None
+    baseline: float | None = None
+    advice: tuple[str, ...] = ()
+    stops: bool = False
+    time: str = ""
+
+
+def alert_id(detector: str, role: str, onset: int) -> str:
+    """Stable id of an alert: the same finding at the same onset has the same id everywhere."""
+    return hashlib.sha256(f"{detector}|{role}|{onset}".encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One span's text with what is known about it.
+
+    Attributes:
+        prompt: Stable name of the problem; the same problem has the same name all run long.
+        prompt_text: The prompt as the role saw it; may be empty.
+        flags: Short words such as ``canary``, ``longest``.
+    """
+
+    step: int
+    role: str
+    text: str
+    slot: int = 0
+    turn: int = 0
+    policy: str = ""
+    prompt: str = ""
+    episode: str = ""
+    prompt_text: str = ""
+    tokens: int = 0
+    finish: Finish = "unknown"
+    reward: float = math.nan
+    advantage: float = math.nan
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeader:
+    """What a run is: written once.
+
+    Attributes:
+        run: Name of the run.
+        workflow: Roles, slots and routing.
+        created: UTC time, ISO 8601.
+        host: Trainer that was watched, for example ``trl.GRPOTrainer``.
+        task: Task name, if known; likewise ``scale`` and ``seed``.
+        config: The monitor's configuration, as plain values.
+        versions: Versions of roledrift, Python and the libraries in use.
+        notes: Anything the host wants the report to say, for example a labelled stress.
+    """
+
+    run: str
+    workflow: Workflow
+    created: str = ""
+    host: str = ""
+    task: str = ""
+    scale: str = ""
+    seed: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the host trainer is asked to do after a step.
+
+    Attributes:
+        stop: True if a finding that the user opted in to stop on has been raised.
+        alerts: Transitions of this step.
+        reason: The title of the alert that stops the run; empty otherwise.
+    """
+
+    stop: bool = False
+    alerts: tuple[Alert, ...] = ()
+    reason: str = ""
+
+
+def summarise(sums: Sums) -> dict[str, dict[str, Stat]]:
+    """Sums as finished statistics, by group and name, both sorted."""
+    groups: dict[str, dict[str, Stat]] = {}
+    for key in sorted(sums):
+        groups.setdefault(key.group, {})[key.name] = _stat(sums[key])
+    return groups
+
+
+def _stat(value: Mean | Moments) -> Stat:
+    mean = value.total / value.n if value.n else math.nan
+    if isinstance(value, Mean) or not value.n:
+        return Stat(n=value.n, mean=mean)
+    variance = value.square / value.n - mean * mean
+    sd = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else math.nan
+    stat = Stat(n=value.n, mean=mean, sd=sd, low=value.low, high=value.high)
+    if value.bins is None:
+        return stat
+    p05, p50, p95 = (value.bins.quantile(q) for q in (0.05, 0.5, 0.95))
+    return replace(stat, p05=p05, p50=p50, p95=p95)

@@ -1,0 +1,194 @@
+"""Things that can be added: over micro-batches, over ranks and over writers.
+
+Every statistic of the library is a mean of something over tokens, spans or groups. What travels is
+therefore never the mean but its sum and its count, so that ``measure(a) + measure(b)`` equals
+``measure(a ++ b)`` and no mean of means is ever formed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+EVERYONE = "*"
+"""Group name for statistics over all roles."""
+
+
+class Key(NamedTuple):
+    """Address of one sum.
+
+    Attributes:
+        group: ``"generator"`` (a role), ``"generator/0"`` (a slot of it) or ``"*"`` (all roles).
+        name: Name of the statistic, for example ``"length"`` or ``"update.chi2"``.
+    """
+
+    group: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean whose spread is not known, for example a statistic pooled over tokens.
+
+    Attributes:
+        n: Number (or total weight) of the things averaged.
+        total: Their sum.
+    """
+
+    n: float
+    total: float
+
+    def __add__(self, other: Mean) -> Mean:
+        return Mean(self.n + other.n, self.total + other.total)
+
+
+_EXACT = 128
+_PER_OCTAVE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts of non-negative whole numbers (token counts), with quantiles.
+
+    Bins are the same in every process and version: one bin per value up to 128, then 16 bins per
+    octave, so a quantile is exact up to 128 and within 2.2 % above.
+    """
+
+    counts: Mapping[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, values_N: NDArray[np.generic]) -> Histogram:
+        """Histogram of a one-dimensional array of numbers >= 0."""
+        x = np.maximum(np.asarray(values_N, dtype=np.float64), 0.0)
+        large = _EXACT + np.floor(np.log2(np.maximum(x, _EXACT) / _EXACT) * _PER_OCTAVE)
+        bins, counts = np.unique(
+            np.where(x <= _EXACT, np.rint(x), large + 1).astype(np.int64), return_counts=True
+        )
+        return cls(dict(zip(bins.tolist(), counts.tolist(), strict=True)))
+
+    def __add__(self, other: Histogram) -> Histogram:
+        merged = dict(self.counts)
+        for index, count in other.counts.items():
+            merged[index] = merged.get(index, 0) + count
+        return Histogram(dict(sorted(merged.items())))
+
+    @property
+    def n(self) -> int:
+        """Number of values counted."""
+        return sum(self.counts.values())
+
+    def quantile(self, q: float) -> float:
+        """The value below which a share ``q`` in [0, 1] lies (lower quantile); NaN if empty."""
+        need = max(q * self.n, 1)
+        seen = 0
+        for index in sorted(self.counts):
+            seen += self.counts[index]
+            if seen >= need:
+                return _bin_value(index)
+        return math.nan
+
+
+def _bin_value(index: int) -> float:
+    if index <= _EXACT:
+        return float(index)
+    return float(round(_EXACT * 2 ** ((index - 1 - _EXACT + 0.5) / _PER_OCTAVE)))
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Count, sum, sum of squares and range of row values, with bins where quantiles are wanted.
+
+    Non-finite values are signal, not noise: they propagate into every field they touch.
+    """
+
+    n: int
+    total: float
+    square: float
+    low: float
+    high: float
+    bins: Histogram | None = None
+
+    @classmethod
+    def of(cls, values_N: NDArray[Any], *, quantiles: bool = False) -> Moments:
+        """Moments of a one-dimensional array (possibly empty).
+
+        Args:
+            values_N: Row values; whole numbers >= 0 if quantiles are wanted.
+            quantiles: Keep bins too.
+        """
+        x = np.asarray(values_N, dtype=np.float64)
+        bins = Histogram.of(x) if quantiles else None
+        if x.size == 0:
+            return cls(0, 0.0, 0.0, math.inf, -math.inf, bins)
+        square = float(np.square(x).sum())
+        return cls(int(x.size), float(x.sum()), square, float(x.min()), float(x.max()), bins)
+
+    def __add__(self, other: Moments) -> Moments:
+        # np.minimum keeps a NaN; Python's min() keeps whichever argument comes first.
+        low = float(np.minimum(self.low, other.low))
+        high = float(np.maximum(self.high, other.high))
+        both = self.bins is not None and other.bins is not None
+        bins = self.bins + other.bins if both else None  # type: ignore[operator]
+        n, total, square = self.n + other.n, self.total + other.total, self.square + other.square
+        return Moments(n, total, square, low, high, bins)
+
+
+@dataclass(frozen=True, slots=True)
+class Gram:
+    """Inner products of the gradients of several groups, summed over optimizer steps.
+
+    Attributes:
+        labels: Group names; a role or ``role/slot``.
+        products: ``products[i, j] = sum over steps of <g_i, g_j>``, shape ``(G, G)``.
+        n: Number of optimizer steps summed.
+    """
+
+    labels: tuple[str, ...]
+    products: NDArray[np.float64]
+    n: int = 1
+
+    def __post_init__(self) -> None:
+        size = len(self.labels)
+        if self.products.shape != (size, size):
+            raise ValueError(
+                f"{size} labels need a ({size}, {size}) matrix, got {self.products.shape}"
+            )
+
+    def __add__(self, other: Gram) -> Gram:
+        labels = tuple(dict.fromkeys(self.labels + other.labels))
+        total = np.zeros((len(labels), len(labels)))
+        for gram in (self, other):
+            where = [labels.index(label) for label in gram.labels]
+            total[np.ix_(where, where)] += gram.products
+        return Gram(labels, total, self.n + other.n)
+
+
+Summable = Mean | Moments
+Sums = dict[Key, Summable]
+
+
+def add(parts: Iterable[Sums]) -> Sums:
+    """Add sums key by key; a key that a part lacks counts as nothing.
+
+    Raises:
+        TypeError: If two parts hold different kinds of sum under one key.
+    """
+    total: Sums = {}
+    for part in parts:
+        for key, value in part.items():
+            total[key] = _plus(key, total[key], value) if key in total else value
+    return total
+
+
+def _plus(key: Key, mine: Summable, value: Summable) -> Summable:
+    if isinstance(mine, Mean) and isinstance(value, Mean):
+        return mine + value
+    if isinstance(mine, Moments) and isinstance(value, Moments):
+        return mine + value
+    kinds = f"{type(value).__name__} to {type(mine).__name__}"
+    raise TypeError(f"cannot add {kinds} under {key.group}:{key.name}")

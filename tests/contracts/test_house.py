@@ -1,0 +1,51 @@
+"""The house rules that a machine can check."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(
+    path
+    for folder in ("roledrift", "integrations", "reference_trainer", "examples", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+    if "out" not in path.relative_to(ROOT).parts
+)
+FORBIDDEN_NAMES = re.compile(r"(^|_)(utils?|common|helpers?|base|manager)(_|$)")
+FENCES = {"roledrift/monitor.py", "roledrift/detect/panel.py"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_sizes_and_names(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 400, "a file holds at most 400 lines"
+    assert not FORBIDDEN_NAMES.search(path.stem), "name the file after the thing in it"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < 60, f"{node.name} is longer than 60 lines"
+
+
+def test_one_fence() -> None:
+    """`except Exception` stands only where a failure is counted and named."""
+    broad = re.compile(r"except\s*(\(?\s*(Base)?Exception\b|:)")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if path.is_relative_to(ROOT / "roledrift") and broad.search(path.read_text())
+    }
+    assert found <= FENCES
+
+
+def test_the_tests_mirror_the_tree() -> None:
+    missing = []
+    for path in SOURCES:
+        relative = path.relative_to(ROOT)
+        if relative.parts[0] != "roledrift" or path.stem.startswith("__"):
+            continue
+        folder = ROOT / "tests" / Path(*relative.parts[1:-1])
+        if not list(folder.glob(f"test_{path.stem}*.py")):
+            missing.append(str(relative))
+    assert missing == []
