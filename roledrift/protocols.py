@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from roledrift.config import Config
 from roledrift.records import Alert, GramRecord, RunHeader, Sample, StepRecord, Verdict
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums
@@ -69,9 +70,9 @@ class Detector(Protocol):
 
 
 class DetectorFactory(Protocol):
-    """Makes a detector for a workflow from its section of the configuration."""
+    """Makes a detector for a workflow; what it needs of the configuration it takes itself."""
 
-    def __call__(self, workflow: Workflow, settings: object) -> Detector:
+    def __call__(self, workflow: Workflow, config: Config) -> Detector:
         """A fresh detector that has seen nothing."""
         ...
 

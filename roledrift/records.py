@@ -147,7 +147,7 @@ class Alert:
         id: Hash of detector, role and onset.
         step: Step at which the transition happened.
         onset: First bad step.
-        evidence: Addresses of samples (``step:role:episode``) that show it.
+        stops: True if the user opted in to stop the run on this finding.
         advice: What to do, most effective first.
     """
 

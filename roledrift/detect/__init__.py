@@ -1,0 +1,19 @@
+"""Detectors: from what was measured to what is wrong, in the run's own terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from roledrift.config import Config
+from roledrift.detect.gradient_amplification import GradientAmplification
+from roledrift.detect.length_inflation import LengthInflation
+from roledrift.detect.sp_role_capture import SpRoleCapture
+from roledrift.protocols import Detector
+from roledrift.workflow import Workflow
+
+DETECTORS: Mapping[str, Callable[[Workflow, Config], Detector]] = {
+    "length_inflation": LengthInflation,
+    "sp_role_capture": SpRoleCapture,
+    "gradient_amplification": GradientAmplification,
+}
+"""Every detector by name; a new one is shaped like ``protocols.Detector`` and has a line here."""

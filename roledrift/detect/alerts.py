@@ -1,0 +1,180 @@
+"""From verdicts to alerts: when a finding opens, escalates and closes, and what to say about it.
+
+Every transition is told once. A verdict of ``watch`` opens nothing; it is for the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from roledrift.config import Config
+from roledrift.records import Alert, Level, Verdict, alert_id
+from roledrift.workflow import Workflow
+
+TITLE_LIMIT = 64
+"""Titles are shorter than this: it is what trackers accept."""
+
+_KL_ANCHOR = (
+    "anchor {role} to its start with a KL term of its own"
+    " (TRL: beta > 0; verl: actor_rollout_ref.actor.use_kl_loss=True)"
+)
+_AGENT_WISE = "normalise advantages per prompt and role, not over all roles together"
+
+ADVICE: Mapping[str, tuple[str, ...]] = {
+    "length_inflation": (
+        "cap the answers of {role} (TRL: max_completion_length; verl: data.max_response_length)",
+        "check that no reward pays {role} for long answers",
+        "average the loss so that long answers weigh no more"
+        " (TRL: loss_type='dr_grpo'; verl: actor_rollout_ref.actor.loss_agg_mode)",
+        _AGENT_WISE,
+        _KL_ANCHOR,
+    ),
+    "sp_role_capture": (
+        "give {role} a policy of its own (an adapter per role)",
+        "weigh the loss per role: target share of the gradient over measured share",
+        _AGENT_WISE,
+        "check that no reward pays {role} for long answers or for solving",
+        _KL_ANCHOR,
+    ),
+    "gradient_amplification": (
+        "weigh the loss of {role} by 1/slots or 1/sqrt(slots)",
+        "lower the learning rate of {role}'s policy in proportion to its slots",
+        _KL_ANCHOR,
+        "damp steps that agree with the running direction: g * (1 - 0.3 max(0, cos(g, mean g)))",
+    ),
+    "role_drift": (
+        "measure the gradients of the slots of {role}, so that the cause can be named",
+        "lower the learning rate of {role}'s policy"
+        " (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr)",
+        _KL_ANCHOR,
+        "rule out noisy credit: a single role with random rewards drifts alike",
+    ),
+}
+"""What to do about a finding, most effective first; ``{role}`` is filled in."""
+
+_TITLES: Mapping[str, str] = {
+    "length_inflation": "answers x{ratio:.1f} since step {onset}",
+    "sp_role_capture": "shift {value:.2f} to another role since step {onset}",
+    "gradient_amplification": "slots amplified, x{ratio:.0f} since step {onset}",
+    "role_drift": "moves x{ratio:.0f} per step since step {onset}",
+}
+
+
+@dataclass(slots=True)
+class _Open:
+    alert: Alert
+    clean: int = 0
+
+
+class AlertBook:
+    """Which alerts are open, per detector and role.
+
+    Args:
+        workflow: For the role's policy.
+        config: Which detectors stop the run, and how many clean records close an alert.
+    """
+
+    def __init__(self, workflow: Workflow, config: Config) -> None:
+        self._workflow = workflow
+        self._stop_on = frozenset(config.stop_on)
+        self._close_after = max(config.close_after, 1)
+        self._open: dict[tuple[str, str], _Open] = {}
+
+    @property
+    def open(self) -> Mapping[str, Alert]:
+        """Open alerts by id."""
+        return {one.alert.id: one.alert for one in self._open.values()}
+
+    def see(self, step: int, verdict: Verdict) -> Alert | None:
+        """Take one verdict; the transition it causes, if any.
+
+        ``drift`` opens or escalates, ``ok`` counts toward closing, ``watch`` ends such a count, and
+        ``no verdict`` says nothing.
+        """
+        key = (verdict.detector, verdict.role)
+        known = self._open.get(key)
+        if verdict.state == "drift":
+            return self._drift(step, verdict, known)
+        if known is None or verdict.state == "no verdict":
+            return None
+        known.clean = known.clean + 1 if verdict.state == "ok" else 0
+        if known.clean < self._close_after:
+            return None
+        del self._open[key]
+        return closed(known.alert, step, f"clean for {known.clean} records: {verdict.reason}")
+
+    def _drift(self, step: int, verdict: Verdict, known: _Open | None) -> Alert | None:
+        alert = self._alert(step, verdict)
+        if known is None:
+            self._open[verdict.detector, verdict.role] = _Open(alert)
+            return alert
+        known.clean = 0
+        if known.alert.level == "ERROR" or alert.level != "ERROR":
+            return None
+        # The id is fixed when the alert opens: a later estimate of the onset must not rename it.
+        known.alert = replace(alert, id=known.alert.id, onset=known.alert.onset, state="escalated")
+        return known.alert
+
+    def _alert(self, step: int, verdict: Verdict) -> Alert:
+        onset = step if verdict.onset is None else verdict.onset
+        finding = verdict.finding or verdict.detector
+        # A detector that has only part of its evidence names a lesser finding than its own.
+        level: Level = "ERROR" if finding == verdict.detector else "WARN"
+        known = verdict.role in self._workflow.role_names
+        return Alert(
+            id=alert_id(verdict.detector, verdict.role, onset),
+            detector=verdict.detector,
+            finding=finding,
+            role=verdict.role,
+            policy=self._workflow.policy_of(verdict.role) if known else "",
+            level=level,
+            state="open",
+            step=step,
+            onset=onset,
+            title=title(verdict, finding, onset),
+            text=_sentence(verdict.reason),
+            statistic=verdict.statistic,
+            value=verdict.value,
+            threshold=verdict.threshold,
+            baseline=verdict.baseline,
+            advice=_advice(finding, verdict.role, onset),
+            stops=level == "ERROR" and verdict.detector in self._stop_on,
+        )
+
+
+def closed(alert: Alert, step: int, why: str) -> Alert:
+    """The transition that closes ``alert``."""
+    return replace(
+        alert,
+        level="INFO",
+        state="closed",
+        step=step,
+        title=_short(f"{alert.role}: {alert.finding} is over"),
+        text=_sentence(why),
+        advice=(),
+        stops=False,
+    )
+
+
+def title(verdict: Verdict, finding: str, onset: int) -> str:
+    """One short line, below ``TITLE_LIMIT`` characters."""
+    value, base = verdict.value, verdict.baseline
+    template = _TITLES.get(finding)
+    if template is None or value is None:
+        return _short(f"{verdict.role}: {finding} since step {onset}")
+    ratio = value / base if base else 0.0
+    return _short(f"{verdict.role}: " + template.format(ratio=ratio, value=value, onset=onset))
+
+
+def _short(line: str) -> str:
+    return line if len(line) < TITLE_LIMIT else line[: TITLE_LIMIT - 2] + "…"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "." if text else ""
+
+
+def _advice(finding: str, role: str, onset: int) -> tuple[str, ...]:
+    first = f"stop, or roll back to a checkpoint from before step {onset}"
+    return (first, *(line.format(role=role) for line in ADVICE.get(finding, ())))

@@ -1,0 +1,195 @@
+"""All detectors together: records in, verdicts and alerts out; live and replayed alike."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from roledrift.config import Config
+from roledrift.detect import DETECTORS
+from roledrift.detect.alerts import AlertBook, closed
+from roledrift.protocols import Detector
+from roledrift.records import Alert, StepRecord, Verdict
+from roledrift.sums import EVERYONE
+from roledrift.workflow import Workflow
+
+Series = Mapping[tuple[str, str], list[tuple[int, float, float | None]]]
+"""``(detector, role)`` -> ``(step, value, threshold)`` of every verdict that had a value."""
+
+_SNAPSHOT_EVERY = 16
+_SNAPSHOTS = 8
+
+
+@dataclass(slots=True)
+class _Judgement:
+    """Everything that changes from record to record."""
+
+    detectors: tuple[Detector, ...]
+    book: AlertBook
+    verdicts: dict[tuple[str, str], Verdict]
+    assumed: set[tuple[str, str]]
+    last: int | None = None
+
+
+class Panel:
+    """Runs every enabled detector on every record and keeps their alerts.
+
+    A detector that fails is named in ``faults`` and gives no verdict; the others go on.
+
+    Records come in the order of steps. A step that was judged before means that the run was taken
+    back to a checkpoint: what was concluded from the steps that no longer count is undone (alerts
+    that rest on it close), exactly for the last 128 records; a run taken back further starts over.
+
+    Args:
+        workflow: Roles, slots, policies.
+        config: Sections of the detectors, baseline, alert lifecycle.
+        detectors: Detectors to run instead of the enabled ones of :data:`DETECTORS`.
+
+    Raises:
+        ConfigError: If a detector's section does not fit the workflow.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        config: Config | None = None,
+        *,
+        detectors: Sequence[Detector] | None = None,
+    ) -> None:
+        config = config or Config()
+        self.faults: dict[str, str] = {}
+        """Name of a detector that failed -> what it said the first time."""
+        if detectors is None:
+            detectors = [
+                make(workflow, config) for name, make in DETECTORS.items() if _enabled(config, name)
+            ]
+        untold = {
+            (one.name, role): Verdict(one.name, role, "no verdict", reason="no step was recorded")
+            for one in detectors
+            for role in workflow.role_names
+        }
+        self._now = _Judgement(tuple(detectors), AlertBook(workflow, config), untold, set(untold))
+        self._start = copy.deepcopy(self._now)
+        self._snapshots: deque[_Judgement] = deque(maxlen=_SNAPSHOTS)
+        self._records: deque[StepRecord] = deque(maxlen=_SNAPSHOT_EVERY * _SNAPSHOTS)
+        self._since_snapshot = 0
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The latest verdict per detector and role."""
+        return tuple(self._now.verdicts.values())
+
+    def update(self, record: StepRecord) -> Sequence[Alert]:
+        """Judge one record; transitions of alerts that it causes."""
+        alerts: list[Alert] = []
+        if self._now.last is not None and record.step <= self._now.last:
+            alerts += self._take_back(record.step)
+        if not self._snapshots or self._since_snapshot == _SNAPSHOT_EVERY:
+            self._snapshots.append(copy.deepcopy(self._now))
+            self._since_snapshot = 0
+        self._records.append(record)
+        self._since_snapshot += 1
+        return alerts + self._judge(record)
+
+    def _judge(self, record: StepRecord) -> list[Alert]:
+        now = self._now
+        alerts = []
+        for detector in now.detectors:
+            for verdict in self._verdicts_of(detector, record):
+                now.verdicts[verdict.detector, verdict.role] = verdict
+                alert = now.book.see(record.step, verdict)
+                if alert is not None:
+                    alerts.append(alert)
+        now.last = record.step
+        return alerts
+
+    def _verdicts_of(self, detector: Detector, record: StepRecord) -> Sequence[Verdict]:
+        now, name = self._now, detector.name
+        try:
+            verdicts = detector.update(record)
+        except Exception as error:  # one broken detector must not silence the others
+            said = f"{type(error).__name__}: {error}"
+            self.faults.setdefault(name, said)
+            roles = [role for its, role in now.verdicts if its == name] or [EVERYONE]
+            now.assumed |= {(name, role) for role in roles}
+            reason = f"the detector failed in step {record.step} ({said})"
+            return [Verdict(name, role, "no verdict", reason=reason) for role in roles]
+        for key in [key for key in now.assumed if key[0] == name]:
+            # The panel said something for every role; the detector may watch fewer of them.
+            now.assumed.discard(key)
+            del now.verdicts[key]
+        return verdicts
+
+    def _take_back(self, step: int) -> list[Alert]:
+        """Go back to the state before ``step``."""
+        before = self._now.book.open
+        at = self._now.last if self._now.last is not None else step
+        while self._snapshots and not _earlier(self._snapshots[-1], step):
+            self._snapshots.pop()
+        kept = [record for record in self._records if record.step < step]
+        if self._snapshots:
+            self._now = copy.deepcopy(self._snapshots[-1])
+        else:
+            self._now, kept = copy.deepcopy(self._start), []
+        again = [r for r in kept if self._now.last is None or r.step > self._now.last]
+        for record in again:
+            self._judge(record)
+        self._records = deque(kept, maxlen=self._records.maxlen)
+        self._since_snapshot = len(again)
+        gone = before.keys() - self._now.book.open.keys()
+        why = f"the run went back from step {at} to step {step}"
+        return [closed(alert, step, why) for id_, alert in before.items() if id_ in gone]
+
+
+def _earlier(snapshot: _Judgement, step: int) -> bool:
+    return snapshot.last is None or snapshot.last < step
+
+
+def _enabled(config: Config, name: str) -> bool:
+    section = getattr(config.detectors, name, None)
+    return bool(getattr(section, "enabled", True))
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What the panel says about a finished run.
+
+    Attributes:
+        verdicts: The last verdict per detector and role.
+        alerts: All transitions, in order.
+        series: For figures: what each detector judged, step by step.
+        faults: Detectors that failed, with what they said.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    alerts: tuple[Alert, ...]
+    series: Series
+    faults: Mapping[str, str]
+
+
+def replay(
+    records: Iterable[StepRecord], workflow: Workflow, config: Config | None = None
+) -> Replay:
+    """Judge stored records as if they came in live; the same data gives the same alert ids.
+
+    Args:
+        records: Records in any order; of several with one step the last one counts.
+        workflow: Roles, slots, policies.
+        config: As for :class:`Panel`; thresholds may differ from the live run's.
+    """
+    panel = Panel(workflow, config)
+    by_step = {record.step: record for record in records}
+    alerts: list[Alert] = []
+    series: dict[tuple[str, str], list[tuple[int, float, float | None]]] = {}
+    told: dict[tuple[str, str], Verdict] = {}
+    for step in sorted(by_step):
+        record = by_step[step]
+        alerts += [replace(one, time=record.time) for one in panel.update(record)]
+        for verdict in panel.verdicts:
+            key = (verdict.detector, verdict.role)
+            if verdict.value is not None and told.get(key) is not verdict:
+                series.setdefault(key, []).append((step, verdict.value, verdict.threshold))
+            told[key] = verdict
+    return Replay(panel.verdicts, tuple(alerts), series, dict(panel.faults))

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roledrift.detect.sequential import Alarm, Cusum, average_run_length
+
+
+def test_the_recursion_and_its_onset() -> None:
+    cusum = Cusum(reference=1.0, decision=9.0)
+    for step, z in enumerate([0.0, 2.0, 1.5, -5.0, 3.0, 2.0]):
+        cusum.see(step, z)
+    assert cusum.value == pytest.approx(3.0)
+    assert cusum.onset == 4
+    assert not cusum.complete
+
+
+@given(st.lists(st.floats(-5, 2), max_size=30), st.floats(1, 1e12))
+def test_one_spike_never_completes_the_evidence(values: list[float], spike: float) -> None:
+    cusum = Cusum(reference=2.0, decision=8.0)
+    for step, z in enumerate([*values, spike, spike]):
+        cusum.see(step, z)
+        assert not cusum.complete
+
+
+def test_a_small_lasting_offset_adds_up_to_nothing() -> None:
+    cusum = Cusum(reference=1.0, decision=8.0)
+    for step in range(200):
+        cusum.see(step, 3.0, least=8.0)
+    assert cusum.value == 0
+    assert cusum.onset is None
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_the_run_length_is_that_of_simulated_normal_values(shift: float) -> None:
+    reference, decision, runs = 0.5, 3.0, 4000
+    rng = np.random.default_rng(1)
+    value, length, alive = np.zeros(runs), np.zeros(runs), np.ones(runs, dtype=bool)
+    for _ in range(3000):
+        length += alive
+        value = np.maximum(0, value + rng.normal(shift, size=runs) - reference)
+        alive &= value < decision
+    assert length.mean() == pytest.approx(
+        average_run_length(reference, decision, shift=shift), rel=0.08
+    )
+
+
+def test_the_run_length_where_shift_and_reference_meet() -> None:
+    near = average_run_length(1.0, 8.0, shift=1.0 + 1e-4)
+    assert average_run_length(1.0, 8.0, shift=1.0) == pytest.approx(near, rel=1e-2)
+
+
+def test_drift_needs_effect_and_evidence() -> None:
+    effect_only = Alarm(Cusum(1.0, 8.0), patience=2, forget_after=3)
+    evidence_only = Alarm(Cusum(1.0, 8.0), patience=2, forget_after=3)
+    for step in range(50):
+        assert not effect_only.see(step, 0.5, least=0, effect=True, clean=False)
+        assert not evidence_only.see(step, 9.0, least=0, effect=False, clean=False)
+
+
+def test_a_past_excursion_does_not_date_a_new_one() -> None:
+    alarm = Alarm(Cusum(1.0, 8.0), patience=2, forget_after=3)
+    for step in range(10):
+        alarm.see(step, 9.0, least=0, effect=True, clean=False)
+    assert alarm.drifting
+    for step in range(10, 13):
+        alarm.see(step, 1.0, least=0, effect=False, clean=True)
+    assert alarm.cusum.onset is None
+    for step in range(13, 20):
+        alarm.see(step, 9.0, least=0, effect=True, clean=False)
+    assert alarm.drifting
+    assert alarm.cusum.onset == 13
