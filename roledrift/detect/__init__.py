@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from roledrift.config import Config
 from roledrift.detect.gradient_amplification import GradientAmplification
 from roledrift.detect.length_inflation import LengthInflation
 from roledrift.detect.sp_role_capture import SpRoleCapture
-from roledrift.protocols import Detector
-from roledrift.workflow import Workflow
+from roledrift.protocols import DetectorFactory
 
-DETECTORS: Mapping[str, Callable[[Workflow, Config], Detector]] = {
+DETECTORS: Mapping[str, DetectorFactory] = {
     "length_inflation": LengthInflation,
     "sp_role_capture": SpRoleCapture,
     "gradient_amplification": GradientAmplification,

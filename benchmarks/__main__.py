@@ -1,0 +1,24 @@
+"""`python -m benchmarks [name ...]`: run the benchmarks one after another, slowest last."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+NAMES = ("import_time", "token_statistics", "role_gradients")
+
+
+def main() -> int:
+    wanted = sys.argv[1:] or list(NAMES)
+    unknown = sorted(set(wanted) - set(NAMES))
+    if unknown:
+        print(f"no benchmark {unknown}; there are {list(NAMES)}", file=sys.stderr)
+        return 2
+    for name in wanted:
+        print(f"== {name}", flush=True)
+        import_module(f"benchmarks.{name}").main()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
