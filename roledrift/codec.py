@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from roledrift.errors import SchemaError
@@ -41,8 +42,8 @@ _NAMES = {cls: name for name, cls in RECORD_KINDS.items()}
 
 def plain(record: Record) -> dict[str, Any]:
     """``record`` as JSON-ready values, with ``v`` and ``kind``; absent values are left out."""
-    body = {"v": SCHEMA, "kind": _NAMES[type(record)], **asdict(record)}
-    clean: dict[str, Any] = _encode(body)
+    clean: dict[str, Any] = {"v": SCHEMA, "kind": _NAMES[type(record)]}
+    clean.update(_encode(record))
     return clean
 
 
@@ -52,13 +53,26 @@ def to_json(record: Record) -> str:
 
 
 def _encode(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, str | int):
+        return value
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        pairs = ((name, getattr(value, name)) for name in _field_names(type(value)))
+        return {name: _encode(item) for name, item in pairs if item is not None}
     return value
+
+
+@cache
+def _field_names(cls: type[Any]) -> tuple[str, ...]:
+    """Names of a dataclass's fields; ``dataclasses.fields`` anew for every statistic is slow."""
+    return tuple(one.name for one in fields(cls))
 
 
 def from_json(line: str) -> Record:
@@ -71,6 +85,8 @@ def from_json(line: str) -> Record:
         body = json.loads(line)
     except json.JSONDecodeError as error:
         raise SchemaError(f"not a JSON line: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise SchemaError("not a record: the JSON is nested too deeply") from None
     if not isinstance(body, dict):
         raise SchemaError(f"a record is a JSON object, got {type(body).__name__}")
     return from_plain(body)
@@ -93,7 +109,7 @@ def from_plain(body: Mapping[str, Any]) -> Record:
         )
     try:
         return _DECODERS[kind](body)
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         raise SchemaError(f"malformed {body['kind']} record: {error}") from error
 
 
@@ -112,7 +128,7 @@ def _strings(value: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(cls)}
+    names = _field_names(cls)
     return {key: value for key, value in body.items() if key in names}
 
 

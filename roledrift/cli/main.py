@@ -1,0 +1,194 @@
+"""The command ``roledrift``: verbs, options, exit codes.
+
+The verbs' own modules are loaded when they run, so that ``roledrift --help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from roledrift.cli import console
+
+if TYPE_CHECKING:
+    from roledrift.records import Level
+
+app = typer.Typer(
+    name="roledrift",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+# Usage errors have no public class in typer, and their module differs from version to version.
+_UsageError: type[Any] = typer.BadParameter.__bases__[0]
+
+
+class FailOn(StrEnum):
+    """From which level on a finding counts."""
+
+    warn = "warn"
+    error = "error"
+
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="ROLEDRIFT_CONFIG",
+        metavar="FILE",
+        help="Judge by this roledrift.toml; else by what the run was watched with.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print versions and exit.")] = False,
+) -> None:
+    r"""Know that a role has begun to drift while the run is still cheap to save.
+
+    \b
+    roledrift check runs/voting
+    roledrift report runs/ -o report
+    """
+    if version:
+        typer.echo(_versions())
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+@app.command("check")
+def _check(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs or folders of runs.")],
+    config: ConfigFile = None,
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="Level from which a finding counts.")
+    ] = FailOn.error,
+    as_json: Json = False,
+) -> None:
+    r"""Replay the detectors over recorded runs; the exit code is the verdict.
+
+    \b
+    0 clean   1 findings   2 could not be done   3 inconclusive
+
+    \b
+    roledrift check runs/voting
+    roledrift check runs/* --json --fail-on warn
+    """
+    from roledrift.cli.check import check
+
+    level: Level = "WARN" if fail_on is FailOn.warn else "ERROR"
+    raise typer.Exit(check(runs, config, fail_on=level, as_json=as_json))
+
+
+@app.command("ls")
+def _ls(
+    folder: Annotated[
+        str, typer.Argument(envvar="ROLEDRIFT_DIR", metavar="[DIR]", help="Folder of runs.")
+    ] = "runs",
+    as_json: Json = False,
+) -> None:
+    r"""List the runs in a folder.
+
+    \b
+    roledrift ls
+    roledrift ls runs/sweep --json
+    """
+    from roledrift.cli.ls import ls
+
+    raise typer.Exit(ls(folder, as_json=as_json))
+
+
+@app.command("report")
+def _report(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Runs or folders of runs.")],
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
+    ] = Path("report"),
+    formats: Annotated[
+        str, typer.Option("--format", metavar="LIST", help="Any of html,md,json.")
+    ] = "html,md,json",
+    config: ConfigFile = None,
+) -> None:
+    r"""Write a report on one or many runs.
+
+    \b
+    roledrift report runs/voting
+    roledrift report runs/ -o report --format html
+    """
+    from roledrift.cli.report import report
+
+    raise typer.Exit(report(paths, out, formats=formats, config=config))
+
+
+def run() -> NoReturn:
+    """Entry point of the command: runs it and exits with its code."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command.
+
+    Args:
+        arguments: What was typed after ``roledrift``.
+
+    Returns:
+        0 clean, 1 findings, 2 could not be done, 3 inconclusive, 130 interrupted.
+    """
+    as_json = "--json" in arguments
+    try:
+        code = app(args=arguments, prog_name="roledrift", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else console.CLEAN
+    except _UsageError as error:
+        return console.fail(console.failure("usage", _usage(error)), as_json=as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        console.say("interrupted")
+        return console.INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # The reader (`head`, a pager) has left; typer turns that into SystemExit(1), which means
+        # findings here. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return console.FAILED
+    except Exception as error:  # Python's own exit code for a crash is 1, which means findings here
+        if os.environ.get("ROLEDRIFT_STRICT"):
+            raise
+        return console.fail(console.failure_of(error), as_json=as_json)
+
+
+def _usage(error: Any) -> str:
+    message = str(error.format_message())
+    possible = getattr(error, "possibilities", None)
+    if possible:
+        return f"{error.message.rstrip('.')}. Did you mean {possible[0]}?"
+    tried = message.split("'")[1] if message.startswith("No such command '") else ""
+    near = get_close_matches(tried, [str(one.name) for one in app.registered_commands], n=1)
+    if near and "Did you mean" not in message:
+        message = f"{message} Did you mean {near[0]!r}?"
+    return message
+
+
+def _versions() -> str:
+    """Versions of what matters; of torch from its metadata, importing it takes seconds."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from roledrift import __version__
+
+    parts = [f"roledrift {__version__}", f"python {sys.version.split()[0]}"]
+    try:
+        parts.append(f"torch {version('torch')}")
+    except PackageNotFoundError:
+        parts.append("torch not installed")
+    return ", ".join(parts)

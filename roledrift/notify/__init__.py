@@ -1,0 +1,1 @@
+"""Telling a person or another program about alerts."""

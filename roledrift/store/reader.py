@@ -1,0 +1,376 @@
+"""Reading a run directory, whatever state it was left in.
+
+What can be read is read: a half-written last line costs that line, a broken line in the middle
+costs that line, an unreadable file costs that file, and each is named in ``Run.problems``. Only a
+newer schema stops the reader: guessing at it would be worse than saying so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from roledrift.codec import from_plain
+from roledrift.errors import SchemaError, StoreError
+from roledrift.records import SCHEMA, Alert, RunHeader, Sample, Stat, StepRecord
+from roledrift.store import layout
+from roledrift.store.writer import segment_of
+
+RunState = Literal["finished", "open", "empty"]
+Measured = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one process start wrote.
+
+    Attributes:
+        writer: Name of the process start.
+        order: Segments with a larger value began later.
+        records: Its steps, in file order.
+        ended: True if the writer was closed in good order.
+    """
+
+    writer: str
+    order: tuple[int, str, str]
+    records: tuple[StepRecord, ...]
+    ended: bool
+
+    @property
+    def measured(self) -> Measured:
+        """Addresses of everything it measured."""
+        return frozenset[tuple[str, str]]().union(*(_measured(one) for one in self.records))
+
+
+@dataclass
+class Run:
+    """A run directory. Files are read when they are first asked for, then kept.
+
+    Attributes:
+        path: Where it lies; a remote run's URL as text.
+        header: What the run is.
+    """
+
+    path: Path | str
+    header: RunHeader
+    _place: layout.Place = field(repr=False)
+    _notes: dict[str, None] = field(default_factory=dict, repr=False)
+
+    def steps(self) -> list[StepRecord]:
+        """One record per step, in the order of steps, merged over writers.
+
+        A later segment wins on the steps it replays; writers that measured different things in the
+        same step are united; what nobody measured stays missing.
+
+        Raises:
+            SchemaError: If a line was written by a newer version.
+        """
+        return list(self._merged[0])
+
+    def alerts(self) -> list[Alert]:
+        """All transitions in order, without those of steps that a later segment replayed.
+
+        Raises:
+            SchemaError: If a line was written by a newer version.
+        """
+        return list(self._alerts)
+
+    def samples(self) -> list[Sample]:
+        """All kept texts in the order of steps, without those of replayed steps.
+
+        Raises:
+            SchemaError: If a file was written by a newer version.
+        """
+        replaced = self._merged[1]
+        files = [(layout.sample_owner(name), name) for name in self._place.names(layout.SAMPLES)]
+        owned = sorted((owner, name) for owner, name in files if owner is not None)
+        return [
+            sample
+            for (step, writer), name in owned
+            if (writer, step) not in replaced
+            for sample in self._samples_in(f"{layout.SAMPLES}/{name}")
+        ]
+
+    @property
+    def state(self) -> RunState:
+        """``empty`` without steps; ``finished`` if all closed that no later writer took over."""
+        if not self._merged[0]:
+            return "empty"
+        later: list[Measured] = []
+        for segment in reversed(self.segments):
+            mine = segment.measured
+            taken_over = any(mine & other for other in later) or (later and not segment.records)
+            if not taken_over and not segment.ended:
+                return "open"
+            later.append(mine)
+        return "finished"
+
+    @property
+    def seams(self) -> tuple[int, ...]:
+        """Steps at which a later segment took over from an earlier one."""
+        seams: set[int] = set()
+        earlier: list[Measured] = []
+        for segment in self.segments:
+            mine = segment.measured
+            if any(mine & other for other in earlier):
+                seams.add(min(one.step for one in segment.records))
+            earlier.append(mine)
+        return tuple(sorted(seams))
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What could not be read, with file and line; of texts only once ``samples`` was called."""
+        _ = self._merged, self._alerts
+        return tuple(self._notes)
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """What each process start wrote, earliest first."""
+        found = [self._segment(name) for name in layout.writers(self._place.names(""), "steps")]
+        return tuple(sorted(found, key=lambda one: one.order))
+
+    @cached_property
+    def _merged(self) -> tuple[list[StepRecord], frozenset[tuple[str, int]]]:
+        return merge(self.segments)
+
+    @cached_property
+    def _alerts(self) -> list[Alert]:
+        replaced = self._merged[1]
+        order = {segment.writer: rank for rank, segment in enumerate(self.segments)}
+        found: dict[tuple[str, str, int], tuple[int, int, Alert]] = {}
+        for writer in layout.writers(self._place.names(""), "alerts"):
+            for body, where in self._lines(layout.alerts_file(writer)):
+                alert = self._decoded(body, where, Alert)
+                if isinstance(alert, Alert) and (writer, alert.step) not in replaced:
+                    rank = order.get(writer, -1)
+                    found[alert.id, alert.state, alert.step] = (alert.step, rank, alert)
+        return [alert for _, _, alert in sorted(found.values(), key=lambda one: one[:2])]
+
+    def _segment(self, writer: str) -> Segment:
+        name = layout.steps_file(writer)
+        records: list[StepRecord] = []
+        start, ended = (0, ""), False
+        for body, where in self._lines(name):
+            kind = body.get("kind") if isinstance(body, dict) else None
+            if kind == "start":
+                start = segment_of(json.dumps(body).encode())
+            elif kind == "end":
+                ended = True
+            else:
+                record = self._decoded(body, where, StepRecord)
+                if isinstance(record, StepRecord):
+                    records.append(replace(record, writer=writer))
+        if not start[1] and records:
+            start = (start[0], records[0].time)
+        return Segment(writer, (*start, writer), tuple(records), ended)
+
+    def _lines(self, name: str) -> list[tuple[Any, str]]:
+        """Decoded lines of a file with their place; notes what cannot be decoded."""
+        try:
+            lines = self._place.read(name).split(b"\n")
+        except OSError as error:
+            self._note(f"{name}: cannot be read ({error.strerror or error}); left out")
+            return []
+        found = []
+        for number, line in enumerate(lines, start=1):
+            last = number == len(lines)
+            if last and not line:
+                continue
+            try:
+                found.append((json.loads(line), f"{name}:{number}"))
+            except (ValueError, RecursionError) as error:
+                half = "half-written last line dropped, its writer was stopped while writing"
+                broken = f"not a JSON line, left out ({error})"
+                self._note(f"{name}:{number}: {half if last else broken}")
+        return found
+
+    def _decoded(self, body: Any, where: str, kind: type[Any]) -> object:
+        if isinstance(body, dict):
+            _refuse_newer(body.get("v"), f"{self._place.shown}: {where}")
+        try:
+            if not isinstance(body, dict):
+                raise SchemaError(f"a record is a JSON object, got {type(body).__name__}")
+            record = from_plain(body)
+            if not isinstance(record, kind):
+                raise SchemaError(f"a {body.get('kind')} record does not belong here")
+        except (SchemaError, OverflowError, RecursionError) as error:
+            self._note(f"{where}: left out, {error}")
+            return None
+        return record
+
+    def _samples_in(self, name: str) -> list[Sample]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(pa.BufferReader(self._place.read(name)))
+        except (OSError, ValueError, pa.ArrowException) as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            self._note(f"{name}: unreadable, left out ({first})")
+            return []
+        version = (table.schema.metadata or {}).get(b"roledrift.schema", b"1")
+        _refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
+        samples = []
+        for number, row in enumerate(table.to_pylist(), start=1):
+            known = {key: value for key, value in row.items() if value is not None}
+            sample = self._decoded({"v": 1, "kind": "sample", **known}, f"{name}:{number}", Sample)
+            if isinstance(sample, Sample):
+                samples.append(sample)
+        return samples
+
+    def _note(self, problem: str) -> None:
+        self._notes[problem] = None
+
+
+def open_run(path: Path | str) -> Run:
+    """The run in a directory.
+
+    Args:
+        path: Run directory, its ``run.json``, or the URL of one (needs fsspec and its driver).
+
+    Raises:
+        StoreError: If there is no run at ``path``, or its header cannot be read.
+        SchemaError: If the run was written by a newer version.
+    """
+    if str(path).endswith("/" + layout.HEADER) or str(path) == layout.HEADER:
+        path = str(path)[: -len(layout.HEADER)].rstrip("/") or "."
+    where = layout.place(path)
+    shown = layout.as_url(path) or Path(path)
+    try:
+        if not where.exists():
+            raise StoreError(
+                f"{shown}: no such directory; `roledrift ls DIR` lists the runs in DIR"
+            )
+        if layout.HEADER not in where.names(""):
+            raise StoreError(_no_header(where))
+        return Run(shown, _header(where), where)
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"{shown}: cannot be read ({error.strerror or error}); check path and permissions"
+        ) from error
+
+
+def find_runs(path: Path | str) -> list[Path]:
+    """Run directories: ``path`` itself if it is one, else all below it, sorted.
+
+    The paths of remote runs are folded by pathlib (``s3:/bucket/run``); :func:`open_run` unfolds
+    them.
+
+    Raises:
+        StoreError: If there is no such directory.
+    """
+    base = Path(path)
+    if base.name == layout.HEADER:
+        base = base.parent
+    where = layout.place(base)
+    try:
+        if not where.exists():
+            raise StoreError(f"{path}: no such directory; give a run directory or a folder of runs")
+        if layout.HEADER in where.names(""):
+            return [base]
+        return [base / Path(found).parent for found in where.nested()]
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be listed ({error.strerror or error}); check path and permissions"
+        ) from error
+
+
+def merge(segments: Iterable[Segment]) -> tuple[list[StepRecord], frozenset[tuple[str, int]]]:
+    """One record per step from segments in the order of their start.
+
+    A record replaces earlier records of the same step that measured any of the same things; with
+    those that measured other things it is united.
+
+    Returns:
+        The records in the order of steps, and ``(writer, step)`` of those that were replaced.
+    """
+    kept: dict[int, list[tuple[StepRecord, Measured]]] = {}
+    replaced: set[tuple[str, int]] = set()
+    for record in (record for segment in segments for record in segment.records):
+        mine = _measured(record)
+        before = kept.get(record.step, [])
+        replaced |= {(one.writer, one.step) for one, its in before if its & mine}
+        kept[record.step] = [pair for pair in before if not pair[1] & mine] + [(record, mine)]
+    merged = [_united([record for record, _ in kept[step]]) for step in sorted(kept)]
+    alive = {(record.writer, step) for step, pairs in kept.items() for record, _ in pairs}
+    return merged, frozenset(replaced - alive)
+
+
+def _measured(record: StepRecord) -> Measured:
+    found = {(group, name) for group, stats in record.groups.items() for name in stats}
+    found |= {("gradients", gram.policy) for gram in record.gradients}
+    # Totals such as the reward are logged by every process; they tell writers apart only if
+    # nothing else does.
+    return frozenset(found or {("totals", name) for name in record.totals})
+
+
+def _united(records: Sequence[StepRecord]) -> StepRecord:
+    first, *others = records
+    for other in others:
+        groups: dict[str, dict[str, Stat]] = {name: dict(its) for name, its in first.groups.items()}
+        for group, stats in other.groups.items():
+            groups.setdefault(group, {}).update(stats)
+        first = StepRecord(
+            step=first.step,
+            writer=f"{first.writer}+{other.writer}",
+            seq=max(first.seq, other.seq),
+            time=max(first.time, other.time),
+            groups=groups,
+            totals={**first.totals, **other.totals},
+            gradients=first.gradients + other.gradients,
+            missing=tuple(sorted({*first.missing, *other.missing})),
+            faults=dict(Counter(first.faults) + Counter(other.faults)),
+            labels={**first.labels, **other.labels},
+            cost_ms=dict(Counter(first.cost_ms) + Counter(other.cost_ms)),
+        )
+    return first
+
+
+def _header(where: layout.Place) -> RunHeader:
+    shown = f"{where.shown}/{layout.HEADER}"
+    try:
+        body = json.loads(where.read(layout.HEADER))
+    except (ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{shown}: not readable as JSON ({error}); restore the file, it names the roles"
+        ) from None
+    if not isinstance(body, dict):
+        raise StoreError(f"{shown}: holds no JSON object; restore the file")
+    _refuse_newer(body.get("v"), shown)
+    try:
+        header = from_plain(body)
+    except (SchemaError, OverflowError, RecursionError) as error:
+        raise StoreError(f"{shown}: {error}; restore the file or import the run again") from None
+    if not isinstance(header, RunHeader):
+        raise StoreError(f"{shown}: holds a {body.get('kind')} record, not a run; restore the file")
+    return header
+
+
+def _no_header(where: layout.Place) -> str:
+    names = where.names("")
+    if layout.writers(names, "steps"):
+        return f"{where.shown}: has steps but no {layout.HEADER}; restore it, it names the roles"
+    below = where.nested()
+    if below:
+        example = below[0].rsplit("/", 1)[0]
+        return (
+            f"{where.shown}: a folder of {len(below)} runs, not a run; give one, such as {example}"
+        )
+    return f"{where.shown}: not a run directory, it has no {layout.HEADER}"
+
+
+def _refuse_newer(version: object, where: str) -> None:
+    if isinstance(version, int) and version > SCHEMA:
+        raise SchemaError(
+            f"{where} is written in schema {version}, this roledrift reads up to {SCHEMA}:"
+            " pip install -U roledrift"
+        )

@@ -1,0 +1,40 @@
+"""Little runs for the tests of the command line."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from roledrift.records import RunHeader, Stat, StepRecord
+from roledrift.store.writer import RunWriter
+from roledrift.workflow import VOTING
+
+HOSTILE = "\x1b[31m\x1b]0;owned\x07<script>"
+
+
+def write_run(
+    path: Path,
+    steps: int = 30,
+    *,
+    inflate_from: int | None = None,
+    until: int | None = None,
+    name: str = "length",
+    config: dict[str, object] | None = None,
+) -> Path:
+    """A voting run whose aggregator grows from ``inflate_from`` to ``until``."""
+    header = RunHeader(run=path.name + HOSTILE, workflow=VOTING, config=config or {})
+    writer = RunWriter(path, header)
+    for step in range(steps):
+        inflated = inflate_from is not None and inflate_from <= step < (until or steps)
+        short = 5.0 + 0.1 * (step % 3)
+        groups = {
+            "generator": {name: _length(40.0 + step % 2)},
+            "aggregator": {name: _length(short * 4 if inflated else short)},
+        }
+        writer.write_step(StepRecord(step=step, groups=groups))
+    writer.close()
+    return path
+
+
+def _length(mean: float) -> Stat:
+    return replace(
+        Stat(16.0, mean), sd=0.5, low=mean - 1, high=mean + 1, p05=mean, p50=mean, p95=mean
+    )

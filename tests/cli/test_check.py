@@ -1,0 +1,195 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from roledrift.cli.check import findings_of
+from roledrift.cli.main import app
+from roledrift.detect.panel import Replay
+from roledrift.records import Alert, Verdict, alert_id
+from tests.cli.runs import write_run
+
+ALERT = Alert(
+    id=alert_id("d", "r", 4),
+    detector="d",
+    finding="f",
+    role="r",
+    policy="p",
+    level="WARN",
+    state="open",
+    step=6,
+    onset=4,
+    title="t",
+    text="x",
+)
+
+
+def check(*arguments: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["check", *map(str, arguments)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_a_clean_run(tmp_path: Path) -> None:
+    code, out, err = check(write_run(tmp_path / "run"))
+    assert code == 0
+    assert "run: clean: 30 steps" in out
+    assert err == ""
+
+
+def test_findings_name_the_role_and_since_when(tmp_path: Path) -> None:
+    code, out, _ = check(write_run(tmp_path / "run", inflate_from=15))
+    assert code == 1
+    assert "findings: aggregator length_inflation since step 15" in out
+    assert "\x1b" not in out
+    assert not any(line.endswith(" ") for line in out.splitlines())
+
+
+def test_a_closed_error_still_counts(tmp_path: Path) -> None:
+    code, out, _ = check(write_run(tmp_path / "run", inflate_from=12, until=18))
+    assert code == 1
+    assert "since step 12, closed by now" in out
+
+
+def test_too_few_steps_are_inconclusive(tmp_path: Path) -> None:
+    code, out, _ = check(write_run(tmp_path / "run", 3))
+    assert code == 3
+    assert "too few steps: 3, the baseline needs 9" in out
+
+
+def test_absent_statistics_are_inconclusive(tmp_path: Path) -> None:
+    code, out, _ = check(write_run(tmp_path / "run", name="chars"))
+    assert code == 3
+    assert "inconclusive: no detector reached a verdict, needs" in out
+
+
+def test_no_run_is_inconclusive(tmp_path: Path) -> None:
+    code, out, _ = check(tmp_path)
+    assert code == 3
+    assert "no run found here" in out
+
+
+def test_an_empty_run_is_inconclusive(tmp_path: Path) -> None:
+    assert check(write_run(tmp_path / "run", 0))[0] == 3
+
+
+@pytest.mark.parametrize("content", ['{"v":1', '{"v":2,"kind":"run"}'])
+def test_an_unreadable_run_is_2_in_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    code, out, err = check(tmp_path)
+    assert (code, out) == (2, "")
+    assert err.startswith("roledrift: ")
+    assert err.count("\n") == 1
+    assert "run.json" in err
+
+
+def test_a_missing_path_is_2(tmp_path: Path) -> None:
+    code, _, err = check(tmp_path / "nothing")
+    assert code == 2
+    assert "no such directory" in err
+
+
+def test_of_several_runs_the_worst_code_wins(tmp_path: Path) -> None:
+    clean = write_run(tmp_path / "clean")
+    short = write_run(tmp_path / "short", 3)
+    drift = write_run(tmp_path / "drift", inflate_from=15)
+    assert check(clean, short)[0] == 3
+    assert check(clean, short, drift)[0] == 1
+    assert check(tmp_path)[0] == 1
+    assert check(clean, drift, tmp_path / "nothing")[0] == 2
+    _, out, _ = check(tmp_path)
+    assert [line.split(": ")[1] for line in out.splitlines() if str(tmp_path) in line] == [
+        "clean",
+        "findings",
+        "inconclusive",
+    ]
+
+
+def test_json_holds_the_same_and_nothing_else(tmp_path: Path) -> None:
+    write_run(tmp_path / "drift", inflate_from=15)
+    code, out, err = check(tmp_path, "--json")
+    document = json.loads(out)
+    (run,) = document["runs"]
+    assert (code, document["code"], run["code"], err) == (1, 1, 1, "")
+    assert document["counts"] == {"clean": 0, "findings": 1, "unreadable": 0, "inconclusive": 0}
+    assert (run["outcome"], run["steps"], run["error"]) == ("findings", 30, None)
+    (finding,) = run["findings"]
+    assert (finding["role"], finding["detector"], finding["since"], finding["state"]) == (
+        "aggregator",
+        "length_inflation",
+        15,
+        "open",
+    )
+    assert finding["id"] == alert_id("length_inflation", "aggregator", 15)
+    assert run["alerts"][0]["id"] == finding["id"]
+    assert "error" not in document
+
+
+def test_json_errors_come_in_an_envelope(tmp_path: Path) -> None:
+    code, out, err = check(tmp_path / "nothing", "--json")
+    document = json.loads(out)
+    assert (code, err) == (2, "")
+    assert document["error"]["kind"] == "not_found"
+    assert set(document["error"]) == {"kind", "message", "hint"}
+    (tmp_path / "run.json").write_text('{"v":9,"kind":"run"}')
+    assert json.loads(check(tmp_path, "--json")[1])["error"]["kind"] == "schema_too_new"
+
+
+def test_problems_of_the_store_go_to_standard_error(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    (run / "steps.x.jsonl").write_text("garbage\n")
+    code, _, err = check(run)
+    assert code == 0
+    assert "steps.x.jsonl:1: not a JSON line" in err
+
+
+def test_a_configuration_file_decides(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", inflate_from=15)
+    lax = tmp_path / "roledrift.toml"
+    lax.write_text("[detectors.length_inflation]\nwatch_ratio = 40.0\ndrift_ratio = 50.0\n")
+    assert check(run, "--config", lax)[0] == 0
+    lax.write_text("[detectors.length_inflation]\ndrift_ration = 50.0\n")
+    code, _, err = check(run, "--config", lax)
+    assert code == 2
+    assert "did you mean 'drift_ratio'" in err
+    code, out, _ = check(run, "--config", tmp_path / "nothing.toml", "--json")
+    assert (code, json.loads(out)["error"]["kind"]) == (2, "invalid_config")
+
+
+def test_without_one_the_run_is_judged_by_what_it_was_watched_with(tmp_path: Path) -> None:
+    off = {"detectors": {"length_inflation": {"enabled": False}}}
+    assert check(write_run(tmp_path / "off", inflate_from=15, config=off))[0] == 3
+    odd = write_run(tmp_path / "odd", inflate_from=15, config={"from_the_future": 1})
+    code, _, err = check(odd)
+    assert code == 1
+    assert "judged by the default configuration" in err
+
+
+def test_the_level_that_counts() -> None:
+    warned = Replay((), (ALERT,), {}, {})
+    assert findings_of(warned, "ERROR") == ()
+    (finding,) = findings_of(warned, "WARN")
+    assert (finding.since, finding.state) == (4, "open")
+    escalated = replace(ALERT, level="ERROR", state="escalated", step=8)
+    over = replace(ALERT, level="INFO", state="closed", step=20)
+    (finding,) = findings_of(Replay((), (ALERT, escalated, over), {}, {}), "ERROR")
+    assert (finding.level, finding.state) == ("ERROR", "closed")
+
+
+def test_the_state_of_the_last_step_counts_without_an_alert() -> None:
+    drift, watch = (Verdict("d", "r", state, onset=9) for state in ("drift", "watch"))
+    (finding,) = findings_of(Replay((drift,), (), {}, {}), "ERROR")
+    assert (finding.level, finding.since, finding.finding) == ("ERROR", 9, "d")
+    assert findings_of(Replay((watch,), (), {}, {}), "ERROR") == ()
+    (finding,) = findings_of(Replay((watch,), (), {}, {}), "WARN")
+    assert finding.level == "WARN"
+    # The open alert speaks for its verdict: a lesser finding stays a warning.
+    assert findings_of(Replay((drift,), (ALERT,), {}, {}), "ERROR") == ()
+
+
+def test_fail_on_takes_two_words(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", inflate_from=15)
+    assert check(run, "--fail-on", "warn")[0] == 1
+    assert check(run, "--fail-on", "fatal")[0] == 2

@@ -1,0 +1,371 @@
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roledrift.codec import to_json
+from roledrift.errors import SchemaError, StoreError
+from roledrift.records import Stat, StepRecord
+from roledrift.store.reader import Segment, find_runs, merge, open_run
+from roledrift.store.writer import RunWriter
+from tests.store.records import HEADER, alert, sample, step
+
+
+def write(path: Path, numbers: range, **options: object) -> RunWriter:
+    writer = RunWriter(path, HEADER, resume=True, **options)  # type: ignore[arg-type]
+    for number in numbers:
+        writer.write_step(step(number))
+    return writer
+
+
+def test_everything_written_is_read_back(tmp_path: Path) -> None:
+    writer = write(tmp_path, range(4))
+    writer.write_alert(alert(3))
+    writer.write_samples(2, [sample(2), sample(2, "second", "generator")])
+    writer.close()
+    run = open_run(tmp_path)
+    assert run.header == HEADER
+    assert run.steps() == [replace(step(n), writer=writer.writer, seq=n) for n in range(4)]
+    assert run.alerts() == [alert(3)]
+    assert [(s.text, s.flags) for s in run.samples()] == [
+        ("hello", ("canary", "longest")),
+        ("second", ("canary", "longest")),
+    ]
+    assert math.isnan(run.samples()[0].advantage)
+    assert (run.state, run.seams, run.problems) == ("finished", (), ())
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_non_finite_numbers_survive(tmp_path: Path, odd: float) -> None:
+    writer = RunWriter(tmp_path, HEADER)
+    writer.write_step(replace(step(0, odd), totals={"reward": odd}))
+    record = open_run(tmp_path).steps()[0]
+    for number in (record.totals["reward"], record.mean("aggregator", "length")):
+        assert number is not None
+        assert repr(number) == repr(odd)
+
+
+def test_states(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, HEADER)
+    assert open_run(tmp_path).state == "empty"
+    writer.write_step(step(0))
+    assert open_run(tmp_path).state == "open"
+    writer.close()
+    assert open_run(tmp_path).state == "finished"
+    resumed = RunWriter(tmp_path, HEADER, resume=True)
+    assert open_run(tmp_path).state == "open"
+    resumed.write_step(step(0))
+    resumed.close()
+    assert open_run(tmp_path).state == "finished"
+
+
+def test_a_crashed_segment_that_was_taken_over_does_not_keep_the_run_open(tmp_path: Path) -> None:
+    write(tmp_path, range(5))
+    write(tmp_path, range(3, 8)).close()
+    run = open_run(tmp_path)
+    assert (run.state, run.seams) == ("finished", (3,))
+
+
+def test_a_parallel_writer_that_goes_on_keeps_the_run_open(tmp_path: Path) -> None:
+    write(tmp_path, range(5)).close()
+    other = RunWriter(tmp_path, HEADER, resume=True)
+    other.write_step(step(0, 2.0, name="chi2"))
+    run = open_run(tmp_path)
+    assert (run.state, run.seams) == ("open", ())
+
+
+def test_cut_at_every_byte_of_the_last_lines_at_most_one_step_is_lost(tmp_path: Path) -> None:
+    writer = write(tmp_path, range(4), writer="w")
+    file = tmp_path / "steps.w.jsonl"
+    whole = file.read_bytes()
+    writer.close()
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+    for cut in range(ends[1] - 1, len(whole) + 1):
+        file.write_bytes(whole[:cut])
+        run = open_run(tmp_path)
+        complete = max(sum(end <= cut for end in ends) - 1, 0)
+        # A line that lacks nothing but its end of line is whole.
+        without_newline = cut + 1 in ends[1:]
+        assert [one.step for one in run.steps()] == list(range(complete + without_newline))
+        half = cut not in (0, *ends) and cut + 1 not in ends
+        assert len(run.problems) == half
+        if half:
+            number = whole[:cut].count(b"\n") + 1
+            assert run.problems[0].startswith(f"steps.w.jsonl:{number}: half-written last line")
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"garbage",
+        b"\x00" * 64,
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'"text"',
+        b"",
+        b"{}",
+        b'{"v":1,"kind":"novelty"}',
+        b'{"v":1,"kind":"step"}',
+        b'{"v":1,"kind":"step","step":1e999}',
+        b'{"v":1,"kind":"step","step":2,"groups":{"a":{"b":3}}}',
+        to_json(alert(3)).encode(),
+    ],
+)
+def test_a_broken_line_in_the_middle_is_named_and_the_rest_is_read(
+    tmp_path: Path, broken: bytes
+) -> None:
+    write(tmp_path, range(4), writer="w")
+    file = tmp_path / "steps.w.jsonl"
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(b"\n".join([*lines[:3], broken, *lines[4:], b""]))
+    run = open_run(tmp_path)
+    assert [one.step for one in run.steps()] == [0, 1, 3]
+    (problem,) = run.problems
+    assert problem.startswith("steps.w.jsonl:4: ")
+
+
+def test_unknown_keys_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, range(1), writer="w")
+    body = json.loads(to_json(step(1))) | {"novelty": {"x": 1}}
+    body["groups"]["aggregator"]["length"]["p99"] = 7.0
+    with open(tmp_path / "steps.w.jsonl", "a") as file:
+        file.write(json.dumps(body) + "\n")
+    run = open_run(tmp_path)
+    assert (len(run.steps()), run.problems) == (2, ())
+
+
+def test_a_newer_schema_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    write(tmp_path, range(2), writer="w")
+    with open(tmp_path / "steps.w.jsonl", "a") as file:
+        file.write('{"v":2,"kind":"step","step":2}\n')
+    with pytest.raises(
+        SchemaError, match=r"steps\.w\.jsonl:4 .*schema 2.*pip install -U roledrift"
+    ):
+        open_run(tmp_path).steps()
+    (tmp_path / "run.json").write_text('{"v":2,"kind":"something new"}')
+    with pytest.raises(SchemaError, match="pip install -U roledrift"):
+        open_run(tmp_path)
+
+
+def test_a_directory_without_a_run(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no such directory"):
+        open_run(tmp_path / "nothing")
+    with pytest.raises(StoreError, match=r"not a run directory, it has no run\.json"):
+        open_run(tmp_path)
+    (tmp_path / "steps.w.jsonl").touch()
+    with pytest.raises(StoreError, match=r"has steps but no run\.json"):
+        open_run(tmp_path)
+
+
+def test_a_folder_of_runs_is_not_a_run(tmp_path: Path) -> None:
+    RunWriter(tmp_path / "a" / "b", HEADER).close()
+    with pytest.raises(StoreError, match="a folder of 1 runs, not a run; give one, such as a/b"):
+        open_run(tmp_path)
+
+
+def test_only_a_header_is_an_empty_run(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(to_json(HEADER))
+    run = open_run(tmp_path)
+    assert (run.state, run.steps(), run.alerts(), run.samples()) == ("empty", [], [], [])
+    assert (run.seams, run.problems) == ((), ())
+
+
+def test_a_half_written_header_is_a_clear_error_at_every_byte(tmp_path: Path) -> None:
+    whole = to_json(HEADER).encode()
+    for cut in range(len(whole)):
+        (tmp_path / "run.json").write_bytes(whole[:cut])
+        with pytest.raises(StoreError, match="restore the file"):
+            open_run(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '{"v":1,"kind":"step","step":1}', '{"v":1}'])
+def test_a_header_of_another_kind_is_a_clear_error(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(StoreError, match=r"run\.json"):
+        open_run(tmp_path)
+
+
+def test_a_run_is_opened_by_its_header_file_too(tmp_path: Path) -> None:
+    write(tmp_path, range(1))
+    assert len(open_run(tmp_path / "run.json").steps()) == 1
+    assert find_runs(tmp_path / "run.json") == [tmp_path]
+
+
+def test_an_unreadable_steps_file_costs_that_file(tmp_path: Path) -> None:
+    write(tmp_path, range(2), writer="a")
+    (tmp_path / "steps.b.jsonl").mkdir()
+    run = open_run(tmp_path)
+    assert len(run.steps()) == 2
+    assert run.problems[0].startswith("steps.b.jsonl: cannot be read")
+
+
+def test_an_unreadable_samples_file_costs_that_file(tmp_path: Path) -> None:
+    writer = write(tmp_path, range(3), writer="w")
+    for number in range(3):
+        writer.write_samples(number, [sample(number, f"text {number}")])
+    broken = tmp_path / "samples/00000001-w.parquet"
+    for content in (b"", b"PAR1", broken.read_bytes()[:-9], b"PAR1" + b"\x00" * 100 + b"PAR1"):
+        broken.write_bytes(content)
+        run = open_run(tmp_path)
+        assert [one.text for one in run.samples()] == ["text 0", "text 2"]
+        assert run.problems[0].startswith("samples/00000001-w.parquet: unreadable")
+    (tmp_path / "samples/.00000009-w.parquet.tmp").write_bytes(b"half")
+    assert len(open_run(tmp_path).samples()) == 2
+
+
+def test_samples_of_other_shapes_are_read_as_far_as_they_go(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write(tmp_path, range(1), writer="w")
+    (tmp_path / "samples").mkdir()
+    rows = pa.table({"step": [0], "role": ["generator"], "text": ["hi"], "novelty": [1.5]})
+    pq.write_table(rows, tmp_path / "samples/00000000-x.parquet")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "samples/00000000-y.parquet")
+    run = open_run(tmp_path)
+    assert [(one.text, one.finish) for one in run.samples()] == [("hi", "unknown")]
+    assert run.problems[0].startswith("samples/00000000-y.parquet:1: left out")
+
+
+def test_samples_of_a_newer_schema_are_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write(tmp_path, range(1), writer="w")
+    (tmp_path / "samples").mkdir()
+    rows = pa.table({"step": [0]}).replace_schema_metadata({"roledrift.schema": "2"})
+    pq.write_table(rows, tmp_path / "samples/00000000-x.parquet")
+    with pytest.raises(SchemaError, match="pip install -U"):
+        open_run(tmp_path).samples()
+
+
+def test_what_a_later_segment_replayed_replaces_the_earlier(tmp_path: Path) -> None:
+    first = RunWriter(tmp_path, HEADER)
+    for number in range(6):
+        first.write_step(step(number, 1.0))
+        first.write_samples(number, [sample(number, "old")])
+    first.write_alert(alert(2))
+    first.write_alert(alert(5, onset=4))
+    second = RunWriter(tmp_path, HEADER, resume=True)
+    for number in range(4, 8):
+        second.write_step(step(number, 2.0))
+        second.write_samples(number, [sample(number, "new")])
+    second.write_alert(alert(7, state="closed"))
+    run = open_run(tmp_path)
+    means = [one.mean("aggregator", "length") for one in run.steps()]
+    assert means == [1.0] * 4 + [2.0] * 4
+    assert [one.text for one in run.samples()] == ["old"] * 4 + ["new"] * 4
+    assert [(one.step, one.state) for one in run.alerts()] == [(2, "open"), (7, "closed")]
+    assert run.seams == (4,)
+
+
+def test_a_replay_leaves_no_statistic_of_the_abandoned_timeline() -> None:
+    old = StepRecord(0, "a", groups={"g": {"length": Stat(1, 1.0), "chi2": Stat(1, 1.0)}})
+    new = StepRecord(0, "b", groups={"g": {"length": Stat(1, 2.0)}})
+    merged, replaced = merge(
+        [Segment("a", (0, "", "a"), (old,), False), Segment("b", (1, "", "b"), (new,), False)]
+    )
+    assert merged == [new]
+    assert replaced == {("a", 0)}
+
+
+def test_segments_are_ordered_by_number_not_by_clock(tmp_path: Path) -> None:
+    write(tmp_path, range(2), writer="z")
+    second = RunWriter(tmp_path, HEADER, resume=True, writer="a")
+    second.write_step(step(1, 9.0))
+    file = tmp_path / "steps.a.jsonl"
+    start, rest = file.read_text().split("\n", 1)
+    file.write_text(json.dumps(json.loads(start) | {"time": "1970-01-01T00:00:00Z"}) + "\n" + rest)
+    assert open_run(tmp_path).steps()[1].mean("aggregator", "length") == 9.0
+
+
+def test_a_steps_file_without_a_start_line_is_read(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(to_json(HEADER))
+    (tmp_path / "steps.import.jsonl").write_text("".join(to_json(step(n)) + "\n" for n in (1, 0)))
+    run = open_run(tmp_path)
+    assert [one.step for one in run.steps()] == [0, 1]
+    assert run.state == "open"
+
+
+def test_find_runs_is_recursive_sorted_and_stops_at_runs(tmp_path: Path) -> None:
+    for name in ("b", "a/deep/er", "a/x", "b/nested", ".hidden"):
+        RunWriter(tmp_path / name, HEADER).close()
+    (tmp_path / "empty").mkdir()
+    assert find_runs(tmp_path) == [tmp_path / "a/deep/er", tmp_path / "a/x", tmp_path / "b"]
+    assert find_runs(tmp_path / "b") == [tmp_path / "b"]
+    assert find_runs(tmp_path / "empty") == []
+    with pytest.raises(StoreError, match="no such directory"):
+        find_runs(tmp_path / "nothing")
+
+
+def test_remote_runs_are_read_through_fsspec(tmp_path: Path) -> None:
+    import fsspec
+
+    writer = write(tmp_path, range(3), writer="w")
+    writer.write_samples(1, [sample(1)])
+    writer.write_alert(alert(2))
+    writer.close()
+    remote = fsspec.filesystem("memory")
+    remote.put(str(tmp_path), "/bucket/sweep/run", recursive=True)
+    try:
+        url = "memory://bucket/sweep/run"
+        run = open_run(url)
+        assert str(run.path) == url
+        assert len(run.steps()) == 3
+        assert (len(run.samples()), len(run.alerts())) == (1, 1)
+        assert (run.state, run.problems) == ("finished", ())
+        (found,) = find_runs("memory://bucket")
+        assert open_run(found).steps() == run.steps()
+        with pytest.raises(StoreError, match="no such directory"):
+            open_run("memory://bucket/nothing")
+        with pytest.raises(StoreError, match="a folder of 1 runs"):
+            open_run("memory://bucket/sweep")
+    finally:
+        remote.rm("/bucket", recursive=True)
+
+
+PARTS = ("length", "chi2")
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[int, int, int]:
+    last = draw(st.integers(1, 12))
+    crashed = draw(st.integers(0, last))
+    return last, crashed, draw(st.integers(0, crashed))
+
+
+@settings(max_examples=40, deadline=None)
+@given(histories(), st.booleans())
+def test_two_writers_and_a_resume_read_like_one_writer(
+    tmp_path_factory: pytest.TempPathFactory, history: tuple[int, int, int], both: bool
+) -> None:
+    last, crashed, again = history
+    folder = tmp_path_factory.mktemp("merge")
+    split, single = folder / "split", folder / "single"
+    parts = [RunWriter(split, HEADER, resume=True, writer=part) for part in PARTS]
+    for number in range(crashed + 1):
+        for part, writer in zip(PARTS, parts, strict=True):
+            stale = number >= again and (both or part == "length")
+            writer.write_step(step(number, -1.0 if stale else number, name=part))
+    if not both:
+        for number in range(crashed + 1, last + 1):
+            parts[1].write_step(step(number, number, name="chi2"))
+    for part in PARTS if both else PARTS[:1]:
+        resumed = RunWriter(split, HEADER, resume=True)
+        for number in range(again, last + 1):
+            resumed.write_step(step(number, number, name=part))
+        resumed.close()
+    one = RunWriter(single, HEADER)
+    for number in range(last + 1):
+        stats = {part: Stat(4.0, number) for part in PARTS}
+        one.write_step(replace(step(number), groups={"aggregator": stats}))
+
+    def plain(path: Path) -> list[StepRecord]:
+        return [replace(record, writer="", seq=0) for record in open_run(path).steps()]
+
+    assert plain(split) == plain(single)
+    assert open_run(split).problems == ()

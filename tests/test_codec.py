@@ -1,0 +1,175 @@
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roledrift.codec import Record, from_json, from_plain, plain, to_json
+from roledrift.errors import SchemaError
+from roledrift.records import Alert, GramRecord, RunHeader, Sample, Stat, StepRecord, Verdict
+from roledrift.workflow import VOTING, Role, Workflow
+
+number = st.floats(allow_nan=True, allow_infinity=True)
+text = st.text(st.characters(exclude_categories=()), max_size=12)
+words = st.dictionaries(text, text, max_size=3)
+numbers = st.dictionaries(text, number, max_size=3)
+stats = st.builds(
+    Stat, n=number, mean=number, **{q: st.none() | number for q in ("sd", "low", "high", "p50")}
+)
+
+
+@st.composite
+def grams(draw: st.DrawFn) -> GramRecord:
+    labels = tuple(draw(st.lists(text, min_size=1, max_size=3)))
+    rows = tuple(tuple(draw(number) for _ in labels) for _ in labels)
+    return GramRecord(draw(text), labels, rows, draw(text), draw(number))
+
+
+steps = st.builds(
+    StepRecord,
+    step=st.integers(),
+    writer=text,
+    seq=st.integers(),
+    time=text,
+    groups=st.dictionaries(text, st.dictionaries(text, stats, max_size=3), max_size=3),
+    totals=numbers,
+    gradients=st.lists(grams(), max_size=2).map(tuple),
+    missing=st.lists(text, max_size=2).map(tuple),
+    faults=st.dictionaries(text, st.integers(0), max_size=2),
+    labels=words,
+    cost_ms=numbers,
+)
+alerts = st.builds(
+    Alert, value=st.none() | number, threshold=st.none() | number, advice=st.tuples(text)
+)
+verdicts = st.builds(Verdict, value=st.none() | number, onset=st.none() | st.integers())
+samples = st.builds(Sample, reward=number, advantage=number, text=text, flags=st.tuples(text, text))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality in which NaN equals NaN."""
+    return repr(a) == repr(b)
+
+
+@given(steps | alerts | verdicts | samples)
+def test_every_record_survives_the_round_trip(record: Record) -> None:
+    line = to_json(record)
+    assert "\n" not in line
+    assert same(from_json(line), record)
+    assert same(from_plain(plain(record)), record)
+
+
+@given(steps)
+def test_lines_are_strict_json(record: StepRecord) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    json.loads(to_json(record), parse_constant=refuse)
+
+
+@pytest.mark.parametrize(
+    ("odd", "word"), [(math.nan, "NaN"), (math.inf, "Infinity"), (-math.inf, "-Infinity")]
+)
+def test_non_finite_numbers_travel_as_words(odd: float, word: str) -> None:
+    """Golden: other programs read these files."""
+    line = to_json(StepRecord(1, groups={"g": {"s": Stat(1.0, odd)}}))
+    assert json.loads(line)["groups"]["g"]["s"] == {"n": 1.0, "mean": word}
+    back = from_json(line)
+    assert isinstance(back, StepRecord)
+    assert repr(back.mean("g", "s")) == repr(odd)
+
+
+def test_the_header_keeps_the_workflow() -> None:
+    mixed = Workflow("w", (Role("a", 3, "plan"), Role("b", terse=True), Role("c")), ("x", "x", "y"))
+    header = RunHeader("r", mixed, seed=7, config={"tier": "full", "deep": {"stop_on": ["a"]}})
+    assert from_json(to_json(header)) == header
+    assert from_json(to_json(RunHeader("r", VOTING))) == RunHeader("r", VOTING)
+
+
+def test_absent_optional_values_are_left_out() -> None:
+    assert "onset" not in plain(Verdict("d", "r", "ok"))
+    assert plain(Verdict("d", "r", "ok"))["v"] == 1
+
+
+def novel(value: Any) -> Any:
+    """``value`` with a key in every object that no version has."""
+    if isinstance(value, dict):
+        return {key: novel(item) for key, item in value.items()} | {"novelty": {"deep": [1]}}
+    return [novel(item) for item in value] if isinstance(value, list) else value
+
+
+def test_unknown_keys_are_passed_over() -> None:
+    gram = GramRecord("p", ("a",), ((1.0,),))
+    record = StepRecord(1, gradients=(gram,))
+    for one in (record, RunHeader("r", VOTING), Sample(1, "r", "t"), Verdict("d", "r", "ok")):
+        body = json.loads(to_json(one))
+        assert same(from_plain({**body, "novelty": 1}), one)
+    header = novel(json.loads(to_json(RunHeader("r", VOTING))))
+    back = from_plain(header)
+    assert isinstance(back, RunHeader)
+    assert back.workflow == VOTING
+
+
+def test_a_newer_schema_is_refused_with_the_way_out() -> None:
+    with pytest.raises(SchemaError, match=r"schema 2.*pip install -U roledrift"):
+        from_json('{"v":2,"kind":"step","step":1}')
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "not a JSON line"),
+        ("{", "not a JSON line"),
+        ("[]", "a record is a JSON object"),
+        ("{}", "under 'v'"),
+        ('{"v":1}', "unknown kind"),
+        ('{"v":1,"kind":"steps"}', "known are"),
+        ('{"v":1,"kind":"step"}', "malformed step record"),
+        ('{"v":1,"kind":"step","step":"x"}', "malformed step record"),
+        ('{"v":1,"kind":"step","step":1,"totals":{"a":"many"}}', "malformed step record"),
+        ('{"v":1,"kind":"step","step":1,"groups":[1]}', "malformed step record"),
+        ('{"v":1,"kind":"run","run":"r"}', "malformed run record"),
+        (
+            '{"v":1,"kind":"run","run":"r","workflow":{"name":"w","roles":[],"policies":[]}}',
+            "malformed run",
+        ),
+    ],
+)
+def test_what_is_no_record_is_a_schema_error(line: str, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        from_json(line)
+
+
+@given(steps, st.data())
+def test_half_a_line_is_a_schema_error(record: StepRecord, data: st.DataObject) -> None:
+    line = to_json(record)
+    cut = data.draw(st.integers(0, len(line) - 1))
+    with pytest.raises(SchemaError):
+        from_json(line[:cut])
+
+
+def test_every_field_of_every_record_is_written() -> None:
+    full = Alert(
+        "i",
+        "d",
+        "f",
+        "r",
+        "p",
+        "WARN",
+        "open",
+        3,
+        2,
+        "t",
+        "x",
+        "s",
+        1.0,
+        2.0,
+        3.0,
+        ("a",),
+        True,
+        "t",
+    )
+    assert {one.name for one in fields(full)} <= plain(full).keys()
