@@ -17,7 +17,7 @@ from roledrift.errors import ConfigError
 from roledrift.measure import probes_for
 from roledrift.monitor import Monitor, Parts
 from roledrift.notify.console import ConsoleNotifier
-from roledrift.protocols import Notifier, Reducer
+from roledrift.protocols import Notifier, Reducer, Sink
 from roledrift.records import RunHeader, StepRecord
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
@@ -35,6 +35,7 @@ def open_monitor(
     resume: bool = False,
     reducer: Reducer | None = None,
     notifiers: Sequence[Notifier] | None = None,
+    sinks: Sequence[Sink] = (),
     **facts: Any,
 ) -> Monitor:
     """A monitor that writes a run directory, judges every step and prints alerts.
@@ -48,6 +49,7 @@ def open_monitor(
         resume: Continue the run that ``out`` already holds, as a new segment.
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
         notifiers: Where alerts go; None prints them on standard error.
+        sinks: Get every record besides the run directory.
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
 
     Returns:
@@ -69,7 +71,7 @@ def open_monitor(
     parts = Parts(
         probes=probes_for(settings.tier, roles),
         judge=Panel(roles, settings),
-        sinks=(RunWriter(out, header, resume=resume),),
+        sinks=(RunWriter(out, header, resume=resume), *sinks),
         notifiers=(ConsoleNotifier(),) if notifiers is None else tuple(notifiers),
         reducer=reducer,
         history=(lambda: _history(out)) if resume else None,

@@ -60,6 +60,7 @@ class _Pending:
     samples: list[Sample] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
     gradients: list[GramRecord] = field(default_factory=list)
+    present: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     labels: dict[str, str] = field(default_factory=dict)
     faults: Counter[str] = field(default_factory=Counter)
@@ -114,6 +115,7 @@ class Monitor:
 
     def observe(self, spans: SpanTable) -> None:
         """Measure spans now; what is not kept may be freed afterwards."""
+        self._pending.present |= spans.present
         for probe in self._parts.probes:
             missing = probe.needs - spans.present
             if missing:
@@ -235,7 +237,7 @@ class Monitor:
             groups=groups,
             totals=pending.totals,
             gradients=tuple(pending.gradients),
-            missing=tuple(sorted(pending.missing)),
+            missing=tuple(sorted(pending.missing - pending.present)),
             faults=dict(sorted(pending.faults.items())),
             labels=pending.labels,
             cost_ms={name: round(float(ms), 3) for name, ms in sorted(pending.cost_ms.items())},

@@ -40,6 +40,14 @@ class Rewards:
         raise AssertionError("must not be called without its column")
 
 
+class Idle:
+    name = "idle"
+    needs = frozenset({"reward_N"})
+
+    def measure(self, spans: SpanTable) -> Sums:
+        return {}
+
+
 class Keeper:
     def __init__(self) -> None:
         self.records: list[StepRecord] = []
@@ -89,6 +97,10 @@ def test_a_step_is_the_sum_of_what_was_observed() -> None:
     monitor.add_samples([Sample(7, "generator", "text")])
     monitor.label(temperature="0.7")
     monitor.end_step(7, {"reward": 0.5})
+    rewarded = SpanTable(VOTING.role_names, role_N=np.array([0]), reward_N=np.array([1.0]))
+    monitor = Monitor(HEADER, Parts(probes=[Lengths(), Idle()], sinks=[keeper]))
+    monitor.observe(table(1))
+    monitor.observe(rewarded)
     monitor.end_step(8)
     first, second = keeper.records
     assert first.step == 7
@@ -99,7 +111,7 @@ def test_a_step_is_the_sum_of_what_was_observed() -> None:
     assert first.labels == {"temperature": "0.7"}
     assert first.cost_ms["probes"] >= 0
     assert [sample.text for sample in keeper.samples] == ["text"]
-    assert second.groups == {}
+    assert second.missing == (), "a column that one table of the step has is not missing"
 
 
 def test_what_fails_is_counted_named_once_and_the_record_is_written(

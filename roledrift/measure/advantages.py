@@ -1,0 +1,87 @@
+"""Rewards, advantages, and advantage groups that teach nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from roledrift.measure.groups import Columns, PerSpan, SpanProbe, groups
+from roledrift.spans import Ints, SpanTable
+from roledrift.sums import Key, Mean, Sums
+from roledrift.workflow import Workflow
+
+
+def rewards(workflow: Workflow) -> SpanProbe:
+    """``reward``: reward per span."""
+    return SpanProbe("rewards", frozenset({"reward_N"}), workflow, _rewards)
+
+
+def advantages(workflow: Workflow) -> SpanProbe:
+    """``advantage``: advantage per span."""
+    return SpanProbe("advantages", frozenset({"advantage_N"}), workflow, _advantages)
+
+
+def zero_variance(workflow: Workflow) -> ZeroVariance:
+    """``zero_variance``: share of advantage groups whose rewards are all equal."""
+    return ZeroVariance(workflow)
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroVariance:
+    """Probe of advantage groups (GRPO groups) whose rewards are all equal: their gradient is zero.
+
+    A group is one value of ``group_N`` within one role. A group with a single row is left out: it
+    has no variance to lose. Tables must not cut through a group, or its halves count as two.
+
+    Attributes:
+        workflow: Says which roles have slots.
+    """
+
+    workflow: Workflow
+
+    @property
+    def name(self) -> str:
+        """Name of the probe."""
+        return "zero_variance"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Columns without which it measures nothing."""
+        return frozenset({"group_N", "reward_N"})
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Number of advantage groups and of those with equal rewards, per group of the record."""
+        sums: Sums = {}
+        for group, rows in groups(spans, self.workflow):
+            value = _equal(spans, rows)
+            if value.n:
+                sums[Key(group, "zero_variance")] = value
+        return sums
+
+
+def _equal(spans: SpanTable, rows: Ints) -> Mean:
+    if spans.group_N is None or spans.reward_N is None:
+        return Mean(0.0, 0.0)
+    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
+    _, first_G, inverse_N, size_G = np.unique(
+        address_N2, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    reward_N = spans.reward_N[rows]
+    # Not equal to the group's first reward, also where either is NaN.
+    differs_N = ~(reward_N == reward_N[first_G][inverse_N.reshape(-1)])
+    differing_G = np.bincount(inverse_N.reshape(-1), weights=differs_N, minlength=len(size_G))
+    several_G = size_G > 1
+    return Mean(float(several_G.sum()), float((several_G & (differing_G == 0)).sum()))
+
+
+def _rewards(spans: SpanTable) -> Columns:
+    if spans.reward_N is None:
+        return {}
+    return {"reward": PerSpan(spans.reward_N, np.ones(len(spans), dtype=np.bool_))}
+
+
+def _advantages(spans: SpanTable) -> Columns:
+    if spans.advantage_N is None:
+        return {}
+    return {"advantage": PerSpan(spans.advantage_N, np.ones(len(spans), dtype=np.bool_))}

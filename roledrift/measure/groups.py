@@ -1,0 +1,93 @@
+"""Columns of spans to sums per group: the one place where rows are grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from roledrift.spans import Bools, Floats, Ints, SpanTable
+from roledrift.sums import EVERYONE, Key, Mean, Moments, Summable, Sums
+from roledrift.workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class PerSpan:
+    """A statistic that has one value per span; every span weighs the same.
+
+    Attributes:
+        values_N: One value per span.
+        valid_N: Spans that have a value.
+        quantiles: Keep bins too; the values are then whole numbers >= 0.
+    """
+
+    values_N: Floats | Ints
+    valid_N: Bools
+    quantiles: bool = False
+
+    def over(self, rows: Ints) -> Summable:
+        """Moments of the values in ``rows``."""
+        kept = rows[self.valid_N[rows]]
+        return Moments.of(self.values_N[kept], quantiles=self.quantiles)
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A statistic pooled over something smaller than a span (tokens), or a share of spans.
+
+    Attributes:
+        weights_N: How many things each span contributes.
+        totals_N: Their sum.
+    """
+
+    weights_N: Floats | Ints | Bools
+    totals_N: Floats | Ints | Bools
+
+    def over(self, rows: Ints) -> Summable:
+        """Count and sum over ``rows``."""
+        return Mean(float(self.weights_N[rows].sum()), float(self.totals_N[rows].sum()))
+
+
+Columns = Mapping[str, PerSpan | Pooled]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanProbe:
+    """A :class:`roledrift.protocols.Probe` that derives columns once and sums them per group.
+
+    Attributes:
+        name: Name of the probe.
+        needs: Columns without which it measures nothing.
+        workflow: Says which roles have slots.
+        read: Spans to the columns of each statistic, by name.
+    """
+
+    name: str
+    needs: frozenset[str]
+    workflow: Workflow
+    read: Callable[[SpanTable], Columns]
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Sums of each statistic in each group; a group in which nothing was seen has no entry."""
+        columns = self.read(spans)
+        sums: Sums = {}
+        for group, rows in groups(spans, self.workflow):
+            for name, column in columns.items():
+                value = column.over(rows)
+                if value.n:
+                    sums[Key(group, name)] = value
+        return sums
+
+
+def groups(spans: SpanTable, workflow: Workflow) -> Iterator[tuple[str, Ints]]:
+    """Groups of a record with their rows: roles, slots of roles that have several, and ``"*"``.
+
+    A table that was made without the slots of the roles gets them from the workflow.
+    """
+    if not spans.slots and spans.roles == workflow.role_names:
+        spans = replace(spans, slots=tuple(role.slots for role in workflow.roles))
+    yield from spans.by_group()
+    everyone = np.flatnonzero((spans.role_N >= 0) & (spans.role_N < len(spans.roles)))
+    if everyone.size:
+        yield EVERYONE, everyone

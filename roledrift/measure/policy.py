@@ -1,0 +1,126 @@
+"""How sure a role's policy is and how far it has moved, from log-probabilities.
+
+The formulas are those of the paper's code (verl's rollout correction metrics), with sums pooled
+over all tokens of a step instead of averaged over micro-batches. ``a`` is the log-probability of a
+token under the policy in question, ``b`` under the one it is compared with, ``d = a - b``; ``A``
+and ``B`` are their means over a span.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roledrift.measure.groups import Columns, PerSpan, Pooled, SpanProbe
+from roledrift.spans import Bools, Comparison, Floats, Ints, SpanTable
+from roledrift.workflow import Workflow
+
+_CLAMP = 20.0
+
+
+def perplexity(workflow: Workflow) -> SpanProbe:
+    """``ppl``: mean over spans of ``exp(nll per token)``; not the exp of the mean."""
+    return SpanProbe("perplexity", frozenset({"scored_N", "nll_N"}), workflow, _perplexity)
+
+
+def entropy(workflow: Workflow) -> SpanProbe:
+    """``entropy``: nats per token, pooled over tokens."""
+    return SpanProbe("entropy", frozenset({"scored_N", "entropy_N"}), workflow, _entropy)
+
+
+def clipping(workflow: Workflow) -> SpanProbe:
+    """``clip_fraction``: share of tokens whose clipped loss was active, pooled over tokens."""
+    return SpanProbe("clipping", frozenset({"scored_N", "clipped_N"}), workflow, _clipping)
+
+
+def nonfinite(workflow: Workflow) -> SpanProbe:
+    """``nonfinite``: trainable tokens per span whose log-probability or entropy was not finite."""
+    return SpanProbe("nonfinite", frozenset({"nonfinite_N"}), workflow, _nonfinite)
+
+
+def comparisons(workflow: Workflow) -> SpanProbe:
+    """How far apart two policies are, for each kind ``K`` of comparison that the spans hold.
+
+    ==================== ================================================================
+    ``K.chi2``           ``E[rho²] - 1`` over tokens, ``rho = exp(clip(d, -20, 20))``; an
+                         estimate that may be below 0
+    ``K.k1``             mean of ``b - a`` over tokens: estimates KL(b ‖ a), either sign
+    ``K.k3``             mean of ``exp(d) - d - 1`` over tokens: estimates the same, >= 0
+    ``K.chi2_seq``       mean over spans of ``exp(2 clip(sum of d, -20, 20)) - 1``
+    ``K.training_ppl``   mean over spans of ``exp(-A)``; ``K.training_log_ppl`` of ``-A``
+    ``K.behind_ppl``     mean over spans of ``exp(-B)``: the rollout perplexity for ``rollout``
+    ``K.ppl_ratio``      mean over spans of ``exp(B - A)``
+    ``K.log_ppl_diff``   mean over spans of ``B - A``; ``K.log_ppl_abs_diff`` of ``|B - A|``
+    ``K.peak``           moments over spans of the largest ``|d|``; the maximum is ``high``
+    ``K.refused``        instead of all these, if the two sides are at different temperatures:
+                         1, over the number of spans refused
+    ==================== ================================================================
+    """
+    return SpanProbe("comparisons", frozenset(), workflow, _comparisons)
+
+
+def _perplexity(spans: SpanTable) -> Columns:
+    if spans.scored_N is None or spans.nll_N is None:
+        return {}
+    valid_N = spans.scored_N > 0
+    with np.errstate(over="ignore"):
+        ppl_N = np.exp(_per_token(spans.nll_N, spans.scored_N))
+    return {"ppl": PerSpan(ppl_N, valid_N)}
+
+
+def _entropy(spans: SpanTable) -> Columns:
+    if spans.scored_N is None or spans.entropy_N is None:
+        return {}
+    return {"entropy": Pooled(spans.scored_N, spans.entropy_N)}
+
+
+def _clipping(spans: SpanTable) -> Columns:
+    if spans.scored_N is None or spans.clipped_N is None:
+        return {}
+    return {"clip_fraction": Pooled(spans.scored_N, spans.clipped_N)}
+
+
+def _nonfinite(spans: SpanTable) -> Columns:
+    if spans.nonfinite_N is None:
+        return {}
+    return {"nonfinite": PerSpan(spans.nonfinite_N, np.ones(len(spans), dtype=np.bool_))}
+
+
+def _comparisons(spans: SpanTable) -> Columns:
+    columns: dict[str, PerSpan | Pooled] = {}
+    for one in spans.comparisons:
+        found = _moved(one) if one.comparable else _refused(one)
+        columns |= {f"{one.kind}.{name}": column for name, column in found.items()}
+    return columns
+
+
+def _refused(pair: Comparison) -> Columns:
+    every_N: Bools = np.ones(len(pair.tokens_N), dtype=np.bool_)
+    return {"refused": Pooled(every_N, every_N)}
+
+
+def _moved(pair: Comparison) -> Columns:
+    valid_N = pair.tokens_N > 0
+    mean_a_N = _per_token(pair.a_N, pair.tokens_N)
+    mean_b_N = _per_token(pair.b_N, pair.tokens_N)
+    whole_N = np.clip(pair.a_N - pair.b_N, -_CLAMP, _CLAMP)
+    with np.errstate(over="ignore"):
+        rows = {
+            "chi2_seq": np.expm1(2 * whole_N),
+            "ppl_ratio": np.exp(mean_b_N - mean_a_N),
+            "training_ppl": np.exp(-mean_a_N),
+            "behind_ppl": np.exp(-mean_b_N),
+            "training_log_ppl": -mean_a_N,
+            "log_ppl_diff": mean_b_N - mean_a_N,
+            "log_ppl_abs_diff": np.abs(mean_b_N - mean_a_N),
+            "peak": pair.peak_N,
+        }
+    pooled = {"chi2": pair.chi2_N, "k1": pair.b_N - pair.a_N, "k3": pair.k3_N}
+    return {
+        **{name: Pooled(pair.tokens_N, totals_N) for name, totals_N in pooled.items()},
+        **{name: PerSpan(values_N, valid_N) for name, values_N in rows.items()},
+    }
+
+
+def _per_token(totals_N: Floats, tokens_N: Ints) -> Floats:
+    means_N: Floats = totals_N / np.maximum(tokens_N, 1)
+    return means_N

@@ -1,0 +1,123 @@
+"""Which texts are kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roledrift.config import SamplingConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A row whose text is kept.
+
+    Attributes:
+        row: Index of the row.
+        flags: Why: ``canary``, ``random`` and ``longest``, as far as they apply.
+    """
+
+    row: int
+    flags: tuple[str, ...]
+
+
+class TextSampler:
+    """Picks the rows of a step whose text is kept.
+
+    Canaries are the first distinct prompts seen; whenever one comes back, the first episode with it
+    is kept whole, so the same problem can be read over the run. Besides them, ``per_role`` random
+    spans of each role and its longest one are kept. The random part is a function of the seed, the
+    step and the rows; the global random state is neither read nor moved.
+
+    Args:
+        config: How many, and how often; 0 switches a part off.
+        canaries: Prompts already followed, for a resumed run.
+    """
+
+    def __init__(self, config: SamplingConfig, canaries: Sequence[str] = ()) -> None:
+        self._config = config
+        self._canaries = list(dict.fromkeys(canaries))[: config.canaries]
+
+    @property
+    def canaries(self) -> tuple[str, ...]:
+        """Prompts that are followed."""
+        return tuple(self._canaries)
+
+    def pick(
+        self,
+        step: int,
+        roles: Sequence[str],
+        *,
+        tokens: Sequence[int],
+        prompts: Sequence[str] | None = None,
+        episodes: Sequence[str] | None = None,
+    ) -> list[Pick]:
+        """Rows to keep, in row order.
+
+        Args:
+            step: Step of the rows.
+            roles: Role of each row.
+            tokens: Length of each row.
+            prompts: Stable name of each row's problem; empty for unknown. None follows no canary.
+            episodes: Name of each row's episode. None keeps one row per role of each canary.
+
+        Raises:
+            ValueError: If the columns differ in length.
+        """
+        columns = [one for one in (tokens, prompts, episodes) if one is not None]
+        if any(len(one) != len(roles) for one in columns):
+            raise ValueError(
+                f"{len(roles)} roles, but columns of {[len(one) for one in columns]} rows: "
+                "hand over one value per span"
+            )
+        if prompts is not None:
+            self._meet(prompts)
+        if self._config.every == 0 or step % self._config.every:
+            return []
+        flags: dict[int, list[str]] = {}
+        for row in self._followed(roles, prompts, episodes):
+            flags.setdefault(row, []).append("canary")
+        if self._config.per_role:
+            self._add_others(step, roles, tokens, flags)
+        return [Pick(row, tuple(flags[row])) for row in sorted(flags)]
+
+    def _meet(self, prompts: Sequence[str]) -> None:
+        for prompt in prompts:
+            if len(self._canaries) >= self._config.canaries:
+                return
+            if prompt and prompt not in self._canaries:
+                self._canaries.append(prompt)
+
+    def _followed(
+        self, roles: Sequence[str], prompts: Sequence[str] | None, episodes: Sequence[str] | None
+    ) -> list[int]:
+        kept: list[int] = []
+        for canary in self._canaries:
+            rows = [row for row, prompt in enumerate(prompts or ()) if prompt == canary]
+            if episodes is not None:
+                kept += [row for row in rows if episodes[row] == episodes[rows[0]]]
+            else:
+                first: dict[str, int] = {}
+                for row in rows:
+                    first.setdefault(roles[row], row)
+                kept += first.values()
+        return kept
+
+    def _add_others(
+        self,
+        step: int,
+        roles: Sequence[str],
+        tokens: Sequence[int],
+        flags: dict[int, list[str]],
+    ) -> None:
+        canaries = set(flags)
+        for role in sorted(set(roles)):
+            # One generator per role: a role's picks do not depend on which others are present.
+            draw = random.Random(f"{self._config.seed}:{step}:{role}")
+            rows = [row for row, its in enumerate(roles) if its == role]
+            free = [row for row in rows if row not in canaries]
+            for row in draw.sample(free, min(self._config.per_role, len(free))):
+                flags.setdefault(row, []).append("random")
+            longest = max(rows, key=lambda row: (tokens[row], -row))
+            flags.setdefault(longest, []).append("longest")

@@ -1,0 +1,159 @@
+r"""The shape of a text: what kind of answer it is, whatever it says.
+
+Each predicate states the paper's definition (arXiv 2605.24202, tables 4 to 6) and what was left
+open there and is decided here. Spaces inside the braces of ``\boxed{ 2 }`` never matter: tokenizers
+with small vocabularies decode to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from roledrift.measure.groups import Columns, Pooled, SpanProbe
+from roledrift.spans import SpanTable
+from roledrift.workflow import Workflow
+
+TERSE_TOKENS = 30
+MIN_BODY_LINES = 3
+HEDGES = (
+    "wait",
+    "alternatively",
+    "actually",
+    "hmm",
+    "let me reconsider",
+    "on second thought",
+    "not correct",
+    "this is wrong",
+)
+
+_BRACES = re.compile(r"(?P<box>\\boxed\s*\{)|\\\\(?!boxed)|\\[{}]|[{}]")
+_FENCE = re.compile(r"```[ \t]*python[ \t]*\r?\n(.*?)(?:```|\Z)", re.IGNORECASE | re.DOTALL)
+_HEDGE = re.compile(
+    r"\b(?:" + "|".join(phrase.replace(" ", r"\s+") for phrase in HEDGES) + r")\b", re.IGNORECASE
+)
+
+
+def boxes(text: str) -> list[str]:
+    r"""Contents of the balanced, non-empty ``\boxed{...}`` in ``text``, stripped, in order."""
+    contents = (text[begin:end].strip() for _, begin, end in _boxes(text))
+    return [content for content in contents if content]
+
+
+def boxed(text: str) -> bool:
+    r"""Whether the text holds an answer in a box.
+
+    Paper: "a parseable ``\boxed{}``". Here: balanced braces (``\{`` and ``\}`` do not count) with
+    something inside.
+    """
+    return bool(boxes(text))
+
+
+def terse(text: str, tokens: int, *, limit: int = TERSE_TOKENS) -> bool:
+    """Whether the text is a short stamp.
+
+    Paper: at most 30 tokens and a parseable box. Here: the same; tokens are trainable tokens.
+    """
+    return tokens <= limit and boxed(text)
+
+
+def bare_stamp(text: str) -> bool:
+    r"""Whether the text is nothing but a box.
+
+    Paper (for evaluators): at most 200 tokens, a boxed verdict, no code fence. Here: the text
+    without outer white space is exactly one ``\boxed{...}``, for any role and task.
+    """
+    text = text.strip()
+    return any(
+        start == 0 and end + 1 == len(text) and bool(text[begin:end].strip())
+        for start, begin, end in _boxes(text)
+    )
+
+
+def code_fence(text: str, *, min_body_lines: int = MIN_BODY_LINES) -> bool:
+    """Whether the text holds a program.
+
+    Paper: a fenced Python block with at least 3 body lines. Here: a fence opened with
+    ``python`` in any case; body lines are those that are not blank; a fence that the length
+    limit left open counts.
+    """
+    return any(
+        sum(bool(line.strip()) for line in fence.group(1).splitlines()) >= min_body_lines
+        for fence in _FENCE.finditer(text)
+    )
+
+
+def verdict_tag(text: str) -> bool:
+    r"""Whether the text holds an evaluator's verdict.
+
+    Paper: ``\boxed{Correct}`` or ``\boxed{Incorrect}``. Here: in any case.
+    """
+    return any(content.lower() in ("correct", "incorrect") for content in boxes(text))
+
+
+def hedging(text: str) -> bool:
+    """Whether the text holds a phrase of doubt.
+
+    Paper: any phrase of its list (:data:`HEDGES`); case and word borders unspecified. Here: in any
+    case, whole words only ("await" is no "wait"), any white space between the words of a phrase.
+    """
+    return _HEDGE.search(text) is not None
+
+
+def shape(
+    workflow: Workflow, *, terse_tokens: int = TERSE_TOKENS, min_body_lines: int = MIN_BODY_LINES
+) -> SpanProbe:
+    """Shares of spans with text that have each shape; ``terse`` only where lengths are known.
+
+    Args:
+        workflow: Says which roles have slots.
+        terse_tokens: Longest terse answer, in tokens.
+        min_body_lines: Fewest lines that are not blank in a program.
+    """
+
+    def read(spans: SpanTable) -> Columns:
+        return _shapes(spans, terse_tokens, min_body_lines)
+
+    return SpanProbe("shape", frozenset({"text_N"}), workflow, read)
+
+
+def _shapes(spans: SpanTable, terse_tokens: int, min_body_lines: int) -> Columns:
+    text_N = spans.text_N or (None,) * len(spans)
+    there_N = np.array([text is not None for text in text_N], dtype=np.bool_)
+
+    def share(holds: Callable[[str], bool]) -> Pooled:
+        has_N = np.array([text is not None and holds(text) for text in text_N], dtype=np.bool_)
+        return Pooled(there_N, has_N)
+
+    columns = {
+        "boxed": share(boxed),
+        "bare_stamp": share(bare_stamp),
+        "code_fence": share(lambda text: code_fence(text, min_body_lines=min_body_lines)),
+        "verdict_tag": share(verdict_tag),
+        "hedging": share(hedging),
+    }
+    if spans.tokens_N is not None:
+        short_N = spans.tokens_N <= terse_tokens
+        columns["terse"] = Pooled(there_N, columns["boxed"].totals_N * short_N)
+    return columns
+
+
+def _boxes(text: str) -> list[tuple[int, int, int]]:
+    """Start of each balanced box, and begin and end of its content, in order of their starts.
+
+    One pass: a collapsed model may write thousands of boxes and close none.
+    """
+    found: list[tuple[int, int, int]] = []
+    open_braces: list[tuple[int, int] | None] = []
+    for token in _BRACES.finditer(text):
+        if token.group() == "}":
+            box = open_braces.pop() if open_braces else None
+            if box is not None:
+                found.append((*box, token.start()))
+        elif token.group() == "{":
+            open_braces.append(None)
+        elif token.group("box"):
+            open_braces.append((token.start(), token.end()))
+    return sorted(found)

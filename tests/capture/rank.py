@@ -1,0 +1,60 @@
+"""One of two processes of test_ranks.py: ``python rank.py RANK FILE OUT``."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from roledrift.capture.batch import RoleBatch
+from roledrift.capture.ranks import TorchReducer
+from roledrift.capture.tokens import TokenCapture
+from roledrift.measure import probes_for
+from roledrift.sums import Sums, add
+from roledrift.workflow import VOTING
+
+
+def measured(ranks: list[int]) -> Sums:
+    """Sums of the batches that ``ranks`` see; only rank 1 has an aggregator, in one slot each."""
+    capture = TokenCapture(VOTING)
+    for rank in ranks:
+        draw = torch.Generator().manual_seed(rank)
+        a, b = -torch.rand(4, 6, generator=draw), -torch.rand(4, 6, generator=draw)
+        capture.add(
+            RoleBatch.from_padded(
+                VOTING,
+                role=["generator"] * 3 + [("generator", "aggregator")[rank]],
+                mask=torch.rand(4, 6, generator=draw) < 0.8,
+                slot=[rank, rank, rank, 0],
+                group=[rank, rank, rank, 2 + rank],
+                reward=[1.0, 0.0, 1.0, 1.0],
+                logp=a,
+                old_logp=b,
+            )
+        )
+    tables, probes = capture.drain(), probes_for("economy", VOTING)
+    return add(
+        probe.measure(table) for table in tables for probe in probes if probe.needs <= table.present
+    )
+
+
+def main(rank: int, meeting: str, out: str) -> None:
+    """Reduce, spread a stop, and write down what this rank got."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+    reducer = TorchReducer()
+    result = {
+        "first": reducer.is_first(),
+        "sums": reducer.add(measured([rank])),
+        "empty": reducer.add({}),
+        "stop": [reducer.spread(stop) for stop in (rank == 0, rank == 1)],
+    }
+    Path(out).write_bytes(pickle.dumps(result))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3])
