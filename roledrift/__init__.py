@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from roledrift.config import Config as Config
     from roledrift.detect.panel import replay as replay
     from roledrift.errors import RoleDriftError as RoleDriftError
+    from roledrift.measure.sampling import TextSampler as TextSampler
     from roledrift.monitor import Monitor as Monitor
     from roledrift.records import Alert as Alert
     from roledrift.records import Decision as Decision
@@ -54,6 +55,7 @@ _HOME = {
     "Sample": "roledrift.records",
     "SpanTable": "roledrift.spans",
     "StepRecord": "roledrift.records",
+    "TextSampler": "roledrift.measure.sampling",
     "TokenCapture": "roledrift.capture.tokens",
     "VOTING": "roledrift.workflow",
     "Verdict": "roledrift.records",

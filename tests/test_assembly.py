@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roledrift import SpanTable, open_monitor, open_run
+from roledrift.errors import ConfigError, StoreError
+from roledrift.workflow import VOTING
+
+
+def spans(aggregator: int) -> SpanTable:
+    return SpanTable(
+        VOTING.role_names,
+        role_N=np.array([0, 0, 0, 1]),
+        tokens_N=np.array([20, 21, 19, aggregator]),
+        slot_N=np.array([0, 1, 2, 0]),
+        slots=(3, 1),
+    )
+
+
+def test_a_run_is_written_judged_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitor = open_monitor(
+        "voting",
+        tmp_path / "run",
+        routing="isolated",
+        config={"stop_on": ["length_inflation"]},
+        task="math",
+        seed=3,
+        notes={"stress": "none"},
+    )
+    decision = None
+    for step in range(40):
+        monitor.observe(spans(5 if step < 15 else 15 + step % 2))
+        decision = monitor.end_step(step, {"reward": 0.5})
+        if decision.stop:
+            break
+    monitor.close()
+    assert decision is not None
+    assert decision.stop
+    assert "aggregator" in decision.reason
+    assert "length_inflation" in capsys.readouterr().err
+    run = open_run(tmp_path / "run")
+    assert run.state == "finished"
+    assert run.header.task == "math"
+    assert run.header.workflow.routing == "isolated"
+    assert run.header.versions["roledrift"]
+    assert run.steps()[0].mean("generator/1", "length") == 21.0
+    assert run.alerts() == [*decision.alerts]
+
+
+def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
+    open_monitor("voting", tmp_path / "run").close()
+    with pytest.raises(StoreError, match="resume"):
+        open_monitor("voting", tmp_path / "run")
+
+
+def test_a_resumed_run_keeps_its_baseline(tmp_path: Path) -> None:
+    first = open_monitor("voting", tmp_path / "run")
+    for step in range(12):
+        first.observe(spans(5))
+        first.end_step(step)
+    first.close()
+    second = open_monitor("voting", tmp_path / "run", resume=True)
+    alerts = []
+    for step in range(10, 24):
+        second.observe(spans(16))
+        alerts += second.end_step(step).alerts
+    second.close()
+    assert [alert.detector for alert in alerts] == ["length_inflation"]
+    assert alerts[0].baseline == pytest.approx(5.0)
+
+
+def test_mistakes_are_told_at_set_up(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="votin"):
+        open_monitor("votin", tmp_path / "a")
+    with pytest.raises(ConfigError, match="tear"):
+        open_monitor("voting", tmp_path / "b", config={"tear": "full"})
+    with pytest.raises(ConfigError, match="sede"):
+        open_monitor("voting", tmp_path / "c", sede=3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_environment_names_a_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text("[baseline]\nwindow = 3\n")
+    monkeypatch.setenv("ROLEDRIFT_CONFIG", str(path))
+    monitor = open_monitor("voting", tmp_path / "run")
+    assert monitor.header.config["baseline"]["window"] == 3
