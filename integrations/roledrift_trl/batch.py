@@ -1,32 +1,36 @@
-"""What TRL's batches hold, as :class:`~roledrift.capture.batch.RoleBatch`: functions over plain data.
+"""What TRL's batches hold, as :class:`~roledrift.capture.batch.RoleBatch`.
 
-Shape suffixes: B rows, C completion positions, F reward functions.
+Functions over plain data. Shape suffixes: B rows, C completion positions, L prompt and completion
+positions, F reward functions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
+
 from roledrift.capture.batch import RoleBatch
+from roledrift.errors import ConfigError
+from roledrift.measure.sampling import TextSampler
 from roledrift.records import Sample
 from roledrift.workflow import Workflow
-from torch import Tensor
 
 ROW = "roledrift_row"
 """Key of the column that carries each row's number through TRL's shuffling and splitting.
 
-It is an int64 tensor ``(B,)`` on the CPU: TRL permutes and slices tensors wherever they are, and on the
-CPU it says which role a row has without waiting for the device.
+It is an int64 tensor ``(B,)`` on the CPU: TRL permutes and slices tensors wherever they are, and on
+the CPU it says which role a row has without waiting for the device.
 """
 
 _CLIPPED_LOSSES = frozenset({"grpo", "bnpo", "dr_grpo", "dapo", "luspo"})
-_IMAGES = ("pixel_values", "image_grid_thw", "num_images")
+_TENSORS = ("ids_BL", "attention_BL", "mask_BC", "logp_BC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,70 +55,62 @@ class Generation:
     """The rows that were generated last, in the order of generation.
 
     Attributes:
+        number: Counts generations, the same on every process.
         step: Optimizer steps done when they were generated.
         roles: Registry index per row; -1 for a role that the workflow does not have.
         slots: Copy of the role per row, if the dataset has such a column.
     """
 
+    number: int
     step: int
     roles: tuple[int, ...]
     slots: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class MicroBatch:
-    """One micro-batch as the loss saw it.
+class Rows:
+    """Rows as the loss saw them; those of one generation have the same padding.
 
     Attributes:
-        inputs: TRL's own dictionary; not copied.
+        made: The generation they are from.
         roles: Registry index per row.
+        ids_BL: Prompt and completion ids.
+        attention_BL: Its attention mask.
         mask_BC: Tokens the loss is taken over.
-        logp_BC: Log-probabilities of the policy before the optimizer step, detached.
+        logp_BC: Log-probabilities before the optimizer step, detached.
     """
 
-    inputs: Mapping[str, Any]
+    made: Generation
     roles: tuple[int, ...]
+    ids_BL: Tensor
+    attention_BL: Tensor
     mask_BC: Tensor
     logp_BC: Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """Rows that are scored again after the optimizer step.
-
-    Attributes:
-        roles: Registry index per row.
-        prompt_length: Positions of the (left-padded) prompt.
-        ids: Prompt and completion ids, ``(B, P + C)``, with ``attention`` of the same shape.
-        mask_BC: Tokens the loss is taken over.
-        before_BC: Log-probabilities before the step.
-    """
-
-    roles: tuple[int, ...]
-    ids: Tensor
-    attention: Tensor
-    mask_BC: Tensor
-    before_BC: Tensor
-
-
-def score(rewards_per_func: Tensor, call: Sequence[Any], *, weights: Tensor, rank: int) -> Scored:
-    """What one call of TRL's ``_calculate_rewards`` says about the local rows.
+def scored(call: Sequence[Any], rewards_BF: Tensor, trainer: Any) -> Scored:
+    """What one call of TRL's ``_calculate_rewards`` says about the rows of this process.
 
     Args:
-        rewards_per_func: Its result: rewards ``(B of all ranks, F)``, NaN where a function abstained.
         call: Its arguments: rows, prompts, completions, completion ids.
-        weights: Weight per reward function, ``(F,)``.
-        rank: Number of this process.
+        rewards_BF: Its result, rows of all processes; NaN where a reward function abstained.
+        trainer: For the weight per reward function and the number of this process.
     """
-    _, prompts, completions, ids = call[:4]
-    mine = rewards_per_func[rank * len(prompts) : (rank + 1) * len(prompts)]
-    reward_B = (mine * weights.to(mine.device)).nansum(dim=1)
-    reward_B = reward_B.masked_fill(mine.isnan().all(dim=1), torch.nan)
-    return Scored(prompts, completions, ids, reward_B)
+    _, prompts, completions, ids = call
+    first = trainer.accelerator.process_index * len(prompts)
+    mine_BF = rewards_BF[first : first + len(prompts)]
+    total_B = (mine_BF * trainer.reward_weights.to(mine_BF.device)).nansum(dim=1)
+    total_B = total_B.masked_fill(mine_BF.isnan().all(dim=1), torch.nan)
+    return Scored(prompts, completions, ids, total_B)
 
 
 def generation(
-    workflow: Workflow, rows: Sequence[Mapping[str, Any]], *, columns: tuple[str, str | None], step: int
+    workflow: Workflow,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    columns: tuple[str, str | None],
+    after: Generation | None,
+    step: int,
 ) -> Generation:
     """Roles and slots of the rows of one generation.
 
@@ -122,10 +118,278 @@ def generation(
         workflow: Gives the registry of roles.
         rows: Dataset rows, each repeated once per completion.
         columns: Names of the role column and, if there is one, of the slot column.
+        after: The generation before this one.
         step: Optimizer steps done so far.
     """
     index = {name: number for number, name in enumerate(workflow.role_names)}
     role, slot = columns
     roles = tuple(index.get(row.get(role, ""), -1) for row in rows)
     slots = None if slot is None else tuple(int(row[slot]) for row in rows)
-    return Generation(step, roles, slots)
+    return Generation(0 if after is None else after.number + 1, step, roles, slots)
+
+
+def rollout(
+    workflow: Workflow, made: Generation, out: Mapping[str, Any], *, source: Scored, trainer: Any
+) -> RoleBatch:
+    """The outputs of one generation: lengths, truncation, rewards, advantages, texts.
+
+    A length is the number of tokens the model wrote, also where ``mask_truncated_completions``
+    takes a truncated row out of the loss. Groups are TRL's: ``num_generations`` rows in a row. They
+    are left out where processes cut through them: half a group does not say whether it is uniform.
+    """
+    device, count = out["completion_ids"].device, len(made.roles)
+    length_B = column([len(ids) for ids in source.ids], device)
+    mask_BC = torch.arange(out["completion_ids"].shape[1], device=device) < length_B[:, None]
+    if out.get("tool_mask") is not None:
+        # Rows that mask_truncated_completions took out have lost their tool mask as well.
+        emptied_B = out["completion_mask"].sum(dim=1) == 0
+        mask_BC = mask_BC & (out["tool_mask"].bool() | emptied_B[:, None])
+    size = trainer.num_generations
+    groups = [made.number * count + row // size for row in range(count)]
+    names = [prompt_name(prompt) for prompt in source.prompts]
+    numbers = {name: made.number * count + i for i, name in enumerate(dict.fromkeys(names))}
+    return RoleBatch.from_padded(
+        workflow,
+        role=column(made.roles, device),
+        mask=mask_BC,
+        slot=made.slots,
+        prompt=[numbers[name] for name in names],
+        group=groups if count % size == 0 else None,
+        truncated=truncated(source, trainer),
+        reward=source.reward_B,
+        advantage=out["advantages"],
+        text=[text_of(one) for one in source.completions],
+    )
+
+
+def truncated(source: Scored, trainer: Any) -> list[bool]:
+    """Per row: it is as long as allowed, and its last token ends nothing."""
+    tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+    ends = {*getattr(trainer, "eos_token_ids", ()), tokenizer.eos_token_id, tokenizer.pad_token_id}
+    limit = trainer.max_completion_length or 0
+    return [len(ids) >= limit and (not len(ids) or ids[-1] not in ends) for ids in source.ids]
+
+
+def samples(
+    workflow: Workflow,
+    made: Generation,
+    out: Mapping[str, Any],
+    *,
+    source: Scored,
+    trainer: Any,
+    sampler: TextSampler,
+) -> list[Sample]:
+    """The texts of a generation that the sampler keeps.
+
+    Reading rewards and advantages here waits for nothing: TRL has read both from the device in the
+    call that is just ending.
+    """
+    rows = [row for row, role in enumerate(made.roles) if role >= 0]
+    names = [prompt_name(source.prompts[row]) for row in rows]
+    roles = [workflow.role_names[made.roles[row]] for row in rows]
+    cut, tokens = truncated(source, trainer), [len(source.ids[row]) for row in rows]
+    kept = []
+    for pick in sampler.pick(made.step + 1, roles, tokens=tokens, prompts=names):
+        row = rows[pick.row]
+        sample = Sample(
+            step=made.step + 1,
+            role=roles[pick.row],
+            text=text_of(source.completions[row]),
+            slot=0 if made.slots is None else made.slots[row],
+            policy=workflow.policy_of(roles[pick.row]),
+            prompt=names[pick.row],
+            episode=f"{made.number}-{row}",
+            prompt_text=text_of(source.prompts[row]),
+            tokens=tokens[pick.row],
+            finish="length" if cut[row] else "stop",
+            reward=float(source.reward_B[row]),
+            advantage=float(out["advantages"][row].mean()),
+            flags=pick.flags,
+        )
+        kept.append(sample)
+    return kept
+
+
+def column(values: Sequence[int], device: torch.device) -> Tensor:
+    """Whole numbers as an int64 tensor on the device, without waiting for what it is busy with."""
+    return torch.tensor(values, dtype=torch.int64).to(device, non_blocking=True)
+
+
+def text_of(message: Any) -> str:
+    """A prompt or completion as one text; messages are joined by line breaks."""
+    if isinstance(message, str):
+        return message
+    return "\n".join(_content(one.get("content")) for one in message)
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content)
+    return "" if content is None else str(content)
+
+
+def prompt_name(prompt: Any) -> str:
+    """Stable short name of a problem: the same prompt has the same name in every run."""
+    text = prompt if isinstance(prompt, str) else json.dumps(prompt, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def trained(made: Generation, inputs: Mapping[str, Any], logp_BC: Tensor) -> Rows:
+    """The micro-batch whose loss has just been computed."""
+    mask_BC = inputs["completion_mask"]
+    if inputs.get("tool_mask") is not None:
+        mask_BC = mask_BC * inputs["tool_mask"]
+    ids_BL, attention_BL = (
+        torch.cat([inputs[f"prompt_{kind}"], inputs[f"completion_{kind}"]], dim=1)
+        for kind in ("ids", "mask")
+    )
+    roles = tuple(made.roles[row] for row in inputs[ROW].tolist())
+    return Rows(made, roles, ids_BL, attention_BL, mask_BC, logp_BC.detach())
+
+
+def update(
+    workflow: Workflow,
+    rows: Rows,
+    inputs: Mapping[str, Any],
+    *,
+    forward: Sequence[Any],
+    trainer: Any,
+) -> RoleBatch:
+    """What the policy being trained says about one micro-batch: an update pass, no new outputs.
+
+    Args:
+        workflow: Gives the registry of roles.
+        rows: The micro-batch.
+        inputs: TRL's own dictionary of it.
+        forward: Log-probabilities ``(B, C)`` and entropies ``(B, C)`` or None, both in nats.
+        trainer: For temperature and clipping.
+    """
+    level = getattr(trainer, "importance_sampling_level", "token")
+    clips = getattr(trainer, "loss_type", "") in _CLIPPED_LOSSES and level == "token"
+    # TRL asks vLLM for log-probabilities at the sampling temperature; at which one a rollout
+    # function reports, nobody says.
+    engine = float(trainer.temperature) if getattr(trainer, "use_vllm", False) else None
+    return RoleBatch.from_padded(
+        workflow,
+        role=column(rows.roles, rows.logp_BC.device),
+        mask=rows.mask_BC,
+        advantage=inputs["advantages"],
+        logp=rows.logp_BC,
+        old_logp=inputs.get("old_per_token_logps"),
+        rollout_logp=inputs.get("sampling_per_token_logps"),
+        reference_logp=inputs.get("ref_per_token_logps"),
+        entropy=None if forward[1] is None else forward[1].detach(),
+        temperature=float(trainer.temperature),
+        rollout_temperature=engine,
+        clip=(float(trainer.epsilon_low), float(trainer.epsilon_high)) if clips else None,
+        steps_between=int(trainer.state.global_step) - rows.made.step,
+        outputs=False,
+    )
+
+
+def choose(parts: Sequence[Rows], *, per_role: int, roles: int) -> list[Rows]:
+    """Rows to score again: the first ``per_role`` of each role, filled up with any others.
+
+    Filling up makes the number of rows, and so of model calls, the same on every process: a sharded
+    model waits for all of them.
+
+    Args:
+        parts: Micro-batches of one optimizer step.
+        per_role: Rows per role.
+        roles: Roles in the registry.
+
+    Returns:
+        One entry per generation that the micro-batches are from.
+    """
+    by_generation: dict[int, list[Rows]] = {}
+    for part in parts:
+        by_generation.setdefault(part.made.number, []).append(part)
+    quota = -(-per_role // max(len(by_generation), 1))
+    return [_chosen(group, quota, roles) for group in by_generation.values()]
+
+
+def _chosen(parts: Sequence[Rows], quota: int, roles: int) -> Rows:
+    every = [role for part in parts for role in part.roles]
+    first = [row for row, role in enumerate(every) if role >= 0 and every[:row].count(role) < quota]
+    rest = [row for row in range(len(every)) if row not in first]
+    rows = sorted([*first, *rest][: quota * roles])
+    index = column(rows, parts[0].ids_BL.device)
+    columns = {name: torch.cat([getattr(one, name) for one in parts])[index] for name in _TENSORS}
+    return Rows(parts[0].made, tuple(every[row] for row in rows), **columns)
+
+
+def score_again(rows: Rows, score: Callable[..., Any], *, model: Any, chunk: int) -> Rows:
+    """The rows with their log-probabilities under the model as it is now.
+
+    Args:
+        rows: What to score.
+        score: TRL's ``_get_per_token_logps_and_entropies``.
+        model: The model, in evaluation mode.
+        chunk: Rows per model call.
+    """
+    width = rows.mask_BC.shape[1]
+    with torch.no_grad():
+        result = score(model, rows.ids_BL, rows.attention_BL, width, batch_size=chunk)
+    # A pair until TRL 1.0, three since: the first one has always been the log-probabilities.
+    return replace(rows, logp_BC=result[0])
+
+
+@contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Switch off dropout and gradient checkpointing; afterwards every module is as it was.
+
+    ``model.train()`` would not do: it also switches modules that the user keeps in evaluation mode.
+    """
+    before = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in before:
+            module.training = training
+
+
+def is_noisy(model: torch.nn.Module) -> bool:
+    """True if the training forward is random (dropout), so it is no "before" for a re-scoring."""
+    layers = any(isinstance(one, torch.nn.Dropout) and one.p > 0 for one in model.modules())
+    config = getattr(model, "config", None)
+    settings = {} if config is None else vars(config)
+    return layers or any(
+        "drop" in name and isinstance(value, float) and value > 0
+        for name, value in settings.items()
+    )
+
+
+def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:
+    """Does the training dataset name a known role for every row, and does the column get through?
+
+    Raises:
+        ConfigError: Saying what the dataset holds and what to change.
+    """
+    dataset = trainer.train_dataset
+    there = getattr(dataset, "column_names", None)
+    if getattr(trainer, "rollout_func", None) is not None:
+        there = None
+    for name, setting in zip(columns, ("role_column", "slot_column"), strict=True):
+        if name is None:
+            continue
+        if there is not None and name not in there:
+            raise ConfigError(
+                f"the training dataset has no column {name!r}; its columns are {sorted(there)}: "
+                f"add it, or name the right one with RoleDriftCallback({setting}=...)"
+            )
+        kept = getattr(trainer, "_signature_columns", None) or ("prompt", "image", "images")
+        if there is not None and trainer.args.remove_unused_columns and name not in kept:
+            raise ConfigError(
+                f"remove_unused_columns=True drops the column {name!r} before training: "
+                "set GRPOConfig(remove_unused_columns=False)"
+            )
+    if there is None or not hasattr(dataset, "unique"):
+        return
+    for value in dataset.unique(columns[0]):
+        if not isinstance(value, str):
+            raise ConfigError(f"column {columns[0]!r} holds {value!r}: every row needs a role name")
+        try:
+            workflow.index(value)
+        except ConfigError as error:
+            raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
