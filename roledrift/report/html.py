@@ -1,0 +1,113 @@
+"""The report as one self-contained page: no network, strict content security policy."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from roledrift.report.figures import heat_svg, panel_svg, strip_svg
+from roledrift.report.model import Browser, Excerpt, Heat, Panel, Report, Strip
+from roledrift.report.palette import variables
+
+
+def render_html(report: Report) -> str:
+    """``report`` as an HTML document that works from a file.
+
+    The same report gives the same bytes.
+    """
+    style, script = _style(), _asset("page.js")
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src '{_digest(style)}'",
+            f"script-src '{_digest(script)}'",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    page = _environment().get_template("page.html.j2")
+    return page.render(
+        report=report, style=Markup(style), script=Markup(script), policy=Markup(policy)
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("roledrift.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat)
+    environment.filters.update(island=_island, heading=heading, slug=_slug)
+    return environment
+
+
+def _asset(name: str) -> str:
+    return (files("roledrift.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _style() -> str:
+    dark = variables(dark=True)
+    return (
+        f":root{{color-scheme:light dark;{variables(dark=False)}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n" + _asset("page.css")
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _panel(panel: Panel, key: str, columns: int) -> Markup:
+    return Markup(panel_svg(panel, key, columns))
+
+
+def _strip(strip: Strip) -> Markup:
+    return Markup(strip_svg(strip))
+
+
+def _heat(heat: Heat) -> Markup:
+    return Markup(heat_svg(heat))
+
+
+def _island(browser: Browser) -> Markup:
+    """The texts as JSON that cannot leave its script element: every ``<`` is an escape."""
+    body = json.dumps([_entry(one) for one in browser.items], ensure_ascii=False, sort_keys=True)
+    safe = body.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(safe)
+
+
+def _entry(one: Excerpt) -> dict[str, object]:
+    return {
+        "role": one.role,
+        "step": one.step,
+        "head": heading(one),
+        "text": one.text,
+        "prompt": one.prompt_text,
+        "cut": one.cut,
+    }
+
+
+def heading(one: Excerpt) -> str:
+    """What is known about a text, on one line."""
+    parts = [f"step {one.step}", f"slot {one.slot}"]
+    parts += [f"turn {one.turn}"] if one.turn else []
+    parts += [f"{one.tokens} tokens"] if one.tokens else []
+    parts += [f"finish: {one.finish}"] if one.finish not in ("", "unknown") else []
+    parts.append(f"reward {one.reward.text}")
+    parts += [f"prompt {one.prompt}"] if one.prompt else []
+    return " · ".join((*parts, *one.flags))
+
+
+def _slug(text: str) -> str:
+    return text.replace(" ", "-")

@@ -1,0 +1,376 @@
+"""What a report is: plain frozen values that every renderer reads and none computes on.
+
+A report is a list of runs, a run a list of sections, a section a list of blocks. A new section is a
+function that returns :class:`Section`; a new kind of block is a class here and one macro in each
+renderer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Literal
+
+REPORT_SCHEMA = 1
+"""Version of the layout of ``report.json``."""
+
+Mood = Literal["ok", "watch", "drift", "no verdict", ""]
+"""State of a finding, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a table.
+
+    Attributes:
+        text: What is shown.
+        value: The number behind the text, at full precision.
+        state: Makes the cell a state chip.
+        note: Second, smaller line.
+        href: Anchor in the page, ``#...``.
+    """
+
+    text: str
+    value: float | None = None
+    state: Mood = ""
+    note: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        collapsed: Shown closed, its title as the handle.
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    caption: str = ""
+    collapsed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A paragraph."""
+
+    kind: ClassVar[str] = "prose"
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A grey remark: what is absent and which switch supplies it, or what to be careful with."""
+
+    kind: ClassVar[str] = "note"
+    text: str
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do, most effective first."""
+
+    kind: ClassVar[str] = "advice"
+    title: str
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve over steps.
+
+    Attributes:
+        label: Written at its right end if a panel has several lines.
+        steps: Thinned to at most 600 points.
+        values: Aligned with ``steps``; NaN is a gap.
+        role: Gives the colour; empty for neutral.
+        low: Lower edge of a band, aligned with ``steps``; empty for none. Likewise ``high``.
+        style: ``main``, ``slot`` (thin), ``other`` (dashed) or ``limit`` (a threshold).
+        tone: Index of a colour for lines that belong to no role, -1 for neutral.
+    """
+
+    label: str
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+    role: str = ""
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    style: Literal["main", "slot", "other", "limit"] = "main"
+    tone: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A vertical line at a step."""
+
+    step: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One small chart.
+
+    Attributes:
+        span: First and last step of the run: all panels of a run share it.
+        limits: Lower and upper end of the value axis, shared between neighbours; None for free.
+        baseline: First and last step of the baseline window.
+        absent: Why there is nothing to draw; empty if there is.
+    """
+
+    title: str
+    lines: tuple[Line, ...] = ()
+    span: tuple[int, int] = (0, 1)
+    limits: tuple[float, float] | None = None
+    log: bool = False
+    baseline: tuple[int, int] | None = None
+    marks: tuple[Mark, ...] = ()
+    absent: str = ""
+
+    @property
+    def tone(self) -> int:
+        """Index of the colour of its only role; -1 if it has several lines or none of a role."""
+        tones = {line.tone for line in self.lines if line.style in ("main", "slot")}
+        return tones.pop() if len(tones) == 1 else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Small multiples of one quantity, with what healthy looks like and its data as a table."""
+
+    kind: ClassVar[str] = "figure"
+    key: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    table: Table | None = None
+
+    @property
+    def columns(self) -> int:
+        """Panels side by side."""
+        return min(len(self.panels), 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A stretch of steps, both ends included."""
+
+    first: int
+    last: int
+    label: str = ""
+    state: Mood = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One line of a strip: bars and single steps."""
+
+    label: str
+    bars: tuple[Bar, ...] = ()
+    ticks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The whole run on one strip."""
+
+    kind: ClassVar[str] = "strip"
+    key: str
+    title: str
+    caption: str
+    span: tuple[int, int]
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Values in [-1, 1] over steps, one row per label.
+
+    Attributes:
+        values: One row per label, aligned with ``steps``; NaN where not measured.
+    """
+
+    kind: ClassVar[str] = "heat"
+    key: str
+    title: str
+    caption: str
+    labels: tuple[str, ...]
+    steps: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...]
+    span: tuple[int, int]
+    table: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """One text of a role.
+
+    Attributes:
+        when: Why it is shown: ``first``, ``before onset``, ...
+        cut: What was left out of ``text``; empty if nothing was.
+    """
+
+    step: int
+    role: str
+    text: str
+    when: str = ""
+    slot: int = 0
+    turn: int = 0
+    prompt: str = ""
+    prompt_text: str = ""
+    tokens: int = 0
+    finish: str = ""
+    reward: Cell = Cell("–")
+    flags: tuple[str, ...] = ()
+    cut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpts:
+    """Texts of one role over time."""
+
+    kind: ClassVar[str] = "excerpts"
+    title: str
+    items: tuple[Excerpt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two texts of one role, before and after an onset."""
+
+    before: Excerpt
+    after: Excerpt
+    same_prompt: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Text pairs that show a finding."""
+
+    kind: ClassVar[str] = "pairs"
+    title: str
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """All texts of a run that fit the size budget, for searching."""
+
+    kind: ClassVar[str] = "browser"
+    key: str
+    note: str
+    items: tuple[Excerpt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One alert with its evidence."""
+
+    kind: ClassVar[str] = "card"
+    key: str
+    title: str
+    state: Mood
+    facts: str
+    blocks: tuple[Block, ...]
+
+
+Block = Prose | Note | Advice | Table | Figure | Strip | Heat | Excerpts | Pairs | Browser | Card
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of a run.
+
+    Attributes:
+        key: Stable name, also the anchor.
+        count: Findings in it, shown beside its name; 0 shows nothing.
+    """
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One run.
+
+    Attributes:
+        key: Anchor, unique in the report.
+        state: Worst state the run reached.
+        headline: The verdict in one plain sentence: who, what, since when, how strong.
+        meanwhile: What reward and validation did meanwhile; may be empty.
+        roles: Role names in registry order; gives the colours.
+        facts: Short facts for the top line.
+        quality: Number of remarks about the data.
+    """
+
+    key: str
+    name: str
+    state: Mood
+    headline: str
+    meanwhile: str
+    roles: tuple[str, ...]
+    facts: tuple[str, ...]
+    quality: int
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a renderer needs.
+
+    Attributes:
+        title: Name of the run, or how many there are.
+        command: The command that makes the page again.
+        overview: Blocks above the runs; empty for a single run.
+    """
+
+    title: str
+    version: str
+    command: str
+    overview: tuple[Block, ...]
+    runs: tuple[RunReport, ...]
+    problems: tuple[str, ...] = ()
+
+
+def to_plain(report: Report) -> dict[str, Any]:
+    """``report`` as JSON-ready values; non-finite numbers become strings, as in run directories."""
+    body: dict[str, Any] = _plain(report)
+    return {"v": REPORT_SCHEMA, "kind": "report", **body}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        body = {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        kind = getattr(value, "kind", None)
+        return {"kind": kind, **body} if kind else body
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def map_text(value: Any, change: Callable[[str], str]) -> Any:
+    """``value`` with every string in it changed: one place cleans whatever a run brought in."""
+    if isinstance(value, str):
+        return change(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{one.name: map_text(getattr(value, one.name), change) for one in fields(value)}
+        )
+    if isinstance(value, tuple):
+        if value and isinstance(value[0], int | float):
+            return value
+        return tuple(map_text(item, change) for item in value)
+    return value

@@ -1,0 +1,86 @@
+"""How numbers read: three significant digits, ratios as ``x7.4``, steps as whole numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from roledrift.report.model import Cell
+
+DASH = "–"
+
+
+def number(value: float | None) -> str:
+    """``value`` with three significant digits; a dash for None, words for non-finite values."""
+    if value is None:
+        return DASH
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e6 or size < 1e-3:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
+    if size >= 999.5:
+        return f"{value:,.0f}"
+    digits = max(0, 2 - math.floor(math.log10(size)))
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def ratio(value: float | None) -> str:
+    """A ratio as ``x7.4``."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    digits = 0 if value >= 99.95 else (1 if value >= 1.95 else 2)
+    return f"x{value:.{digits}f}"
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage with three significant digits at most."""
+    return DASH if share is None else f"{number(share * 100)} %"
+
+
+def cell(value: float | None) -> Cell:
+    """A cell with a number."""
+    return Cell(number(value), value)
+
+
+def count(value: int) -> Cell:
+    """A cell with a step or a count."""
+    return Cell(str(value), float(value))
+
+
+def change(before: float | None, after: float | None) -> Cell:
+    """A cell with ``after`` over ``before``; a difference where the ratio says nothing."""
+    if before is None or after is None or not (math.isfinite(before) and math.isfinite(after)):
+        return Cell(DASH)
+    if before > 1e-12 and after >= 0:
+        return Cell(ratio(after / before), after / before)
+    difference = after - before
+    return Cell(f"{'+' if difference > 0 else ''}{number(difference)}", difference)
+
+
+def average(values: Sequence[float]) -> float | None:
+    """Mean of the finite values; None if there are none."""
+    finite = [value for value in values if math.isfinite(value)]
+    return sum(finite) / len(finite) if finite else None
+
+
+def course(before: Sequence[float], after: Sequence[float]) -> str:
+    """How a quantity went, in words with both means; empty if one side has no values.
+
+    It "stayed level" if the means differ by less than two standard deviations of the values before
+    (and in any case by less than 0.01).
+    """
+    a, b = average(before), average(after)
+    if a is None or b is None:
+        return ""
+    finite = [value for value in before if math.isfinite(value)]
+    spread = math.sqrt(sum((value - a) ** 2 for value in finite) / len(finite))
+    if abs(b - a) <= max(2 * spread, 0.01):
+        return f"stayed level ({number(a)} → {number(b)})"
+    return f"{'rose' if b > a else 'fell'} from {number(a)} to {number(b)}"

@@ -1,0 +1,51 @@
+"""Text that a model wrote is hostile: it is made harmless once, before anything is rendered."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(
+    r"\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?"  # operating system commands: titles, links
+    r"|[\x1b\x9b][\[\]()#;?]*[0-9;:?]*[ -/]*[@-~]?"  # control sequences: colours, cursor
+)
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"
+    "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
+
+
+def clean(text: str) -> str:
+    """``text`` without escape sequences, control, direction and zero-width characters.
+
+    Newlines and tabs stay; a carriage return becomes a newline, so it cannot overwrite a line.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    lines = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _CONTROLS.sub("", lines)
+
+
+def cut(text: str, limit: int) -> tuple[str, str]:
+    """The first ``limit`` characters of ``text``, and a remark on what was left out."""
+    if len(text) <= limit:
+        return clean(text), ""
+    return clean(text[:limit]), f"cut: the first {limit:,} of {len(text):,} characters"
+
+
+def one_line(text: str, limit: int = 160) -> str:
+    """``text`` on a single line of at most ``limit`` characters."""
+    flat = " ".join(clean(text[: limit * 8]).split())
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def fenced(text: str) -> str:
+    """``text`` as a Markdown code block whose fence is longer than any run of backticks inside."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def escaped(text: str) -> str:
+    """``text`` for Markdown prose and table cells: one line, no markup of its own."""
+    flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\`*_\[\]|#~!])", r"\\\1", flat)

@@ -1,0 +1,1 @@
+"""The sections of a run's report: one module each, one function from a run to a section."""

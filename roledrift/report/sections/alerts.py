@@ -1,0 +1,164 @@
+"""Alerts: a table, and for each alert a card with its evidence."""
+
+from __future__ import annotations
+
+import math
+
+from roledrift.report.curves import odd_values, panel, role_line, table
+from roledrift.report.excerpts import pairs
+from roledrift.report.model import (
+    Advice,
+    Block,
+    Card,
+    Cell,
+    Figure,
+    Line,
+    Mark,
+    Note,
+    Pairs,
+    Prose,
+    Section,
+    Table,
+)
+from roledrift.report.numbers import average, cell, change, count, number
+from roledrift.report.sections.names import QUANTITIES, detector_name
+from roledrift.report.sections.verdict import strength
+from roledrift.report.view import Finding, View, thinned
+
+CARDS = 12
+"""Evidence cards per run; further alerts are in the table only, which says so."""
+
+
+def build(view: View) -> Section:
+    """The alerts section."""
+    if not view.findings:
+        judged = any(one.state != "no verdict" for one in view.verdicts)
+        text = (
+            "No alerts."
+            if judged
+            else "No alerts, and no detector had enough evidence to raise one."
+        )
+        return Section("alerts", "Alerts", (Prose(text) if judged else Note(text),))
+    blocks: list[Block] = [_overview(view)]
+    blocks += [_card(view, one) for one in view.findings[:CARDS]]
+    if len(view.findings) > CARDS:
+        blocks.append(Note(f"{len(view.findings) - CARDS} more alerts are in the table only."))
+    return Section("alerts", "Alerts", tuple(blocks), len(view.findings))
+
+
+def _anchor(view: View, finding: Finding) -> str:
+    return f"{view.key}-alert-{finding.alert.id}"
+
+
+def _overview(view: View) -> Table:
+    rows = []
+    for index, one in enumerate(view.findings):
+        alert = one.alert
+        href = f"#{_anchor(view, one)}" if index < CARDS else ""
+        rows.append(
+            (
+                Cell(alert.id, href=href),
+                Cell(alert.level, state=one.state),
+                Cell(detector_name(alert.detector)),
+                Cell(alert.role),
+                count(alert.onset),
+                count(one.raised),
+                Cell("open") if one.closed is None else count(one.closed),
+                cell(alert.value),
+                cell(alert.threshold),
+                cell(alert.baseline),
+            )
+        )
+    columns = (
+        "id",
+        "level",
+        "detector",
+        "role",
+        "onset",
+        "raised",
+        "closed",
+        "value",
+        "threshold",
+        "baseline",
+    )
+    return Table(columns, tuple(rows), caption="Worst first. Steps are the host trainer's.")
+
+
+def _card(view: View, finding: Finding) -> Card:
+    alert = finding.alert
+    steps = [f"onset at step {alert.onset}", f"raised at step {finding.raised}"]
+    if finding.escalated is not None:
+        steps.append(f"escalated at step {finding.escalated}")
+    steps.append("still open" if finding.closed is None else f"closed at step {finding.closed}")
+    if alert.stops:
+        steps.append("stops the run")
+    facts = f"{alert.level} · {alert.role} · {', '.join(steps)} · {alert.id}"
+    power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
+    text = alert.text or f"{power[:1].upper()}{power[1:]}."
+    blocks: list[Block] = [Prose(text), _statistic(view, finding), _numbers(view, finding)]
+    shown = pairs(view, finding)
+    if shown:
+        blocks.append(Pairs(f"{alert.role} before and after the onset", shown))
+    else:
+        blocks.append(
+            Note(f"No texts of {alert.role} from both sides of step {alert.onset} were kept.")
+        )
+    if alert.advice:
+        blocks.append(Advice("What to do", alert.advice))
+    return Card(_anchor(view, finding), alert.title, finding.state, facts, tuple(blocks))
+
+
+def _statistic(view: View, finding: Finding) -> Block:
+    alert = finding.alert
+    series = view.replay.series.get((alert.detector, alert.role), ())
+    curve = {step: math.nan if value is None else float(value) for step, value, _ in series}
+    limit = {step: float(edge) for step, _, edge in series if edge is not None}
+    if not curve:
+        return Note("The detector gave no curve of its statistic.")
+    marks = [Mark(alert.onset, f"onset {alert.onset}")]
+    if finding.raised != alert.onset:
+        marks.append(Mark(finding.raised, f"alert {finding.raised}"))
+    lines = [role_line(view, alert.role, curve)]
+    if limit:
+        kept = thinned(limit)
+        label = f"threshold {number(limit[max(limit)])}"
+        lines.append(Line(label, tuple(kept), tuple(kept.values()), style="limit"))
+    name = alert.statistic or detector_name(alert.detector)
+    odd = odd_values([curve], log=False)
+    return Figure(
+        f"{_anchor(view, finding)}-statistic",
+        "What the detector judged",
+        "Healthy: below the dashed threshold. The alert comes after the onset because the "
+        "detector waits until the excursion persists." + (f" Not drawn: {odd}." if odd else ""),
+        (panel(view, f"{alert.role}: {name}", lines, marks=tuple(marks)),),
+        table({name: curve, "threshold": limit}, [mark.step for mark in marks]),
+    )
+
+
+def _numbers(view: View, finding: Finding) -> Block:
+    role, onset = finding.alert.role, finding.alert.onset
+    before = view.baseline
+    if before is None or before[1] >= onset:
+        before = (view.span[0], onset - 1)
+    since = view.since(finding)
+    rows = []
+    for quantity in QUANTITIES:
+        curve = view.curve(role, quantity.name, quantity.attribute)
+        a = average(view.inside(curve, before))
+        b = average(view.inside(curve, since))
+        if a is None and b is None:
+            continue
+        rows.append((Cell(f"{quantity.title}, {quantity.unit}"), cell(a), cell(b), change(a, b)))
+    if not rows:
+        return Note(f"No other statistics of {role} were measured.")
+    return Table(
+        (
+            "quantity",
+            f"before (steps {before[0]}–{before[1]})",
+            f"since the onset (steps {since[0]}–{since[1]})",
+            "change",
+        ),
+        tuple(rows),
+        title=f"{role} in numbers",
+        caption="Means over the records of each window.",
+    )

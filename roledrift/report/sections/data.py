@@ -1,0 +1,149 @@
+"""Data and cost: what the report rests on, what is wrong with it, and what watching cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+
+from roledrift.report.model import Block, Cell, Note, Prose, Section, Table
+from roledrift.report.numbers import cell, count, number, percent
+from roledrift.report.sections.timeline import coverage
+from roledrift.report.view import View
+
+
+def build(view: View) -> Section:
+    """The data and cost section."""
+    blocks: list[Block] = [_facts(view)]
+    found = remarks(view)
+    if found:
+        blocks.append(Note("What to know before trusting the numbers:", found))
+    labels = _labels(view)
+    if labels:
+        blocks.append(labels)
+    blocks.extend(_cost(view))
+    return Section("data", "Data and cost", tuple(blocks), len(found))
+
+
+def remarks(view: View) -> tuple[str, ...]:
+    """Everything about the data that a reader should know, one sentence each."""
+    found = list(view.problems)
+    if view.config_note:
+        found.append(view.config_note)
+    bars = coverage(view) if view.records else ()
+    for a, b in pairwise(bars):
+        found.append(f"no records between steps {a.last} and {b.first}")
+    found += [f"a later process took over at step {seam}" for seam in view.seams]
+    faults: Counter[str] = Counter()
+    for record in view.records:
+        faults.update(record.faults)
+    found += [f"fault: {what} ({times} times)" for what, times in sorted(faults.items())]
+    missing = Counter(name for record in view.records for name in record.missing)
+    found += [
+        f"column {name} was asked for in vain in {times} of {len(view.records)} records"
+        for name, times in sorted(missing.items())
+    ]
+    found += _refused(view)
+    found += _disagreement(view)
+    found += [
+        f"detector {name} failed: {said}" for name, said in sorted(view.replay.faults.items())
+    ]
+    return tuple(found)
+
+
+def _refused(view: View) -> list[str]:
+    rows: Counter[str] = Counter()
+    for record in view.records:
+        for role in view.roles:
+            for name, stat in record.groups.get(role, {}).items():
+                if name.endswith(".refused"):
+                    rows[name.removesuffix(".refused")] += int(stat.n)
+    return [
+        f"comparison {kind!r} refused for {times} answers: its two sides are log-probabilities at "
+        "different temperatures"
+        for kind, times in sorted(rows.items())
+    ]
+
+
+def _disagreement(view: View) -> list[str]:
+    live = {alert.id for alert in view.live_alerts}
+    again = {alert.id for alert in view.replay.alerts}
+    if live == again:
+        return []
+    parts = []
+    if again - live:
+        parts.append(f"only in the replay: {', '.join(sorted(again - live))}")
+    if live - again:
+        parts.append(f"only live: {', '.join(sorted(live - again))}")
+    return [f"alerts recorded live and replayed now differ ({'; '.join(parts)})"]
+
+
+def _facts(view: View) -> Table:
+    writers: dict[str, list[int]] = {}
+    for record in view.records:
+        writers.setdefault(record.writer or "unnamed", []).append(record.step)
+    rows = [
+        (Cell(writer), count(len(steps)), count(min(steps)), count(max(steps)))
+        for writer, steps in sorted(writers.items(), key=lambda item: (min(item[1]), item[0]))
+    ]
+    state = {
+        "finished": "closed properly",
+        "open": "still open, or it ended without closing",
+        "empty": "empty",
+    }.get(view.state, view.state)
+    caption = f"The run directory is {state}. {len(view.samples)} texts are kept."
+    return Table(("writer", "records", "first step", "last step"), tuple(rows), caption=caption)
+
+
+def _labels(view: View) -> Table | None:
+    seen: dict[tuple[str, str], list[int]] = {}
+    for record in view.records:
+        for name, value in record.labels.items():
+            seen.setdefault((name, value), []).append(record.step)
+    if not seen:
+        return None
+    rows = tuple(
+        (Cell(name), Cell(value), count(len(steps)), count(min(steps)), count(max(steps)))
+        for (name, value), steps in sorted(seen.items())
+    )
+    return Table(
+        ("fact", "value", "records", "first step", "last step"),
+        rows,
+        title="How the statistics came about",
+        collapsed=len(rows) > 12,
+    )
+
+
+def _cost(view: View) -> list[Block]:
+    parts: dict[str, list[float]] = {}
+    for record in view.records:
+        for name, spent in record.cost_ms.items():
+            parts.setdefault(name, []).append(spent)
+    if not parts:
+        return [Note("What watching cost was not recorded.")]
+    rows = tuple(
+        (Cell(name), cell(median(spent)), cell(max(spent)), cell(sum(spent) / 1e3))
+        for name, spent in sorted(parts.items(), key=lambda item: (-sum(item[1]), item[0]))
+    )
+    whole = sum(sum(spent) for spent in parts.values()) / 1e3
+    wall = _wall(view)
+    text = f"Watching cost {number(whole)} s in {len(view.records)} records"
+    text += f", {percent(whole / wall)} of {number(wall)} s of wall time." if wall else "."
+    table = Table(
+        ("part", "median, ms per record", "largest, ms", "total, s"), rows, title="Cost by part"
+    )
+    return [Prose(text), table]
+
+
+def _wall(view: View) -> float:
+    """Seconds between the first and the last record of a run without seams; 0 if unknown."""
+    if len(view.records) < 2 or view.seams:
+        return 0.0
+    try:
+        first, last = (
+            datetime.fromisoformat(record.time) for record in (view.records[0], view.records[-1])
+        )
+        return max((last - first).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return 0.0

@@ -1,0 +1,193 @@
+"""Plain words for what the library calls by short names, and the list of what is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_DETECTORS = {
+    "length_inflation": "length inflation",
+    "sp_role_capture": "role capture",
+    "gradient_amplification": "gradient amplification",
+}
+_FINDINGS = {
+    "length_inflation": "its answers have grown",
+    "sp_role_capture": "it writes like another role",
+    "role_capture": "it writes like another role",
+    "role_drift": "it moves away from its own baseline",
+    "gradient_amplification": "its updates are magnified while other roles stay steady",
+}
+
+
+def detector_name(name: str) -> str:
+    """A detector's name as a heading."""
+    return _DETECTORS.get(name, name.replace("_", " "))
+
+
+def finding_name(name: str) -> str:
+    """A finding in words."""
+    return _FINDINGS.get(name, name.replace("_", " "))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One statistic that is drawn per role.
+
+    Attributes:
+        name: Name in the records.
+        attribute: Which number of the statistic is the curve.
+        band: Draw the 5th to 95th percentile too.
+        healthy: What a healthy curve looks like.
+        supply: The switch that makes it appear, for the note where it is absent.
+        share: True for values in [0, 1].
+    """
+
+    name: str
+    title: str
+    unit: str
+    healthy: str
+    supply: str
+    attribute: str = "mean"
+    band: bool = False
+    log: bool = False
+    share: bool = False
+
+
+_COMPARE = "RoleBatch.rescored after the optimizer step ([rescore] rows_per_role above 0)"
+_ROLLOUT = "rollout_logp_BT in RoleBatch"
+_TEXT = "text in RoleBatch (tier business or full)"
+
+QUANTITIES: tuple[Quantity, ...] = (
+    Quantity(
+        "length",
+        "Answer length",
+        "tokens, median",
+        "level; a terse role stays at a few tokens",
+        "mask_BT in RoleBatch with outputs=True",
+        "p50",
+        band=True,
+    ),
+    Quantity(
+        "reward",
+        "Reward",
+        "mean per answer",
+        "rises slowly or stays level",
+        "reward_B in RoleBatch",
+    ),
+    Quantity(
+        "entropy",
+        "Entropy",
+        "nats per token",
+        "falls slowly; a sudden fall is a policy that collapses, a rise one that dissolves",
+        "entropy_BT in RoleBatch",
+    ),
+    Quantity(
+        "ppl", "Perplexity", "mean over answers", "level or slowly falling", "logp_BT in RoleBatch"
+    ),
+    Quantity(
+        "update.k3",
+        "Movement per update (k3)",
+        "nats per token",
+        "level and similar for all roles that share a policy",
+        _COMPARE,
+        log=True,
+    ),
+    Quantity(
+        "update.chi2",
+        "Movement per update (chi²)",
+        "per token",
+        "level; it reacts to few tokens with large ratios before k3 does",
+        _COMPARE,
+        log=True,
+    ),
+    Quantity(
+        "rollout.k3",
+        "Trainer against rollout engine (k3)",
+        "nats per token",
+        "small and level",
+        _ROLLOUT,
+        log=True,
+    ),
+    Quantity(
+        "rollout.chi2",
+        "Trainer against rollout engine (chi²)",
+        "per token",
+        "small and level",
+        _ROLLOUT,
+        log=True,
+    ),
+    Quantity(
+        "old.k3",
+        "Policy against start of iteration (k3)",
+        "nats per token",
+        "small; exactly 0 when every batch is used once",
+        "old_logp_BT in RoleBatch",
+        log=True,
+    ),
+    Quantity(
+        "reference.k3",
+        "Distance to the reference (k3)",
+        "nats per token",
+        "grows slowly and bends over",
+        "reference_logp_BT in RoleBatch",
+        log=True,
+    ),
+    Quantity(
+        "clip_fraction",
+        "Clipped tokens",
+        "share of tokens",
+        "small; 0 when every batch is used once",
+        "old_logp_BT and clip in RoleBatch",
+        share=True,
+    ),
+    Quantity(
+        "truncated",
+        "Truncated answers",
+        "share of answers",
+        "near 0: a truncated answer cannot be graded",
+        "truncated_B in RoleBatch",
+        share=True,
+    ),
+    Quantity(
+        "zero_variance",
+        "Groups without signal",
+        "share of groups with equal rewards",
+        "level; near 1 there is nothing left to learn from",
+        "group_B and reward_B in RoleBatch",
+        share=True,
+    ),
+    Quantity(
+        "terse",
+        "Terse answers",
+        "share of answers",
+        "near 1 for a terse role, near 0 for a role that solves",
+        _TEXT,
+        share=True,
+    ),
+    Quantity("boxed", "Boxed answers", "share of answers", "level", _TEXT, share=True),
+    Quantity(
+        "bare_stamp",
+        "Bare stamps",
+        "share of answers",
+        "level for a terse role, else near 0",
+        _TEXT,
+        share=True,
+    ),
+    Quantity(
+        "code_fence",
+        "Code blocks",
+        "share of answers",
+        "near 0 for roles that judge or select",
+        _TEXT,
+        share=True,
+    ),
+    Quantity(
+        "verdict_tag",
+        "Verdict tags",
+        "share of answers",
+        "level for a role that judges",
+        _TEXT,
+        share=True,
+    ),
+    Quantity("hedging", "Hedging", "share of answers", "level", _TEXT, share=True),
+)
+"""In the order of the page."""

@@ -1,0 +1,228 @@
+"""One run as the sections see it: records, judgement and the questions that they all ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from roledrift.config import Config, from_mapping
+from roledrift.detect.panel import Replay, replay
+from roledrift.errors import ConfigError
+from roledrift.records import Alert, RunHeader, Sample, StepRecord, Verdict
+from roledrift.report.model import Mood
+from roledrift.store.reader import open_run
+from roledrift.sums import EVERYONE
+
+VALIDATION = "val_accuracy"
+REWARD = "reward"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One alert from its opening to its closing.
+
+    Attributes:
+        alert: The transition with the highest level; the first of these.
+        raised: Step at which it opened.
+        escalated: Step at which it became an error, None if it did not after opening.
+        closed: Step at which it closed, None while open.
+    """
+
+    alert: Alert
+    raised: int
+    escalated: int | None
+    closed: int | None
+
+    @property
+    def state(self) -> Mood:
+        """``drift`` for an error, ``watch`` for a warning, also after it has closed."""
+        return "drift" if self.alert.level == "ERROR" else "watch"
+
+
+_LEVELS = {"INFO": 0, "WARN": 1, "ERROR": 2}
+
+
+def findings(alerts: Iterable[Alert]) -> tuple[Finding, ...]:
+    """Transitions grouped by alert, worst first, then by onset."""
+    grouped: dict[str, list[Alert]] = {}
+    for alert in alerts:
+        grouped.setdefault(alert.id, []).append(alert)
+    found = []
+    for group in grouped.values():
+        open_ones = [alert for alert in group if alert.state != "closed"] or group
+        worst = max(open_ones, key=lambda alert: _LEVELS[alert.level])
+        escalated = next((alert.step for alert in group if alert.state == "escalated"), None)
+        closed = group[-1].step if group[-1].state == "closed" else None
+        found.append(Finding(worst, group[0].step, escalated, closed))
+    return tuple(
+        sorted(found, key=lambda one: (-_LEVELS[one.alert.level], one.alert.onset, one.alert.role))
+    )
+
+
+@dataclass(frozen=True)
+class View:
+    """One run, loaded and judged.
+
+    Attributes:
+        key: Anchor of the run in the page.
+        config_note: Why the defaults were used instead of the run's configuration; often empty.
+        state: ``finished``, ``open`` or ``empty``.
+    """
+
+    key: str
+    path: Path
+    header: RunHeader
+    records: tuple[StepRecord, ...]
+    samples: tuple[Sample, ...]
+    live_alerts: tuple[Alert, ...]
+    state: str
+    seams: tuple[int, ...]
+    problems: tuple[str, ...]
+    config: Config
+    config_note: str
+    replay: Replay
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Role names in registry order."""
+        return self.header.workflow.role_names
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Latest verdict per detector and role."""
+        return self.replay.verdicts
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """Alerts of the replay, worst first."""
+        return findings(self.replay.alerts)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last step; ``(0, 1)`` without records."""
+        if not self.records:
+            return (0, 1)
+        first, last = self.records[0].step, self.records[-1].step
+        return (first, max(last, first + 1))
+
+    @property
+    def baseline(self) -> tuple[int, int] | None:
+        """First and last step of the baseline window; None if the run is too short for it."""
+        skip, window = self.config.baseline.skip, self.config.baseline.window
+        inside = self.records[skip : skip + window]
+        return (inside[0].step, inside[-1].step) if inside and len(inside) == window else None
+
+    def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
+        """Step to value of one statistic; steps without it are left out."""
+        found: dict[int, float] = {}
+        for record in self.records:
+            stat = record.stat(group, name)
+            value = None if stat is None or not stat.n else getattr(stat, attribute)
+            if value is not None:
+                found[record.step] = float(value)
+        return found
+
+    def total(self, name: str) -> dict[int, float]:
+        """Step to one of the numbers of the whole step."""
+        return {
+            record.step: record.totals[name] for record in self.records if name in record.totals
+        }
+
+    @cached_property
+    def reward(self) -> dict[int, float]:
+        """Reward of the whole step: as the host gave it, else the mean over spans."""
+        return self.total(REWARD) or self.curve(EVERYONE, REWARD)
+
+    @cached_property
+    def validation(self) -> dict[int, float]:
+        """Validation accuracy at the steps where the host gave it."""
+        return self.total(VALIDATION)
+
+    def inside(self, curve: dict[int, float], window: tuple[int, int] | None) -> list[float]:
+        """Values of ``curve`` in a window of steps, both ends included; empty for None."""
+        if window is None:
+            return []
+        return [value for step, value in curve.items() if window[0] <= step <= window[1]]
+
+    def since(self, finding: Finding) -> tuple[int, int]:
+        """From the onset of ``finding`` to its end: where it closed, or the end of the run."""
+        last = self.span[1] if finding.closed is None else finding.closed
+        return (finding.alert.onset, last)
+
+
+def load(path: Path, key: str, config: Config | None = None) -> View:
+    """Read and judge one run.
+
+    Args:
+        path: Its directory.
+        key: Anchor in the page.
+        config: Judge with this configuration instead of the run's own.
+
+    Raises:
+        StoreError: If there is no run.
+        SchemaError: If it was written by a newer version.
+    """
+    run = open_run(path)
+    note = ""
+    if config is None:
+        try:
+            config = from_mapping(run.header.config, source=f"{path.name}/run.json")
+        except ConfigError as error:
+            config, note = Config(), f"judged with the default configuration: {error}"
+    records = tuple(run.steps())
+    return View(
+        key=key,
+        path=path,
+        header=run.header,
+        records=records,
+        samples=tuple(run.samples()),
+        live_alerts=tuple(run.alerts()),
+        state=run.state,
+        seams=tuple(run.seams),
+        problems=tuple(run.problems),
+        config=config,
+        config_note=note,
+        replay=replay(records, run.header.workflow, config),
+    )
+
+
+def thinned(curve: dict[int, float], limit: int = 600) -> dict[int, float]:
+    """At most ``limit`` points: the smallest and the largest of every bin, so spikes survive.
+
+    A bin keeps a non-finite value instead, if it has one: a gap is signal too.
+    """
+    steps = sorted(curve)
+    if len(steps) <= limit:
+        return {step: curve[step] for step in steps}
+    bins = limit // 2
+    kept = {steps[0], steps[-1]}
+    for index in range(bins):
+        inside = steps[index * len(steps) // bins : (index + 1) * len(steps) // bins]
+        gaps = [step for step in inside if not math.isfinite(curve[step])]
+        kept.update(gaps[:1])
+        if len(gaps) < len(inside):
+            finite = [step for step in inside if math.isfinite(curve[step])]
+            kept.add(min(finite, key=lambda step: curve[step]))
+            if not gaps:
+                kept.add(max(finite, key=lambda step: curve[step]))
+    kept_steps = sorted(kept)
+    if len(kept_steps) > limit:
+        # The two ends may have come on top; inner points give way.
+        kept_steps = [kept_steps[0], *kept_steps[1:-1][: limit - 2], kept_steps[-1]]
+    return {step: curve[step] for step in kept_steps}
+
+
+def spread(steps: Sequence[int], limit: int, keep: Iterable[int] = ()) -> tuple[int, ...]:
+    """At most ``limit`` of ``steps``, evenly spread, always with both ends and ``keep``."""
+    ordered = sorted(set(steps))
+    if len(ordered) <= limit:
+        return tuple(ordered)
+    known = set(ordered)
+    wanted = [step for step in keep if step in known][: limit - 2]
+    kept = {*wanted, ordered[0], ordered[-1]}
+    free = limit - len(kept)
+    chosen = {ordered[(2 * i + 1) * len(ordered) // (2 * free)] for i in range(free)}
+    return tuple(sorted(kept | chosen))

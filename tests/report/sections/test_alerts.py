@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roledrift.report.model import Card, Figure, Note, Pairs, Table
+from roledrift.report.sections import alerts
+from roledrift.report.view import View
+
+
+def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
+    section = alerts.build(failing)
+    cards = [block for block in section.blocks if isinstance(block, Card)]
+    assert section.count == len(cards) == len(failing.findings)
+    length = next(card for card in cards if "answers" in card.title)
+    kinds = [block.kind for block in length.blocks]
+    assert kinds == ["prose", "figure", "table", "pairs", "advice"]
+    figure, numbers, pairs = length.blocks[1:4]
+    assert isinstance(figure, Figure)
+    assert [line.style for line in figure.panels[0].lines] == ["main", "limit"]
+    assert isinstance(numbers, Table)
+    assert numbers.rows[0][0].text == "Answer length, tokens, median"
+    assert numbers.rows[0][3].text.startswith("x")
+    assert isinstance(pairs, Pairs)
+
+
+def test_missing_texts_and_curves_become_notes(failing: View) -> None:
+    bare = replace(failing, samples=(), replay=replace(failing.replay, series={}))
+    card = next(block for block in alerts.build(bare).blocks if isinstance(block, Card))
+    notes = [block.text for block in card.blocks if isinstance(block, Note)]
+    assert notes[0] == "The detector gave no curve of its statistic."
+    assert notes[1].startswith("No texts of aggregator from both sides")
+
+
+def test_no_alerts_is_not_the_same_as_nobody_looked(healthy: View, empty: View) -> None:
+    assert [block.kind for block in alerts.build(healthy).blocks] == ["prose"]
+    assert [block.kind for block in alerts.build(empty).blocks] == ["note"]

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from roledrift.report.model import Table
+from roledrift.report.sections import verdict
+from roledrift.report.view import View
+
+
+def test_the_headline_says_who_what_since_when_and_how_strong(failing: View) -> None:
+    finding = failing.findings[0]
+    text = verdict.headline(failing)
+    assert text.startswith("aggregator drifts: its answers have grown since step ")
+    assert f"alert at step {finding.raised}" in text
+    assert "of its baseline" in text
+    assert "at its peak" in text
+    assert "reward stayed level" in verdict.meanwhile(failing)
+    assert "validation accuracy fell" in verdict.meanwhile(failing)
+
+
+def test_a_run_without_findings_says_how_much_was_judged(healthy: View, empty: View) -> None:
+    assert verdict.headline(healthy).startswith("No drift found in steps 0–39.")
+    assert verdict.overall(healthy) == "ok"
+    assert verdict.meanwhile(healthy) == ""
+    assert "no verdict" in verdict.headline(empty)
+    assert verdict.overall(empty) == "no verdict"
+
+
+def test_the_matrix_is_grey_with_a_reason_where_nobody_judged(failing: View) -> None:
+    matrix = verdict.build(failing).blocks[0]
+    assert isinstance(matrix, Table)
+    assert [row[0].text for row in matrix.rows] == ["generator", "aggregator"]
+    cells = [cell for row in matrix.rows for cell in row[1:]]
+    grey = [cell for cell in cells if cell.state == "no verdict"]
+    assert grey
+    assert all(cell.note for cell in grey)
+    red = [cell for cell in cells if cell.state == "drift"]
+    assert all(cell.href.startswith("#run1-alert-") for cell in red)

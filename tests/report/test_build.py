@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roledrift.errors import StoreError
+from roledrift.report.build import build_report
+from roledrift.report.html import render_html
+from roledrift.report.model import Report, Table
+from roledrift.workflow import SINGLE, VOTING
+
+KEYS = ["verdict", "timeline", "roles", "gradients", "alerts", "texts", "outcome", "data", "method"]
+
+
+def test_a_run_has_all_sections_in_order(failing_report: Report) -> None:
+    assert [section.key for section in failing_report.runs[0].sections] == KEYS
+    assert failing_report.overview == ()
+    assert failing_report.title == "failing"
+    assert failing_report.runs[0].state == "drift"
+
+
+def test_a_folder_of_runs_gets_an_overview(write_run: object, tmp_path: Path) -> None:
+    write_run(tmp_path / "a")  # type: ignore[operator]
+    write_run(tmp_path / "b", inflates=True)  # type: ignore[operator]
+    write_run(tmp_path / "empty", steps=0)  # type: ignore[operator]
+    report = build_report(tmp_path)
+    overview = report.overview[0]
+    assert isinstance(overview, Table)
+    shown = [[cell.text for cell in row[:3]] for row in overview.rows]
+    assert shown[0] == ["a", "ok", "–"]
+    assert shown[1][:2] == ["b", "drift"]
+    assert shown[2] == ["empty", "no verdict", "–"]
+    assert overview.rows[0][-1].text == "stress: length pays"
+    assert [row[0].href for row in overview.rows] == [f"#{run.key}" for run in report.runs]
+    assert "Validation accuracy of all runs" in render_html(report)
+
+
+def test_a_run_given_twice_is_shown_once(failing_path: Path) -> None:
+    assert len(build_report([failing_path, str(failing_path)]).runs) == 1
+
+
+def test_no_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no run in"):
+        build_report(tmp_path)
+    with pytest.raises(StoreError):
+        build_report(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("workflow", [SINGLE, VOTING.routed("isolated")])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_short_runs_of_any_workflow_render(write_run: object, workflow: object, steps: int) -> None:
+    path = write_run("short", steps=steps, workflow=workflow, text="")  # type: ignore[operator]
+    report = build_report(path)
+    assert report.runs[0].state != "drift"
+    assert render_html(report).endswith("</html>\n") or render_html(report).endswith("</html>")

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+from roledrift.report.build import build_report
+from roledrift.report.html import render_html
+from roledrift.report.model import Report
+
+
+class Page(HTMLParser):
+    """Elements, attributes and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.raw: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] in ("script", "style") and data.strip():
+            self.raw.append((self.tags[-1][0] + self.tags[-1][1].get("type", ""), data))
+
+
+def sha(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_hostile_text_stays_text(hostile_report: Report) -> None:
+    html = render_html(hostile_report)
+    page = Page(html)
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"img", "iframe", "object", "embed", "base", "form"}
+    assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
+    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt; red evil" in html
+    assert not set(html) & set("\x1b\u202e\u202c\x9b\x00")
+
+
+def test_data_islands_hold_no_angle_bracket_and_come_back(hostile_report: Report) -> None:
+    page = Page(render_html(hostile_report))
+    islands = [text for kind, text in page.raw if kind == "scriptapplication/json"]
+    assert len(islands) == 1
+    assert "<" not in islands[0]
+    texts = json.loads(islands[0])
+    assert texts[0]["text"].startswith("</script><img src=x onerror=alert(1)> red evil")
+
+
+def test_the_policy_allows_exactly_what_is_inline(failing_report: Report) -> None:
+    page = Page(render_html(failing_report))
+    policy = next(a["content"] for _, a in page.tags if "http-equiv" in a)
+    raw = dict(page.raw)
+    assert f"style-src 'sha256-{sha(raw['style'])}'" in policy
+    assert f"script-src 'sha256-{sha(raw['script'])}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert not [attrs for _, attrs in page.tags if "style" in attrs]
+
+
+def test_the_page_needs_nothing_from_elsewhere(failing_report: Report) -> None:
+    html = render_html(failing_report)
+    page = Page(html)
+    for _, attrs in page.tags:
+        for name in ("src", "href", "xlink:href"):
+            assert attrs.get(name, "#").startswith(("#", "data:")), attrs
+    assert not re.search(r"https?://(?!www\.w3\.org)", html)
+
+
+def test_every_link_leads_somewhere_and_ids_are_unique(failing_report: Report) -> None:
+    page = Page(render_html(failing_report))
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    for tag, attrs in page.tags:
+        if tag in ("a", "use") and attrs.get("href", "").startswith("#"):
+            assert attrs["href"][1:] in ids, attrs
+
+
+def test_the_same_runs_give_the_same_bytes(failing_path: Path) -> None:
+    assert render_html(build_report(failing_path)) == render_html(build_report(failing_path))
+
+
+def test_no_verdict_is_grey(failing_report: Report) -> None:
+    html = render_html(failing_report)
+    assert '<span class="chip no-verdict">no verdict</span>' in html
+    assert '<span class="chip ok">no verdict' not in html
+    assert len(html) < 3_000_000

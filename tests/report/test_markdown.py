@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from roledrift.report.build import build_report
+from roledrift.report.markdown import LINES, render_markdown
+from roledrift.report.model import Report
+
+
+def test_markdown_has_the_verdict_the_matrix_and_the_pairs(failing_report: Report) -> None:
+    text = render_markdown(failing_report)
+    assert "**drift**: aggregator drifts: its answers have grown" in text
+    assert "| role | length inflation |" in text
+    assert "before onset, step" in text
+    assert "after onset, step" in text
+    assert len(text.splitlines()) <= LINES
+
+
+def test_hostile_text_is_fenced(hostile_report: Report, failing_report: Report) -> None:
+    text = render_markdown(hostile_report)
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.startswith("<")]
+
+
+def test_many_runs_fit_and_what_is_left_out_is_named(
+    failing_path: Path, write_run: object, tmp_path: Path
+) -> None:
+    for index in range(14):
+        write_run(tmp_path / f"r{index:02d}", inflates=True)  # type: ignore[operator]
+    text = render_markdown(build_report(tmp_path))
+    assert len(text.splitlines()) <= LINES
+    assert "| run | verdict |" in text
+    assert "Left out for length" in text

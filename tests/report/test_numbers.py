@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roledrift.report.numbers import average, change, course, number, percent, ratio
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, "0"),
+        (0.5, "0.5"),
+        (0.12345, "0.123"),
+        (9.996, "10"),
+        (15.64, "15.6"),
+        (123.4, "123"),
+        (999.7, "1,000"),
+        (12345.6, "12,346"),
+        (1.5e-5, "1.5e-5"),
+        (2.5e7, "2.5e7"),
+        (-0.0456, "-0.0456"),
+        (math.nan, "NaN"),
+        (math.inf, "∞"),
+        (-math.inf, "-∞"),
+    ],
+)
+def test_number_reads_with_three_significant_digits(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(7.4, "x7.4"), (1.512, "x1.51"), (0.4, "x0.40"), (99.96, "x100"), (114.2, "x114"),
+     (math.nan, "–"), (None, "–")],
+)  # fmt: skip
+def test_ratio_reads_as_a_factor(value: float | None, text: str) -> None:
+    assert ratio(value) == text
+
+
+def test_percent() -> None:
+    assert percent(0.0055) == "0.55 %"
+
+
+@given(st.floats(min_value=1e-3, max_value=9e5))
+def test_number_is_within_half_a_unit_of_its_third_digit(value: float) -> None:
+    shown = float(number(value).replace(",", ""))
+    assert abs(shown - value) <= 0.0051 * value
+
+
+def test_change_is_a_ratio_or_a_difference() -> None:
+    assert change(2.0, 6.0).text == "x3.0"
+    assert change(0.0, 0.25).text == "+0.25"
+    assert change(-0.5, -1.0).text == "-0.5"
+    assert change(None, 1.0).text == "–"
+    assert change(1.0, math.nan).text == "–"
+
+
+def test_course_names_both_means_and_calls_noise_level() -> None:
+    before = [0.5, 0.6, 0.5, 0.6]
+    assert course(before, [0.56, 0.58]).startswith("stayed level (0.55 →")
+    assert course(before, [0.9, 0.9]) == "rose from 0.55 to 0.9"
+    assert course(before, [0.1]) == "fell from 0.55 to 0.1"
+    assert course([], [0.1]) == ""
+
+
+def test_average_passes_over_non_finite_values() -> None:
+    assert average([1.0, math.nan, 3.0]) == 2.0
+    assert average([math.inf]) is None

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from roledrift.report.palette import DASHES, INKS, TONES, by_light, tone, variables
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_colours_can_be_read_on_both_pages() -> None:
+    for name in ("ink", "soft", "drift", "watch", "good"):
+        assert contrast(INKS[name].light, INKS["page"].light) >= 4.5, name
+        assert contrast(INKS[name].dark, INKS["page"].dark) >= 4.5, name
+
+
+def test_a_role_keeps_its_colour() -> None:
+    roles = ("orchestrator", "worker", "synthesizer")
+    assert [tone(role, roles) for role in roles] == [0, 1, 2]
+    assert tone("nobody", roles) == -1
+
+
+def test_every_light_colour_names_one_ink() -> None:
+    assert len(by_light()) == len(INKS) + len(TONES)
+    assert len(DASHES) == len(TONES)
+    assert variables(dark=True) != variables(dark=False)

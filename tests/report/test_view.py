@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roledrift.config import BaselineConfig, Config
+from roledrift.records import Alert, AlertState, Level, RunHeader
+from roledrift.report.view import View, findings, load, spread, thinned
+from roledrift.store.writer import RunWriter
+from roledrift.workflow import VOTING
+
+
+def alert(id_: str, state: AlertState, step: int, level: Level = "ERROR") -> Alert:
+    return Alert(id_, "length_inflation", "length_inflation", "aggregator", "shared", level, state,
+                 step, 5, "title", "text")  # fmt: skip
+
+
+def test_transitions_become_one_finding_each_worst_first() -> None:
+    found = findings(
+        [
+            alert("a", "open", 6, "WARN"),
+            alert("b", "open", 7, "WARN"),
+            alert("b", "escalated", 9),
+            alert("a", "closed", 12, "INFO"),
+        ]
+    )
+    b, a = found
+    assert (b.alert.id, b.state, b.raised, b.escalated, b.closed) == ("b", "drift", 7, 9, None)
+    assert (a.alert.id, a.state, a.raised, a.escalated, a.closed) == ("a", "watch", 6, None, 12)
+
+
+def test_the_baseline_is_there_only_when_it_is_full(healthy: View, empty: View) -> None:
+    assert healthy.baseline == (0, 7)
+    later = replace(healthy, config=Config(baseline=BaselineConfig(skip=3, window=4)))
+    assert later.baseline == (3, 6)
+    long = replace(healthy, config=Config(baseline=BaselineConfig(window=100)))
+    assert long.baseline is None
+    assert empty.baseline is None
+
+
+def test_curves(healthy: View) -> None:
+    curve = healthy.curve("aggregator", "length", "p50")
+    assert list(curve) == list(range(40))
+    assert healthy.curve("aggregator", "entropy") == {}
+    assert list(healthy.validation) == list(range(0, 40, 5))
+    assert healthy.reward[0] == 0.5
+
+
+def test_an_unreadable_configuration_is_named(healthy: View, tmp_path: Path) -> None:
+    assert healthy.config_note == ""
+    header = RunHeader("odd", VOTING, config={"baseline": {"windw": 3}})
+    RunWriter(tmp_path / "odd", header).close()
+    odd = load(tmp_path / "odd", "run1")
+    assert odd.config == Config()
+    assert "default configuration" in odd.config_note
+    assert "windw" in odd.config_note
+    assert load(tmp_path / "odd", "run1", Config(close_after=9)).config.close_after == 9
+
+
+def test_thinning_keeps_spikes_gaps_and_both_ends() -> None:
+    curve = {step: math.sin(step / 50) for step in range(5_000)}
+    curve[1234], curve[4321] = 99.0, math.nan
+    kept = thinned(curve)
+    assert len(kept) <= 600
+    assert kept[1234] == 99.0
+    assert math.isnan(kept[4321])
+    assert (min(kept), max(kept)) == (0, 4_999)
+    assert all(kept[step] == curve[step] or math.isnan(kept[step]) for step in kept)
+
+
+@given(st.integers(0, 2_000), st.integers(4, 700))
+def test_thinning_never_exceeds_its_limit(count: int, limit: int) -> None:
+    kept = thinned({step: float(step % 7) for step in range(count)}, limit)
+    assert len(kept) <= limit or count <= limit
+    assert list(kept) == sorted(kept)
+
+
+@given(st.integers(0, 500), st.integers(5, 80))
+def test_spread_keeps_the_ends_and_what_it_is_told_to(count: int, limit: int) -> None:
+    shown = spread(range(count), limit, keep=[count // 3])
+    assert len(shown) <= limit
+    if count:
+        assert {0, count - 1, count // 3} <= set(shown)
