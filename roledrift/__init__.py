@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from roledrift.assembly import open_monitor as open_monitor
     from roledrift.capture.batch import RoleBatch as RoleBatch
+    from roledrift.capture.gradients import RoleGradientProbe as RoleGradientProbe
+    from roledrift.capture.role_ordered import RoleOrderedGradients as RoleOrderedGradients
     from roledrift.capture.tokens import TokenCapture as TokenCapture
     from roledrift.config import Config as Config
     from roledrift.detect.panel import replay as replay
@@ -49,6 +51,8 @@ _HOME = {
     "Role": "roledrift.workflow",
     "RoleBatch": "roledrift.capture.batch",
     "RoleDriftCallback": "roledrift_trl",
+    "RoleGradientProbe": "roledrift.capture.gradients",
+    "RoleOrderedGradients": "roledrift.capture.role_ordered",
     "RoleDriftError": "roledrift.errors",
     "Run": "roledrift.store.reader",
     "SINGLE": "roledrift.workflow",

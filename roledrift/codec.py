@@ -64,7 +64,8 @@ def _encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        pairs = ((name, getattr(value, name)) for name in _field_names(type(value)))
+        cls: type[Any] = type(value)
+        pairs = ((name, getattr(value, name)) for name in _field_names(cls))
         return {name: _encode(item) for name, item in pairs if item is not None}
     return value
 

@@ -225,6 +225,7 @@ class Monitor:
             if isinstance(source, GradientSource):
                 with self.fenced(f"drain {name}", cost="gradients"):
                     self._pending.gradients.extend(source.drain_gradients())
+                    self._pending.faults.update(source.faults())
 
     def _finish(self, step: int, sums: Sums, pending: _Pending) -> Decision:
         self._start(step)

@@ -55,6 +55,10 @@ class GradientSource(Protocol):
         """One record per policy updated since the last call; empty if none was measured."""
         ...
 
+    def faults(self) -> dict[str, int]:
+        """What went wrong since the last call, with how often."""
+        ...
+
 
 class Detector(Protocol):
     """Judges one failure over the run, record by record."""

@@ -168,6 +168,9 @@ def test_sources_are_drained_once_per_step() -> None:
         def drain_gradients(self) -> list[GramRecord]:
             return [GramRecord("shared", ("generator",), ((4.0,),))]
 
+        def faults(self) -> dict[str, int]:
+            return {"no labels": 1}
+
     keeper, source = Keeper(), Source()
     monitor = Monitor(HEADER, Parts(probes=[Lengths()], sinks=[keeper]))
     monitor.attach(source)
@@ -176,7 +179,7 @@ def test_sources_are_drained_once_per_step() -> None:
     (record,) = keeper.records
     assert source.drained == 1
     assert record.mean("generator", "length") == 4.0
-    assert record.faults == {"unknown role": 2}
+    assert record.faults == {"no labels": 1, "unknown role": 2}
     assert record.gradients[0].products == ((4.0,),)
     assert {"capture", "gradients"} <= set(record.cost_ms)
 

@@ -8,9 +8,9 @@ import roledrift
 
 PUBLIC = [
     "Alert", "Config", "Decision", "EVAL_OPT", "Monitor", "ORCH_WORKERS", "Role", "RoleBatch",
-    "RoleDriftCallback", "RoleDriftError", "Run", "SINGLE", "Sample", "SpanTable", "StepRecord",
-    "TextSampler", "TokenCapture", "VOTING", "Verdict", "Workflow", "build_report", "find_runs", "open_monitor",
-    "open_run", "replay",
+    "RoleDriftCallback", "RoleDriftError", "RoleGradientProbe", "RoleOrderedGradients", "Run",
+    "SINGLE", "Sample", "SpanTable", "StepRecord", "TextSampler", "TokenCapture", "VOTING",
+    "Verdict", "Workflow", "build_report", "find_runs", "open_monitor", "open_run", "replay",
 ]  # fmt: skip
 
 

@@ -1,0 +1,303 @@
+"""Where the gradients of groups are kept until the optimizer step: in full, folded or sketched.
+
+Every store is linear in the gradient, so it may be added over micro-batches and averaged over ranks
+before any inner product is formed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor, distributed
+
+StoreKind = Literal["fold", "full", "sketch"]
+
+FOLD_WIDTH = 32_749
+"""Largest width of a folded gradient: the largest prime below 2^15."""
+BUDGET_BYTES = 1 << 20
+"""What the folded gradients of all policies and groups together may take."""
+SKETCH_SIDE = 16
+"""Rows and columns of a sketched weight gradient."""
+
+
+class Summed(Protocol):
+    """Something that must be added over ranks."""
+
+    def tensors(self) -> list[Tensor]:
+        """What must be added."""
+        ...
+
+
+class GradientStore(Summed, Protocol):
+    """Keeps one gradient per group of one policy."""
+
+    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:
+        """What takes the place of output gradients and inputs before they are multiplied."""
+        ...
+
+    def add(self, weight: int, group: int, product: Tensor) -> None:
+        """Add a weight gradient ``(out, in)``, or the product of what was projected."""
+        ...
+
+    def gram(self) -> Tensor:
+        """``(G, G)`` inner products of the groups' gradients, float64."""
+        ...
+
+    def relative_error(self) -> float:
+        """Stated relative standard error of a norm; waits for the device."""
+        ...
+
+    def clear(self) -> None:
+        """Set everything to zero."""
+        ...
+
+
+class FullStore:
+    """Every entry of every group's gradient: exact.
+
+    Args:
+        shapes: ``(out, in)`` of each weight.
+        n_groups: Groups.
+        dtype: Of the sums.
+        device: Where they are kept.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, int]],
+        n_groups: int,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self._sums = [torch.zeros(n_groups, *two, dtype=dtype, device=device) for two in shapes]
+
+    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
+        """Nothing is projected."""
+        return dy_ND, x_ND
+
+    def add(self, weight: int, group: int, product: Tensor) -> None:
+        """Add a weight gradient ``(out, in)`` of a group."""
+        self._sums[weight][group].add_(product)
+
+    def group(self, index: int) -> list[Tensor]:
+        """The gradient of one group, weight by weight."""
+        return [one[index] for one in self._sums]
+
+    def tensors(self) -> list[Tensor]:
+        """The sums."""
+        return self._sums
+
+    def gram(self) -> Tensor:
+        """``(G, G)`` inner products, float64."""
+        total = torch.zeros(len(self._sums[0]), len(self._sums[0]), dtype=torch.float64)
+        total = total.to(self._sums[0].device)
+        for one in self._sums:
+            flat = one.flatten(1).double()
+            total += flat @ flat.t()
+        return total
+
+    def relative_error(self) -> float:
+        """Zero."""
+        return 0.0
+
+    def clear(self) -> None:
+        """Set everything to zero."""
+        for one in self._sums:
+            one.zero_()
+
+
+class FoldStore:
+    """All entries of a group's gradient added, with random signs, into ``width`` numbers.
+
+    Entry ``i`` of the policy's flattened gradient goes to position ``i mod width``: a CountSketch
+    (Charikar, Chen and Farach-Colton, 2002) without tables of positions. It is linear; inner
+    products are unbiased; the relative standard deviation of a squared norm is sqrt(2 / width), of
+    a norm half of that, and of a cosine at most sqrt(1 / width).
+
+    Args:
+        shapes: ``(out, in)`` of each weight.
+        n_groups: Groups.
+        signs: From :func:`fold_signs`; half as many as it holds are kept per group.
+        dtype: Of the sums.
+        device: Where they are kept.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, int]],
+        n_groups: int,
+        *,
+        signs: Tensor,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self._width = width = signs.numel() // 2
+        sizes = [rows * columns for rows, columns in shapes]
+        self._starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        self._sums = torch.zeros(n_groups, width, dtype=dtype, device=device)
+        self._signs = signs.to(device=device, dtype=dtype)
+
+    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
+        """Nothing is projected."""
+        return dy_ND, x_ND
+
+    def add(self, weight: int, group: int, product: Tensor) -> None:
+        """Fold a weight gradient ``(out, in)`` of a group."""
+        fold_into(self._sums[group], self._signs, product, self._starts[weight])
+
+    def tensors(self) -> list[Tensor]:
+        """The sums."""
+        return [self._sums]
+
+    def gram(self) -> Tensor:
+        """``(G, G)`` inner products, float64."""
+        flat = self._sums.double()
+        return flat @ flat.t()
+
+    def relative_error(self) -> float:
+        """Of a norm: half of sqrt(2 / width)."""
+        return fold_error(self._width)
+
+    def clear(self) -> None:
+        """Set everything to zero."""
+        self._sums.zero_()
+
+
+def fold_into(sums_K: Tensor, signs: Tensor, values: Tensor, start: int) -> None:
+    """Add ``values`` with signs to ``sums_K``, entry ``i`` at position ``(start + i) mod K``.
+
+    Args:
+        sums_K: Changed in place.
+        signs: From :func:`fold_signs`, of the dtype of the sums.
+        values: Any shape.
+        start: Index of the first value in the policy's flattened gradient.
+    """
+    width = sums_K.numel()
+    flat = values.reshape(-1).to(sums_K.dtype)
+    done, n = 0, flat.numel()
+    while done < n:
+        lap, place = divmod(start + done, width)
+        size = min(width - place, n - done)
+        # Each lap reads the signs from elsewhere, so that two entries that meet at one position
+        # meet with independent signs; the stride visits all offsets before it repeats one.
+        offset = (lap * 20_011) % width + place
+        signs_P = signs[offset : offset + size]
+        sums_K[place : place + size].addcmul_(flat[done : done + size], signs_P)
+        done += size
+
+
+def fold_signs(width: int) -> Tensor:
+    """``(2 * width,)`` random signs, float32, the same in every process."""
+    source = torch.Generator(device="cpu").manual_seed(20_260)
+    return torch.randint(0, 2, (2 * width,), generator=source).float().mul_(2).sub_(1)
+
+
+def fold_width(n_rows: int) -> int:
+    """Largest prime width, at most 32749, at which ``n_rows`` folds and their signs fit 1 MiB."""
+    width = min(FOLD_WIDTH, BUDGET_BYTES // (4 * n_rows + 8))
+    while any(width % factor == 0 for factor in range(2, math.isqrt(width) + 1)):
+        width -= 1
+    return width
+
+
+def fold_error(width: int) -> float:
+    """Relative standard deviation of a norm computed from a fold of this width."""
+    return 0.5 * math.sqrt(2.0 / width)
+
+
+class SketchStore:
+    """``P^T G Q`` of each weight gradient, from ``dY P`` and ``X Q``, without forming ``G``.
+
+    P and Q hold random signs. Inner products are unbiased; for one weight the relative variance of
+    a squared norm is at most (1 + 2/k)^2 - 1 with k = 16 (reached by gradients of rank one), and
+    weights are independent.
+
+    Args:
+        shapes: ``(out, in)`` of each weight.
+        n_groups: Groups.
+        dtype: Of the sums.
+        device: Where they are kept.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, int]],
+        n_groups: int,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        side = SKETCH_SIDE
+        self._sums = torch.zeros(n_groups, len(shapes), side, side, dtype=dtype, device=device)
+        # One table per side serves all weights: weight w reads it from row w on. The sides need
+        # tables of their own, or P and Q of one weight would depend on each other.
+        longest = max(max(two) for two in shapes) + len(shapes)
+        source = torch.Generator(device="cpu").manual_seed(20_261)
+        signs = torch.randint(0, 2, (2, longest, side), generator=source, dtype=torch.int8)
+        self._p, self._q = signs.mul_(2).sub_(1).to(device)
+
+    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:
+        """``dY P`` and ``X Q``, each ``(N, 16)``."""
+        p = self._p[weight : weight + dy_ND.shape[1]].to(dy_ND.dtype)
+        q = self._q[weight : weight + x_ND.shape[1]].to(x_ND.dtype)
+        return dy_ND @ p, x_ND @ q
+
+    def add(self, weight: int, group: int, product: Tensor) -> None:
+        """Add a sketched weight gradient ``(16, 16)`` of a group."""
+        self._sums[group, weight].add_(product)
+
+    def tensors(self) -> list[Tensor]:
+        """The sums."""
+        return [self._sums]
+
+    def gram(self) -> Tensor:
+        """``(G, G)`` inner products, float64."""
+        flat = self._sums.flatten(1).double() / SKETCH_SIDE
+        return flat @ flat.t()
+
+    def relative_error(self) -> float:
+        """Upper bound for a norm, from how the observed mass is spread over weights."""
+        mass = self._sums.double().square().sum((2, 3))
+        share = mass.square().sum(1).sqrt() / mass.sum(1)
+        worst = float(share.nan_to_num(0.0).max())
+        return 0.5 * math.sqrt((1 + 2 / SKETCH_SIDE) ** 2 - 1) * worst
+
+    def clear(self) -> None:
+        """Set everything to zero."""
+        self._sums.zero_()
+
+
+def sum_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What gradients of weights of ``dtype`` are added in."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def rank_count() -> int:
+    """Processes that train together."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return 1
+    return distributed.get_world_size()
+
+
+def add_over_ranks(store: Summed) -> None:
+    """Sum over ranks, in place. All ranks call it for the same stores in the same order."""
+    if rank_count() > 1:
+        for one in store.tensors():
+            distributed.all_reduce(one)
+
+
+def loss_scale(scaler: Any) -> Tensor | None:
+    """The present scale of a ``torch.amp.GradScaler``, on its device; None if there is none.
+
+    The scaler makes its tensor at its first use and changes it in place after each step, hence the
+    copy; before its first use asking it for the number waits for no device.
+    """
+    if scaler is None or not scaler.is_enabled():
+        return None
+    scale = getattr(scaler, "_scale", None)
+    known: Tensor = torch.tensor(scaler.get_scale()) if scale is None else scale
+    return known.detach().clone()

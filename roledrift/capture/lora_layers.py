@@ -1,0 +1,194 @@
+"""Which trainable weights of a model a gradient probe can observe, and why not the others.
+
+PEFT is recognised by the names its layers have had since the first release (``lora_A``, ``lora_B``
+and their adapters); it is not imported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from torch import nn
+
+from roledrift.errors import AttachError
+from roledrift.workflow import Workflow
+
+PLAIN = ""
+"""Adapter name of weights that belong to no adapter."""
+
+_REASONS = {
+    "embedding": "embeddings are looked up, not multiplied: there is no linear layer to observe",
+    "target_parameters": "LoRA on target_parameters adds to a parameter, not to a layer's output",
+    "magnitude": "the magnitude vector of DoRA is no linear layer",
+    "expert": "a mixture of experts regroups tokens, so rows can no longer be told apart",
+    "bias": "biases are not observed",
+    "full": "trained in full: use store='sketch' (linear layers, with a stated error)",
+    "other": "not a linear layer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A linear layer whose weight can be observed."""
+
+    module: nn.Linear
+    name: str
+    adapter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What a probe sees of a model.
+
+    Attributes:
+        policies: Adapter of the model to policy of the workflow (adapter ``""``: no adapter).
+        layers: Number of weights observed.
+        covered: Trainable numbers observed.
+        trainable: Trainable numbers in all.
+        uncovered: Reason to names of trainable parameters that are not observed.
+        notes: Limits that hold for this way of measuring, each with what to do.
+        method: ``exact`` or ``folded``; likewise in every record.
+        relative_error: Stated relative standard error of a norm (for a sketch an upper bound that
+            each record replaces by its own).
+        buffer_bytes: Memory kept for the sums.
+    """
+
+    policies: Mapping[str, str]
+    layers: int
+    covered: int
+    trainable: int
+    uncovered: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    method: str
+    relative_error: float
+    buffer_bytes: int
+
+    @property
+    def share(self) -> float:
+        """Share of the trainable numbers that is observed."""
+        return self.covered / self.trainable if self.trainable else 0.0
+
+    def describe(self) -> str:
+        """For people: one line, and one more per reason and note."""
+        lines = [
+            f"role gradients of {self.layers} weights, {self.share:.1%} of {self.trainable:,} "
+            f"trainable numbers, policies {sorted(set(self.policies.values()))}, {self.method}"
+            + (f" (+-{self.relative_error:.1%} of a norm)" if self.relative_error else "")
+        ]
+        lines += [f"not covered: {len(its)} ({why})" for why, its in self.uncovered.items()]
+        return "\n".join([*lines, *self.notes])
+
+
+def find_parts(model: nn.Module, *, plain: bool) -> list[Part]:
+    """Observable linear layers in the order of the model's modules.
+
+    Args:
+        model: Anything that contains PEFT layers, wrapped or not.
+        plain: Also layers that belong to no adapter and are trained in full.
+    """
+    parts = list(_lora_parts(model))
+    seen = {id(part.module) for part in parts}
+    if plain:
+        for name, module in model.named_modules():
+            its = isinstance(module, nn.Linear) and module.weight.requires_grad
+            if its and id(module) not in seen and ".experts." not in name and "lora_" not in name:
+                assert isinstance(module, nn.Linear)
+                parts.append(Part(module, name, _owner(name)))
+    return parts
+
+
+def _lora_parts(model: nn.Module) -> Iterator[Part]:
+    for name, module in model.named_modules():
+        if hasattr(module, "parameter_name") or ".experts." in f".{name}.":
+            continue
+        for side in ("lora_A", "lora_B"):
+            layers = getattr(module, side, None)
+            if isinstance(layers, nn.ModuleDict):
+                for adapter, layer in layers.items():
+                    if isinstance(layer, nn.Linear):
+                        yield Part(layer, f"{name}.{side}.{adapter}", adapter)
+
+
+def _owner(name: str) -> str:
+    """Adapter that a copy under PEFT's ``modules_to_save`` belongs to."""
+    before, found, after = name.partition("modules_to_save.")
+    return after.split(".")[0] if found and before else PLAIN
+
+
+def trained_adapters(parts: list[Part]) -> Counter[str]:
+    """How many weights of each adapter are trained at present; zero for a frozen adapter."""
+    trained: Counter[str] = Counter()
+    for part in parts:
+        trained[part.adapter] += part.module.weight.requires_grad
+    return trained
+
+
+def policies_of(
+    trained: Mapping[str, int], workflow: Workflow, given: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Policy of each adapter that is trained; a frozen reference adapter is left out.
+
+    Args:
+        trained: Adapters, with how much of each is trained now. One that is frozen now still counts
+            if the workflow or ``given`` names it: routing by ``set_adapter`` freezes the others.
+        workflow: For the names of policies.
+        given: Adapter to policy, where names differ.
+
+    Raises:
+        AttachError: If ``given`` names an adapter that the model lacks.
+    """
+    named = dict(given or {})
+    strange = sorted(set(named) - set(trained))
+    if strange:
+        raise AttachError(
+            f"adapters {strange} are not in the model; its adapters are {sorted(trained)}"
+        )
+    known = sorted(set(workflow.policies))
+    wanted = sorted(name for name in trained if trained[name] or name in named or name in known)
+    alone = len(wanted) == 1 and len(known) == 1
+    return {name: named.get(name, known[0] if alone else name or "model") for name in wanted}
+
+
+def explain_uncovered(
+    model: nn.Module, covered: set[int]
+) -> tuple[int, dict[str, tuple[str, ...]]]:
+    """Number of trainable numbers, and names of the trainable parameters not in ``covered``."""
+    owners = dict(model.named_modules())
+    total = 0
+    reasons: dict[str, list[str]] = {}
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad and id(parameter) not in covered:
+            continue
+        total += parameter.numel()
+        if id(parameter) not in covered:
+            reasons.setdefault(_REASONS[_reason(name, owners)], []).append(name)
+    return total, {why: tuple(names) for why, names in sorted(reasons.items())}
+
+
+def _reason(name: str, owners: Mapping[str, nn.Module]) -> str:
+    place, _, leaf = name.rpartition(".")
+    owner = owners.get(place)
+    words = name.split(".")
+    if "lora_magnitude_vector" in words:
+        return "magnitude"
+    if any(word.startswith("lora_embedding") for word in words) or isinstance(owner, nn.Embedding):
+        return "embedding"
+    if any(word in ("lora_A", "lora_B") for word in words):
+        root = name.partition(".lora_")[0]
+        if hasattr(owners.get(root), "parameter_name"):
+            return "target_parameters"
+    if "experts" in words:
+        return "expert"
+    if leaf == "bias":
+        return "bias"
+    return "full" if isinstance(owner, nn.Linear) else "other"
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """True if torch.compile wraps the model or a part of it."""
+    return any(
+        hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+        for module in model.modules()
+    )

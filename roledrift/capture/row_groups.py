@@ -1,0 +1,199 @@
+"""Which group (role, or role and slot) each row or token of a micro-batch belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from roledrift.errors import CaptureError
+from roledrift.workflow import Workflow
+
+_MAX_RUNS_PER_GROUP = 4
+"""Above this many runs per group, gathering rows is cheaper than a product per run."""
+
+Labels = Tensor | NDArray[Any] | Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRegistry:
+    """Groups in a fixed order, the same on every rank.
+
+    Attributes:
+        roles: Role names in the workflow's order.
+        labels: ``role`` for a role with one slot, ``role/slot`` for each slot of the others.
+        first: Index into ``labels`` of each role's first slot.
+        counts: Number of labels of each role.
+    """
+
+    roles: tuple[str, ...]
+    labels: tuple[str, ...]
+    first: tuple[int, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, workflow: Workflow, *, slots: bool = True) -> GroupRegistry:
+        """Groups of ``workflow``.
+
+        Args:
+            workflow: Roles and slots.
+            slots: One group per slot; False makes one group per role.
+        """
+        counts = tuple(role.slots if slots else 1 for role in workflow.roles)
+        first = tuple(int(sum(counts[:i])) for i in range(len(counts)))
+        labels: list[str] = []
+        for name, count in zip(workflow.role_names, counts, strict=True):
+            labels += [name] if count == 1 else [f"{name}/{slot}" for slot in range(count)]
+        return cls(workflow.role_names, tuple(labels), first, counts)
+
+    def rows(self, role: Labels, slot: Labels | None = None) -> RowGroups:
+        """Groups of a micro-batch.
+
+        Args:
+            role: Registry indices of roles, or role names: ``(B,)`` one per sequence, or ``(B, T)``
+                one per token for rows that hold several packed sequences. A tensor on an
+                accelerator stays there. An index outside the registry is an unknown role.
+            slot: Slots, of the same shape; needed where a role has more than one.
+
+        Raises:
+            CaptureError: If shapes do not fit, or slots are missing.
+        """
+        role_index = self._indices(role)
+        if slot is None and max(self.counts) > 1:
+            raise CaptureError(
+                f"role groups {list(self.labels)} have slots but no slot was given: pass slot, or "
+                "build the probe with slots=False"
+            )
+        zeros = torch.zeros_like(role_index)
+        slot_index = zeros if slot is None else _as_index(slot).to(role_index.device)
+        if slot_index.shape != role_index.shape or role_index.dim() not in (1, 2):
+            raise CaptureError(
+                f"role and slot need one shape, (B,) or (B, T); got {tuple(role_index.shape)} and "
+                f"{tuple(slot_index.shape)}"
+            )
+        return self._resolve(role_index, slot_index)
+
+    def _indices(self, role: Labels) -> Tensor:
+        if isinstance(role, Tensor) or not len(role) or not isinstance(role[0], str):
+            return _as_index(role)
+        places = {name: index for index, name in enumerate(self.roles)}
+        return torch.tensor([places.get(name, -1) for name in role], dtype=torch.long)
+
+    def _resolve(self, role_index: Tensor, slot_index: Tensor) -> RowGroups:
+        device = role_index.device
+        known = (role_index >= 0) & (role_index < len(self.roles))
+        safe = torch.where(known, role_index, 0)
+        counts = torch.tensor(self.counts, device=device)[safe]
+        # A role with a single group takes every slot: there is nothing to tell apart.
+        wanted = torch.where(counts > 1, slot_index, 0)
+        fits = (wanted >= 0) & (wanted < counts)
+        clamped = torch.minimum(wanted.clamp(min=0), counts - 1)
+        group = torch.tensor(self.first, device=device)[safe] + clamped
+        group = torch.where(known, group, len(self.labels))
+        strange = torch.stack([(~known).any(), (known & ~fits).any()])
+        return RowGroups(group, len(self.labels), strange)
+
+
+def _as_index(values: Labels) -> Tensor:
+    if isinstance(values, Tensor):
+        if values.is_floating_point() or values.dtype == torch.bool:
+            raise CaptureError(f"roles and slots are whole numbers, got {values.dtype}")
+        return values.detach().long()
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise CaptureError(f"roles and slots are whole numbers or role names, got {array.dtype}")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Tokens of one group: runs ``[start, stop)``, or positions where runs would be many."""
+
+    group: int
+    runs: tuple[tuple[int, int], ...]
+    positions: Tensor | None = None
+
+
+class RowGroups:
+    """Labels of one micro-batch and how a flattened activation is cut by them.
+
+    Args:
+        group: ``(B,)`` or ``(B, T)``; a group index, or ``n_groups`` for an unknown role.
+        n_groups: Groups in the registry.
+        strange: Two booleans: an unknown role, a slot outside the role's slots.
+    """
+
+    def __init__(self, group: Tensor, n_groups: int, strange: Tensor) -> None:
+        self.group = group
+        self.n_groups = n_groups
+        self.strange = strange
+        self.on_host = group.device.type == "cpu"
+        self.only: int | None = None
+        """The one group of all rows; None if there are several, or the labels are on a device."""
+        if self.on_host and group.numel():
+            flat = group.reshape(-1).numpy()
+            self.only = int(flat[0]) if (flat == flat[0]).all() else None
+        self._tokens_per_row: int | None = None
+        self._cuts: dict[int, tuple[Pieces, ...]] = {}
+        self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
+
+    def tokens(self, shape: torch.Size) -> int | None:
+        """Number of tokens in an activation of ``shape``; None if the labels do not fit it.
+
+        A flattened activation ``(N, d)`` fits if its tokens can be told apart: N is the number of
+        tokens that an unflattened one had before.
+        """
+        rows = self.group.shape
+        n_tokens = shape[:-1].numel()
+        if len(shape) >= 3 and shape[: len(rows)] == rows:
+            if len(rows) == 1:
+                self._tokens_per_row = n_tokens // max(rows[0], 1)
+            return n_tokens if len(rows) == 1 or len(shape) == 3 else None
+        if len(shape) != 2:
+            return None
+        if len(rows) == 2:
+            return n_tokens if n_tokens == rows.numel() else None
+        return n_tokens if n_tokens in (rows[0], rows[0] * (self._tokens_per_row or 1)) else None
+
+    def cut(self, n_tokens: int) -> tuple[Pieces, ...]:
+        """Tokens of each group present, unknown roles last as group ``n_groups`` (host labels)."""
+        if n_tokens not in self._cuts:
+            self._cuts[n_tokens] = self._cut(n_tokens)
+        return self._cuts[n_tokens]
+
+    def _cut(self, n_tokens: int) -> tuple[Pieces, ...]:
+        flat = self.group.reshape(-1).numpy()
+        width = n_tokens // max(flat.size, 1)
+        edges = np.flatnonzero(np.diff(flat)) + 1
+        starts = np.concatenate([[0], edges]) if flat.size else np.zeros(0, dtype=np.int64)
+        stops = np.concatenate([edges, [flat.size]]) if flat.size else starts
+        runs: dict[int, list[tuple[int, int]]] = {}
+        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+            runs.setdefault(int(flat[start]), []).append((start * width, stop * width))
+        pieces = []
+        for group, its in sorted(runs.items()):
+            many = len(its) > _MAX_RUNS_PER_GROUP
+            spots = [torch.arange(start, stop) for start, stop in its] if many else []
+            pieces.append(Pieces(group, tuple(its), torch.cat(spots) if many else None))
+        return tuple(pieces)
+
+    def mask(self, n_tokens: int, dtype: torch.dtype) -> Tensor:
+        """``(n_tokens, n_groups + 1)`` of zeros and ones, unknown roles last (device labels)."""
+        key = (n_tokens, dtype)
+        if key not in self._masks:
+            flat = self.group.reshape(-1)
+            per_row = n_tokens // max(flat.numel(), 1)
+            spread = flat.repeat_interleave(per_row, output_size=n_tokens)
+            groups = torch.arange(self.n_groups + 1, device=flat.device)
+            self._masks[key] = (spread[:, None] == groups).to(dtype)
+        return self._masks[key]
+
+    def counts(self) -> Tensor:
+        """``(n_groups,)`` how often each group occurs, on the device of the labels."""
+        groups = torch.arange(self.n_groups, device=self.group.device)
+        return (self.group.reshape(-1, 1) == groups).sum(0)

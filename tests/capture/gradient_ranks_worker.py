@@ -1,0 +1,84 @@
+"""One of two gloo processes of test_gradients_ranks: measures its half of the rows, prints JSON."""
+
+import json
+import os
+import sys
+
+import torch
+from gradient_models import ROLES, SLOTS, VOTING, loss_of, rows, tiny_model
+from torch import Tensor, distributed, nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from roledrift.capture.gradients import RoleGradientProbe
+from roledrift.capture.role_ordered import RoleOrderedGradients
+from roledrift.records import GramRecord
+
+# The second rank lacks the aggregator and one slot: the registry must not depend on what is seen.
+HALVES = (torch.tensor([2, 4, 7, 3]), torch.tensor([0, 1, 5, 6]))
+
+
+def wrapped(kind: str) -> nn.Module:
+    model = tiny_model(torch.float64, r=16)
+    if kind == "ddp":
+        return DistributedDataParallel(model)
+    for layer in model.base_model.model.model.layers:
+        fully_shard(layer)
+    fully_shard(model)
+    return model
+
+
+def local_loss(model: nn.Module, rank: int, at: Tensor) -> Tensor:
+    ids, weight_B = rows()
+    # Ranks average their gradients, so each counts its rows twice to give what one process gives.
+    return 2 * loss_of(model, ids[at], weight_B[at])
+
+
+def probed(kind: str, rank: int, **settings: str) -> list[GramRecord]:
+    model = wrapped(kind)
+    probe = RoleGradientProbe(VOTING, every=1, **settings)
+    probe.attach(model)
+    for at in HALVES[rank].split(2):
+        with probe.groups(ROLES[at], SLOTS[at]):
+            local_loss(model, rank, at).backward()
+    return list(probe.drain_gradients())
+
+
+def ordered(kind: str, rank: int, store: str) -> list[GramRecord]:
+    model = wrapped(kind)
+    its = RoleOrderedGradients(VOTING, every=1, store=store, slots=False)
+    its.attach(model)
+    ids, weight_B = rows()
+    for role in (0, 1):
+        at = HALVES[rank]
+        # Every rank runs every backward: collectives need the same number of them.
+        weight = weight_B[at] * (ROLES[at] == role)
+        (2 * loss_of(model, ids[at], weight)).backward()
+        its.mark(VOTING.role_names[role])
+    return list(its.drain_gradients())
+
+
+def main() -> None:
+    rank, address = int(sys.argv[1]), sys.argv[2]
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    found: dict[str, list[GramRecord]] = {}
+    for kind in ("ddp", "fsdp2"):
+        for store in ("full", "fold"):
+            for capture in ("tap", "replace"):
+                found[f"{kind} {capture} {store}"] = probed(
+                    kind, rank, capture=capture, store=store
+                )
+            found[f"{kind} ordered {store}"] = ordered(kind, rank, store)
+    plain = {
+        name: [(one.labels, one.products, one.relative_error) for one in records]
+        for name, records in found.items()
+    }
+    print("RESULT" + json.dumps(plain), flush=True)
+    distributed.barrier()
+    # gloo's threads sometimes abort an orderly end of the interpreter; all has been said by now.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What ships has the shapes that `protocols.py` promises to third parties."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roledrift import protocols
+from roledrift.capture.gradients import RoleGradientProbe
+from roledrift.capture.tokens import TokenCapture
+from roledrift.config import Config
+from roledrift.detect import DETECTORS
+from roledrift.detect.panel import Panel
+from roledrift.measure import PROBES
+from roledrift.notify.console import ConsoleNotifier
+from roledrift.records import RunHeader
+from roledrift.store.writer import RunWriter
+from roledrift.workflow import VOTING
+
+
+def obeys(thing: object, protocol: type[Any]) -> None:
+    for name, promised in vars(protocol).items():
+        if name.startswith("_"):
+            continue
+        assert hasattr(thing, name), f"{type(thing).__name__} lacks {name}"
+        if not callable(promised):
+            continue
+        wanted = list(inspect.signature(promised).parameters)[1:]
+        got = list(inspect.signature(getattr(thing, name)).parameters)
+        assert got == wanted, f"{type(thing).__name__}.{name} takes {got}, not {wanted}"
+
+
+@pytest.mark.parametrize("name", sorted(PROBES))
+def test_probes(name: str) -> None:
+    obeys(PROBES[name](VOTING), protocols.Probe)
+
+
+@pytest.mark.parametrize("name", sorted(DETECTORS))
+def test_detectors(name: str) -> None:
+    detector = DETECTORS[name](VOTING, Config())
+    obeys(detector, protocols.Detector)
+    assert detector.name == name
+
+
+def test_parts(tmp_path: Path) -> None:
+    obeys(RunWriter(tmp_path / "r", RunHeader("r", VOTING)), protocols.Sink)
+    obeys(ConsoleNotifier(), protocols.Notifier)
+    obeys(Panel(VOTING, Config()), protocols.Judge)
+    obeys(TokenCapture(VOTING), protocols.SpanSource)
+    obeys(RoleGradientProbe(VOTING), protocols.GradientSource)
+
+
+def test_sources_are_told_apart() -> None:
+    assert isinstance(TokenCapture(VOTING), protocols.SpanSource)
+    assert not isinstance(TokenCapture(VOTING), protocols.GradientSource)
+    assert isinstance(RoleGradientProbe(VOTING), protocols.GradientSource)
+    assert not isinstance(RoleGradientProbe(VOTING), protocols.SpanSource)
