@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
 from typing import Any
 
 from roledrift.errors import SchemaError
@@ -64,16 +63,19 @@ def _encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        cls: type[Any] = type(value)
-        pairs = ((name, getattr(value, name)) for name in _field_names(cls))
+        pairs = ((name, getattr(value, name)) for name in _field_names(type(value)))
         return {name: _encode(item) for name, item in pairs if item is not None}
     return value
 
 
-@cache
+_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
 def _field_names(cls: type[Any]) -> tuple[str, ...]:
     """Names of a dataclass's fields; ``dataclasses.fields`` anew for every statistic is slow."""
-    return tuple(one.name for one in fields(cls))
+    if cls not in _FIELDS:
+        _FIELDS[cls] = tuple(one.name for one in fields(cls))
+    return _FIELDS[cls]
 
 
 def from_json(line: str) -> Record:
