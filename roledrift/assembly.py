@@ -60,7 +60,7 @@ def open_monitor(
         StoreError: If ``out`` cannot be written, or holds a run and ``resume`` is False.
     """
     roles = Workflow.of(workflow, routing=routing)
-    settings = _config(config)
+    settings = read_config(config)
     header = _header(roles, Path(out), settings, facts)
     strict = os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0")
     first = reducer is None or reducer.is_first()
@@ -79,7 +79,8 @@ def open_monitor(
     return Monitor(header, parts, strict=strict)
 
 
-def _config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
+def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
+    """A configuration from whatever names one; raises as :func:`open_monitor`."""
     if config is None:
         config = os.environ.get("ROLEDRIFT_CONFIG") or Config()
     if isinstance(config, Config):

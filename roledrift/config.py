@@ -62,6 +62,24 @@ class RescoreConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class GradientsConfig:
+    """Per-role gradients, split in the backward pass that happens anyway.
+
+    Attributes:
+        every: Measure every this many optimizer steps; 0 switches it off. At tier ``full`` every
+            step is measured.
+        capture: ``tap`` leaves training bit-identical; ``replace`` is cheaper, and changes the
+            order in which weight gradients are summed.
+        store: ``fold`` (at most 1 MiB, error stated), ``full`` (exact), or ``sketch`` (also for
+            full fine-tuning; larger error).
+    """
+
+    every: int = 4
+    capture: Literal["tap", "replace"] = "tap"
+    store: Literal["fold", "full", "sketch"] = "fold"
+
+
+@dataclass(frozen=True, slots=True)
 class LengthInflationConfig:
     """When a role's answers have grown.
 
@@ -167,6 +185,7 @@ class Config:
     baseline: BaselineConfig = field(default_factory=BaselineConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     rescore: RescoreConfig = field(default_factory=RescoreConfig)
+    gradients: GradientsConfig = field(default_factory=GradientsConfig)
     detectors: DetectorsConfig = field(default_factory=DetectorsConfig)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -13,15 +12,16 @@ from typing import Any, Literal
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from roledrift.assembly import open_monitor
+from roledrift.assembly import open_monitor, read_config
 from roledrift.capture.batch import RoleBatch
+from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
 from roledrift.capture.ranks import TorchReducer
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import Config, from_mapping
 from roledrift.errors import AttachError
 from roledrift.measure.sampling import TextSampler
 from roledrift.monitor import Monitor
-from roledrift.records import Alert, Sample, StepRecord
+from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
 from roledrift_trl import batch as trl_batch
@@ -32,12 +32,6 @@ _METHODS = (
     "_compute_loss",
     "_get_per_token_logps_and_entropies",
 )
-
-LOGGED = (
-    *("length", "truncated", "reward", "zero_variance", "ppl", "entropy", "clip_fraction"),
-    *("update.k3", "update.chi2", "old.chi2", "rollout.chi2", "reference.k3"),
-)
-"""Statistics that also go to the trainer's own reporters, as ``roledrift/<role>/<statistic>``."""
 
 
 class RoleDriftCallback(TrainerCallback):
@@ -108,18 +102,26 @@ class RoleDriftCallback(TrainerCallback):
         out = Path(self._out or Path(str(args.output_dir)) / "roledrift")
         resume = state.global_step > 0
         canaries = _canaries(out) if resume else ()
-        told = _Told(self.workflow.role_names)
+        told = StatisticsLog(self.workflow.role_names)
+        settings, scaler = read_config(self._config), trainer.accelerator.scaler
+        slots = self._columns[1] is not None
+        probe, said = attach_gradients(
+            trainer.model, self.workflow, settings, slots=slots, scaler=scaler
+        )
         facts = {"host": f"trl.{type(trainer).__name__}", "seed": args.seed, **self._facts}
+        facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
         self.monitor = open_monitor(
             self.workflow,
             out,
-            config=self._config,
+            config=settings,
             resume=resume,
-            reducer=_reducer(),
+            reducer=TorchReducer.if_several(),
             sinks=(told,),
             **facts,
         )
         self._watch = _Watch(self.monitor, trainer, self._columns, canaries)
+        if probe is not None:
+            self._watch.measure_gradients(probe)
         self._wrap(self._watch, told)
 
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
@@ -151,51 +153,21 @@ class RoleDriftCallback(TrainerCallback):
                 # Who wrapped the method after us keeps calling our wrap: it then only passes on.
                 if vars(trainer).get(name) is wrap:
                     delattr(trainer, name)
-            self._watch.live = False
+            self._watch.leave()
         self._wraps, self._watch = {}, None
         if self.monitor is not None:
             self.monitor.close()
 
-    def _wrap(self, watch: _Watch, told: _Told) -> None:
+    def _wrap(self, watch: _Watch, told: StatisticsLog) -> None:
         trainer = watch.trainer
         notes: tuple[Callable[[Any, Any], None], ...]
         notes = (watch.generated, watch.rewarded, watch.trained, watch.forwarded)
         for name, note in zip(_METHODS, notes, strict=True):
-            self._wraps[name] = _followed(watch, name, then=note)
+            before = watch.labelled if name == "_compute_loss" else None
+            self._wraps[name] = _followed(watch, name, then=note, before=before)
         self._wraps["log"] = _telling(watch, trainer.log, told)
         for name, wrap in self._wraps.items():
             setattr(trainer, name, wrap)
-
-
-class _Told:
-    """A sink that pools the newest records for the trainer's own log."""
-
-    def __init__(self, roles: Sequence[str]) -> None:
-        self._roles = roles
-        self._pooled: dict[str, tuple[float, float]] = {}
-
-    def write_step(self, record: StepRecord) -> None:
-        for role in self._roles:
-            for name in LOGGED:
-                stat = record.stat(role, name)
-                if stat is not None and stat.n and math.isfinite(stat.mean):
-                    n, total = self._pooled.get(f"roledrift/{role}/{name}", (0.0, 0.0))
-                    pooled = (n + stat.n, total + stat.n * stat.mean)
-                    self._pooled[f"roledrift/{role}/{name}"] = pooled
-
-    def write_alert(self, alert: Alert) -> None:
-        """Alerts reach people through notifiers."""
-
-    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
-        """Texts stay in the run directory."""
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-    def take(self) -> dict[str, float]:
-        """Means over the steps since the last call, weighted as their statistics are."""
-        pooled, self._pooled = self._pooled, {}
-        return {name: total / n for name, (n, total) in pooled.items()}
 
 
 class _Watch:
@@ -221,7 +193,30 @@ class _Watch:
         self._forward: Sequence[Any] | None = None
         self._parts: list[trl_batch.Rows] = []
         self._again: list[trl_batch.Rows] = []
+        self._gradients: RoleGradientProbe | None = None
         monitor.attach(self._capture)
+
+    def measure_gradients(self, probe: RoleGradientProbe) -> None:
+        """Split the gradients by role from now on."""
+        self._gradients = probe
+        self.monitor.attach(probe)
+
+    def leave(self) -> None:
+        """Take the gradient probe out of the model; what still calls the wraps changes nothing."""
+        self.live = False
+        if self._gradients is not None:
+            self._gradients.detach()
+
+    def labelled(self, call: Sequence[Any]) -> None:
+        """Tell the gradient probe whose rows the forward of the loss is about to see."""
+        if self._gradients is None or self._made is None or trl_batch.ROW not in call[1]:
+            return
+        rows = call[1][trl_batch.ROW].tolist()
+        slots = self._made.slots
+        self._gradients.set_groups(
+            [self._made.roles[row] for row in rows],
+            None if slots is None else [slots[row] for row in rows],
+        )
 
     @property
     def training(self) -> bool:
@@ -263,6 +258,8 @@ class _Watch:
     def trained(self, call: Sequence[Any], _result: Any) -> None:
         """Measure one micro-batch from the log-probabilities that its loss was computed with."""
         inputs, forward, self._forward = call[1], self._forward, None
+        if self._gradients is not None:
+            self._gradients.set_groups(None)
         if forward is None or self._made is None or trl_batch.ROW not in inputs:
             self.monitor.count_fault("micro-batch without log-probs or roles")
             return
@@ -319,13 +316,25 @@ class _Watch:
             ]
 
 
-def _followed(watch: _Watch, name: str, *, then: Callable[[Any, Any], None]) -> Callable[..., Any]:
-    """The trainer's method, followed by ``then(arguments, result)`` if called in training."""
+def _followed(
+    watch: _Watch,
+    name: str,
+    *,
+    then: Callable[[Any, Any], None],
+    before: Callable[[Any], None] | None = None,
+) -> Callable[..., Any]:
+    """The trainer's method with ``before(arguments)`` and ``then(arguments, result)`` around it.
+
+    Both only in training: evaluation is no part of the training statistics.
+    """
     original = getattr(watch.trainer, name)
 
     @wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         training = watch.training
+        if training and before is not None:
+            with watch.monitor.fenced(f"before {name}", cost="capture"):
+                before((*args, *kwargs.values()))
         result = original(*args, **kwargs)
         if training:
             with watch.monitor.fenced(f"after {name}", cost="capture"):
@@ -335,7 +344,9 @@ def _followed(watch: _Watch, name: str, *, then: Callable[[Any, Any], None]) -> 
     return call
 
 
-def _telling(watch: _Watch, original: Callable[..., Any], told: _Told) -> Callable[..., Any]:
+def _telling(
+    watch: _Watch, original: Callable[..., Any], told: StatisticsLog
+) -> Callable[..., Any]:
     @wraps(original)
     def log(logs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if watch.training:
@@ -344,11 +355,6 @@ def _telling(watch: _Watch, original: Callable[..., Any], told: _Told) -> Callab
         return original(logs, *args, **kwargs)
 
     return log
-
-
-def _reducer() -> TorchReducer | None:
-    there = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return TorchReducer() if there and torch.distributed.get_world_size() > 1 else None
 
 
 def _canaries(out: Path) -> list[str]:

@@ -51,6 +51,7 @@ from roledrift.capture.lora_layers import (
     trained_adapters,
 )
 from roledrift.capture.row_groups import GroupRegistry, Labels
+from roledrift.config import Config
 from roledrift.errors import AttachError
 from roledrift.records import GramRecord
 from roledrift.workflow import Workflow
@@ -357,3 +358,40 @@ class RoleGradientProbe:
             method="exact" if self._kind == "full" else "folded",
             relative_error=store.relative_error(),
         )
+
+
+def attach_gradients(
+    model: nn.Module,
+    workflow: Workflow,
+    config: Config,
+    *,
+    slots: bool = True,
+    scaler: Any = None,
+) -> tuple[RoleGradientProbe | None, str]:
+    """A probe as the configuration asks for it, and one sentence on what it covers, for the header.
+
+    Args:
+        model: With PEFT LoRA layers.
+        workflow: Roles, slots and policies.
+        config: Its tier and ``gradients`` section.
+        slots: The host knows the slot of each row.
+        scaler: A ``torch.amp.GradScaler``, if one is used.
+
+    Returns:
+        None and the reason if nothing is to be measured or nothing can be: gradients are part of
+        a tier, nobody asked for them in particular, so the run goes on without and says why.
+    """
+    settings = config.gradients
+    if config.tier == "economy" or not settings.every:
+        return None, "not measured: switched off (tier or gradients.every)"
+    probe = RoleGradientProbe(
+        workflow,
+        every=1 if config.tier == "full" else settings.every,
+        capture=settings.capture,
+        store=settings.store,
+        slots=slots,
+    )
+    try:
+        return probe, probe.attach(model, scaler=scaler).describe()
+    except AttachError as error:
+        return None, f"not measured: {error}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Self, cast
 
 import torch.distributed as dist
 
@@ -31,6 +31,12 @@ class TorchReducer:
                 "or leave the reducer out in a single process"
             )
         self._group = group
+
+    @classmethod
+    def if_several(cls) -> Self | None:
+        """A reducer if several processes are at work, else None."""
+        there = dist.is_available() and dist.is_initialized()
+        return cls() if there and dist.get_world_size() > 1 else None
 
     def is_first(self) -> bool:
         """True on rank 0 of the group."""

@@ -267,6 +267,35 @@ def test_the_update_is_what_the_next_pass_over_the_rows_sees(tmp_path: Path) -> 
                 assert update.mean == pytest.approx(after.mean, rel=1e-3, abs=1e-7)
 
 
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_role_gradients_add_up_to_the_trainers_own_norm(tmp_path: Path, accumulation: int) -> None:
+    """Every step's Gram matrix sums to the square of the norm that the trainer logs."""
+    config = {"tier": "full", "gradients": {"store": "full"}}
+    trainer, records = watched(tmp_path, config=config, gradient_accumulation_steps=accumulation)
+    logged = [row["grad_norm"] for row in trainer.state.log_history if "grad_norm" in row]
+    assert len(records) == len(logged) == 3
+    for record, norm in zip(records, logged, strict=True):
+        (gram,) = record.gradients
+        assert (gram.policy, gram.method) == ("shared", "exact")
+        assert gram.labels == tuple(role for role in PAIR if record.stat(role, "entropy"))
+        products = np.array(gram.products)
+        assert math.sqrt(products.sum()) == pytest.approx(norm, rel=1e-4)
+        assert products.diagonal().min() > 0
+
+
+def test_gradients_are_measured_by_default_and_full_fine_tuning_says_why_not(
+    tmp_path: Path,
+) -> None:
+    _, records = watched(tmp_path / "lora", max_steps=5)
+    assert [bool(record.gradients) for record in records] == [True, False, False, False, True]
+    assert not any(record.faults for record in records)
+    _, records = watched(tmp_path / "full", lora=False, max_steps=1)
+    assert not records[0].gradients
+    said = open_run(tmp_path / "full" / "run").header.notes["gradients"]
+    assert said.startswith("not measured")
+    assert "sketch" in said
+
+
 def test_dropout_is_not_taken_for_an_update(tmp_path: Path) -> None:
     _, records = watched(tmp_path, lora_dropout=0.5, learning_rate=0.0, max_steps=2)
     assert records[1].mean("*", "update.k3") == 0.0

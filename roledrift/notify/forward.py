@@ -1,0 +1,60 @@
+"""Statistics for the logs that a host trainer keeps anyway (wandb, trackio, TensorBoard, ...)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from roledrift.records import Alert, Sample, StepRecord
+
+FORWARDED = (
+    *("length", "truncated", "reward", "zero_variance", "ppl", "entropy", "clip_fraction"),
+    *("update.k3", "update.chi2", "old.chi2", "rollout.chi2", "reference.k3"),
+)
+"""Statistics that go to the host's own reporters; few, and their names are stable."""
+
+
+class StatisticsLog:
+    """A :class:`roledrift.protocols.Sink` that pools records until the host logs.
+
+    Hosts log every so many steps; what they get is the mean over the steps in between, weighted as
+    the statistics themselves are.
+
+    Args:
+        roles: Roles whose statistics are passed on, as ``roledrift/<role>/<statistic>``.
+    """
+
+    def __init__(self, roles: Sequence[str]) -> None:
+        self._roles = roles
+        self._pooled: dict[str, tuple[float, float]] = {}
+
+    def write_step(self, record: StepRecord) -> None:
+        """Pool the record's statistics with those before it."""
+        for role in self._roles:
+            for name in FORWARDED:
+                stat = record.stat(role, name)
+                if stat is not None and stat.n and math.isfinite(stat.mean):
+                    self._add(f"roledrift/{role}/{name}", stat.n, stat.n * stat.mean)
+        for gram in record.gradients:
+            for label, row in zip(gram.labels, range(len(gram.labels)), strict=True):
+                square = gram.products[row][row]
+                if math.isfinite(square):
+                    self._add(f"roledrift/{label}/grad_norm", 1.0, math.sqrt(max(square, 0.0)))
+
+    def _add(self, name: str, n: float, total: float) -> None:
+        before = self._pooled.get(name, (0.0, 0.0))
+        self._pooled[name] = (before[0] + n, before[1] + total)
+
+    def write_alert(self, alert: Alert) -> None:
+        """Alerts reach people through notifiers."""
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Texts stay in the run directory."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def take(self) -> dict[str, float]:
+        """Means over the steps since the last call."""
+        pooled, self._pooled = self._pooled, {}
+        return {name: total / n for name, (n, total) in pooled.items()}
