@@ -12,12 +12,7 @@ os.environ.setdefault("WANDB_MODE", "offline")
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own switches do not reach the tests."""
-    for name in (
-        "ROLEDRIFT_CONFIG",
-        "ROLEDRIFT_STRICT",
-        "ROLEDRIFT_DIR",
-        "NO_COLOR",
-        "FORCE_COLOR",
-    ):
+    """Neither a developer's own switches nor the test runner's window width reach the tests."""
+    ours = ("ROLEDRIFT_CONFIG", "ROLEDRIFT_STRICT", "ROLEDRIFT_DIR", "ROLEDRIFT_DISABLED")
+    for name in (*ours, "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
