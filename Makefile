@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	@$(BIN)/python -m reference_trainer demo --out runs/demo
+	@$(BIN)/python -m reference_trainer demo --out runs/demo --overwrite
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -120,6 +120,7 @@ class Verdict:
         threshold: Where ``drift`` begins.
         baseline: Baseline value that ``value`` is judged against.
         onset: First step of the present excursion.
+        toward: The other role that it moves toward, where the finding has one.
         reason: One sentence with the numbers, for people.
         needs: What is missing for a verdict.
     """
@@ -133,6 +134,7 @@ class Verdict:
     threshold: float | None = None
     baseline: float | None = None
     onset: int | None = None
+    toward: str = ""
     reason: str = ""
     needs: tuple[str, ...] = ()
 

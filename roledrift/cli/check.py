@@ -71,7 +71,7 @@ class Checked:
 
 
 def check(
-    paths: Sequence[str], config: Path | None, *, fail_on: Level = "ERROR", as_json: bool = False
+    paths: Sequence[str], config: Path | None, *, fail_on: Level = "WARN", as_json: bool = False
 ) -> int:
     """Check runs and print the outcome.
 
@@ -117,7 +117,7 @@ def _unreadable(path: str, error: RoleDriftError) -> Checked:
     return Checked(path, console.FAILED, failed.message, failed=failed)
 
 
-def check_run(run: Run, config: Config | None = None, *, fail_on: Level = "ERROR") -> Checked:
+def check_run(run: Run, config: Config | None = None, *, fail_on: Level = "WARN") -> Checked:
     """Judge one run.
 
     Args:

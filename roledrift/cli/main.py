@@ -75,7 +75,7 @@ def _check(
     config: ConfigFile = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Level from which a finding counts.")
-    ] = FailOn.error,
+    ] = FailOn.warn,
     as_json: Json = False,
 ) -> None:
     r"""Replay the detectors over recorded runs; the exit code is the verdict.
@@ -85,7 +85,7 @@ def _check(
 
     \b
     roledrift check runs/voting
-    roledrift check runs/* --json --fail-on warn
+    roledrift check runs/* --json --fail-on error
     """
     from roledrift.cli.check import check
 

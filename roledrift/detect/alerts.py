@@ -44,7 +44,6 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "damp steps that agree with the running direction: g * (1 - 0.3 max(0, cos(g, mean g)))",
     ),
     "role_drift": (
-        "measure the gradients of the slots of {role}, so that the cause can be named",
         "lower the learning rate of {role}'s policy"
         " (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr)",
         _KL_ANCHOR,
@@ -55,7 +54,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
 
 _TITLES: Mapping[str, str] = {
     "length_inflation": "answers x{ratio:.1f} since step {onset}",
-    "sp_role_capture": "shift {value:.2f} to another role since step {onset}",
+    "sp_role_capture": "writes like {toward} since step {onset}",
     "gradient_amplification": "slots amplified, x{ratio:.0f} since step {onset}",
     "role_drift": "moves x{ratio:.0f} per step since step {onset}",
 }
@@ -138,7 +137,7 @@ class AlertBook:
             value=verdict.value,
             threshold=verdict.threshold,
             baseline=verdict.baseline,
-            advice=_advice(finding, verdict.role, onset),
+            advice=_advice(finding, verdict, onset),
             stops=level == "ERROR" and verdict.detector in self._stop_on,
         )
 
@@ -164,7 +163,8 @@ def title(verdict: Verdict, finding: str, onset: int) -> str:
     if template is None or value is None:
         return _short(f"{verdict.role}: {finding} since step {onset}")
     ratio = value / base if base else 0.0
-    return _short(f"{verdict.role}: " + template.format(ratio=ratio, value=value, onset=onset))
+    told = template.format(ratio=ratio, onset=onset, toward=verdict.toward or "another role")
+    return _short(f"{verdict.role}: {told}")
 
 
 def _short(line: str) -> str:
@@ -175,6 +175,8 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "." if text else ""
 
 
-def _advice(finding: str, role: str, onset: int) -> tuple[str, ...]:
+def _advice(finding: str, verdict: Verdict, onset: int) -> tuple[str, ...]:
     first = f"stop, or roll back to a checkpoint from before step {onset}"
-    return (first, *(line.format(role=role) for line in ADVICE.get(finding, ())))
+    known = (line.format(role=verdict.role) for line in ADVICE.get(finding, ()))
+    missing = (f"measure {need}, so that the cause can be named" for need in verdict.needs)
+    return (first, *known, *missing)

@@ -203,10 +203,10 @@ class GradientAmplification:
         reason = _movement(role, contrast, onset)
         if state == "watch":
             reason += "; " + _short_of_drift(contrast, alone, alarm, settings)
-        finding = ""
+        finding, needs = "", tuple[str, ...]()
         if drifting:
             reason += self._ppl_growth(role, ppl)
-            finding, mechanism = self._mechanism(role, onset or step)
+            finding, mechanism, needs = self._mechanism(role, onset or step)
             reason += f"; {mechanism}"
         return Verdict(
             detector=NAME,
@@ -219,23 +219,25 @@ class GradientAmplification:
             baseline=own_base,
             onset=onset,
             reason=reason,
+            needs=needs,
         )
 
-    def _mechanism(self, role: str, onset: int) -> tuple[str, str]:
-        """The finding that the slot gradients since ``onset`` support, and why."""
+    def _mechanism(self, role: str, onset: int) -> tuple[str, str, tuple[str, ...]]:
+        """The finding that the slot gradients since ``onset`` support, why, and what is missing."""
         slots = self._workflow.role(role).slots
         during = [kappa for step, kappa in self._coherences[role] if step >= onset]
         if len(during) < _ENOUGH_GRAMS:
             counted = f"measured in {len(during)} of {_ENOUGH_GRAMS} steps" if during else "missing"
-            return ROLE_DRIFT, (
+            why = (
                 f"slot gradients {counted}, so the mechanism of {NAME} was not measured "
                 "and the name is not earned"
             )
+            return ROLE_DRIFT, why, (f"the gradients of {role}'s slots",)
         kappa = median(during)
         numbers = f"(kappa {kappa:.2f}; 1 = unrelated, {math.sqrt(slots):.2f} = identical)"
         if kappa < self._settings.coherence:
-            return ROLE_DRIFT, f"slot gradients are not coherent {numbers}: not {NAME}"
-        return NAME, f"slot gradients are coherent {numbers}"
+            return ROLE_DRIFT, f"slot gradients are not coherent {numbers}: not {NAME}", ()
+        return NAME, f"slot gradients are coherent {numbers}", ()
 
     def _ppl_growth(self, role: str, ppl: float | None) -> str:
         base = self._ppl[role].baseline

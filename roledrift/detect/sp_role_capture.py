@@ -204,6 +204,7 @@ class SpRoleCapture:
             threshold=settings.drift_shift,
             baseline=0.0,
             onset=self._onsets[role],
+            toward=shift.toward,
             reason=_reason(role, shift, state, self._mass(record, shift.toward)),
         )
 

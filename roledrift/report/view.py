@@ -38,8 +38,8 @@ class Finding:
 
     @property
     def state(self) -> Mood:
-        """``drift`` for an error, ``watch`` for a warning, also after it has closed."""
-        return "drift" if self.alert.level == "ERROR" else "watch"
+        """``drift`` once an alert was raised, whatever its level; only drift raises one."""
+        return "watch" if self.alert.level == "INFO" else "drift"
 
 
 _LEVELS = {"INFO": 0, "WARN": 1, "ERROR": 2}

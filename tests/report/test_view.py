@@ -30,7 +30,7 @@ def test_transitions_become_one_finding_each_worst_first() -> None:
     )
     b, a = found
     assert (b.alert.id, b.state, b.raised, b.escalated, b.closed) == ("b", "drift", 7, 9, None)
-    assert (a.alert.id, a.state, a.raised, a.escalated, a.closed) == ("a", "watch", 6, None, 12)
+    assert (a.alert.id, a.state, a.raised, a.escalated, a.closed) == ("a", "drift", 6, None, 12)
 
 
 def test_the_baseline_is_there_only_when_it_is_full(healthy: View, empty: View) -> None:

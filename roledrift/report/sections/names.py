@@ -23,6 +23,11 @@ def detector_name(name: str) -> str:
     return _DETECTORS.get(name, name.replace("_", " "))
 
 
+def finding_title(name: str) -> str:
+    """A finding as a short name."""
+    return _DETECTORS.get(name, name.replace("_", " "))
+
+
 def finding_name(name: str) -> str:
     """A finding in words."""
     return _FINDINGS.get(name, name.replace("_", " "))

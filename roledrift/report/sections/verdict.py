@@ -7,7 +7,7 @@ import math
 from roledrift.records import Verdict
 from roledrift.report.model import Advice, Block, Cell, Mood, Section, Table
 from roledrift.report.numbers import course, number, ratio
-from roledrift.report.sections.names import detector_name, finding_name
+from roledrift.report.sections.names import detector_name, finding_name, finding_title
 from roledrift.report.view import Finding, View
 from roledrift.sums import EVERYONE
 
@@ -56,7 +56,7 @@ def headline(view: View) -> str:
 
 def _found(view: View, finding: Finding) -> str:
     alert = finding.alert
-    verb = "drifts" if finding.state == "drift" else "is being watched"
+    verb = "drifts" if finding.state == "drift" else "was watched"
     until = f" until step {finding.closed}" if finding.closed is not None else ""
     sentence = (
         f"{alert.role} {verb}: {finding_name(alert.finding)} since step {alert.onset}{until} "
@@ -164,6 +164,8 @@ def _cell(view: View, verdict: Verdict | None) -> Cell:
     note = ""
     if verdict.state in ("watch", "drift") and verdict.onset is not None:
         note = f"since step {verdict.onset}"
+        if verdict.finding and verdict.finding != verdict.detector:
+            note = f"{finding_title(verdict.finding)} only, {note}"
     elif raised and raised[0].closed is not None:
         note = f"{raised[0].state} at steps {raised[0].alert.onset}–{raised[0].closed}, closed"
     return Cell(verdict.state, verdict.value, verdict.state, note, href)

@@ -1,0 +1,136 @@
+"""``python -m reference_trainer train | evaluate | pretrain | demo``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from reference_trainer.errors import SettingsError
+from roledrift import RoleDriftError
+
+_CACHE = Path("runs/.cache")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code (2 for a wrong setting)."""
+    options = _parser().parse_args(arguments)
+    commands = {"train": _train, "evaluate": _evaluate, "pretrain": _pretrain, "demo": _demo}
+    try:
+        return commands[options.command](options)
+    except RoleDriftError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reference_trainer", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    train = commands.add_parser("train", help="train one run")
+    _add_source(train)
+    train.add_argument("--out", type=Path, required=True, help="run directory")
+    train.add_argument("--no-monitor", action="store_true", help="train without roledrift")
+    evaluate = commands.add_parser("evaluate", help="validate the adapters of a finished run")
+    evaluate.add_argument("run", type=Path, help="run directory of `train`")
+    evaluate.add_argument("--problems", type=int, help="number of validation problems")
+    pretrain = commands.add_parser("pretrain", help="warm up the base model of a run")
+    _add_source(pretrain)
+    demo = commands.add_parser("demo", help="a healthy, a hot and a verbose run, and their report")
+    demo.add_argument("--out", type=Path, default=Path("runs/demo"), help="folder for the runs")
+    demo.add_argument("--seed", type=int, default=0)
+    demo.add_argument("--jobs", type=int, default=2, help="runs at the same time")
+    demo.add_argument("--overwrite", action="store_true", help="replace an earlier demo in --out")
+    for command in (train, evaluate, pretrain, demo):
+        command.add_argument("--cache", type=Path, default=_CACHE, help="warmed-up models")
+    for command in (train, evaluate, pretrain):
+        command.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
+    return parser
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", help="preset name or TOML file")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting, e.g. train.adam.lr=1e-3 (value in JSON, or else a word)",
+    )
+
+
+def _overrides(pairs: Sequence[str]) -> dict[str, Any]:
+    """``["train.steps=3"]`` as ``{"train": {"steps": 3}}``."""
+    from reference_trainer.reading import merge
+
+    result: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise SettingsError(f"--set {pair!r} must look like train.steps=20")
+        try:
+            value: Any = json.loads(text)
+        except json.JSONDecodeError:
+            value = text
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        result = merge(result, value)
+    return result
+
+
+def _set_up_torch(threads: int) -> None:
+    import torch
+    from transformers.utils import logging
+
+    torch.set_num_threads(threads)
+    # transformers draws a progress bar for a model of 150 k parameters.
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _train(options: argparse.Namespace) -> int:
+    from reference_trainer.commands import train_run
+    from reference_trainer.config import load
+
+    overrides = _overrides(options.set)
+    if options.no_monitor:
+        overrides.setdefault("monitor", {})["enabled"] = False
+    config = load(options.source, overrides)
+    _set_up_torch(options.threads)
+    train_run(config, out=options.out, cache=options.cache)
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from reference_trainer.commands import evaluate_run
+
+    _set_up_torch(options.threads)
+    evaluate_run(options.run, cache=options.cache, problems=options.problems)
+    return 0
+
+
+def _pretrain(options: argparse.Namespace) -> int:
+    from reference_trainer.config import load
+    from reference_trainer.pretrain import pretrained
+
+    config = load(options.source, _overrides(options.set))
+    _set_up_torch(options.threads)
+    print(pretrained(config.pretrain, config.task, prompts=config.prompts, cache=options.cache))
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from reference_trainer.demo import run_demo
+
+    return run_demo(
+        options.out,
+        cache=options.cache,
+        seed=options.seed,
+        jobs=options.jobs,
+        overwrite=options.overwrite,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""Everything a run can be told, checked in one go."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from reference_trainer.demonstrations import Noise
+from reference_trainer.errors import SettingsError
+from reference_trainer.grpo import Clip, Grouping
+from reference_trainer.policies import AdamSettings, LoraSettings
+from reference_trainer.reading import merge, read
+from reference_trainer.stress import Stress
+from reference_trainer.tasks.math import MathTask
+from reference_trainer.tiny_model import Size
+from reference_trainer.workflows import NAMES, load_script
+from roledrift import RoleDriftError, Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainSettings:
+    """The supervised warm-up that stands in for a pretrained model.
+
+    Attributes:
+        size: Model size.
+        steps: Optimizer steps.
+        lr: Peak learning rate, cosine decay.
+        rows: Rows of a batch of generator demonstrations; batches of other roles have half as many.
+        seed: For the weights and the demonstrations. Not the run's seed: runs share a base model.
+        clean_share: Share of the steps, from the first, in which the arithmetic of the
+            demonstrations is right: slips slow the learning of the 300 facts down threefold, and a
+            few steps suffice
+                to
+            make the model doubt them again.
+        noise: How imperfect the demonstrations are.
+    """
+
+    size: Size = "M"
+    steps: int = 550
+    lr: float = 6e-3
+    rows: int = 64
+    clean_share: float = 0.7
+    seed: int = 0
+    noise: Noise = field(default_factory=Noise)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSettings:
+    """What is sampled per iteration.
+
+    Attributes:
+        problems: Problems per iteration.
+        copies: Rollouts per problem: the GRPO group size.
+        temperature: Of sampling, of every log-probability, and of validation.
+        max_new_tokens: Length limit of one output.
+        lenient_selection: See :class:`~reference_trainer.workflows.Scene`.
+    """
+
+    problems: int = 8
+    copies: int = 8
+    temperature: float = 1.0
+    max_new_tokens: int = 28
+    lenient_selection: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings:
+    """The optimisation.
+
+    Attributes:
+        steps: Iterations.
+        minibatch: Size of a mini-batch.
+        minibatch_counts: ``spans`` (as in the paper: a role with three slots gets three times as
+            many optimizer steps) or ``episodes`` (every policy gets the same number of optimizer
+            steps).
+        grouping: Which spans are compared by the advantage.
+        old_logps: Denominator of the ratio: as the engine reported them, or computed again by the
+            trainer.
+        adam: Optimizer.
+        clip: Bounds of the ratio.
+    """
+
+    steps: int = 40
+    minibatch: int = 64
+    minibatch_counts: Literal["spans", "episodes"] = "spans"
+    grouping: Grouping = "slot"
+    old_logps: Literal["rollout", "trainer"] = "rollout"
+    adam: AdamSettings = field(default_factory=AdamSettings)
+    clip: Clip = field(default_factory=Clip)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationSettings:
+    """Validation on fixed problems at the rollout temperature.
+
+    Attributes:
+        every: Iterations between validations; also before the first and after the last. 0 = never.
+        problems: Number of problems, one rollout each.
+    """
+
+    every: int = 10
+    problems: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorSettings:
+    """What is handed to roledrift.
+
+    Attributes:
+        enabled: False trains without a monitor.
+        stop_on: Detectors whose alert ends the run.
+        rescore_rows: Rows per role that are scored again after the update. Done with and without a
+            monitor: the trainer's own trace holds the result too.
+        gradients_every: Iterations between measurements of the roles' gradients; 0 = never.
+        options: Further settings of the monitor, in roledrift's own words.
+    """
+
+    enabled: bool = True
+    stop_on: tuple[str, ...] = ()
+    rescore_rows: int = 24
+    gradients_every: int = 2
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One training run.
+
+    Attributes:
+        name: Shown in progress lines and reports.
+        seed: Of the adapters, the problems, the sampling and the mini-batches.
+        workflow: Name of a workflow.
+        routing: ``shared``, ``isolated``, or a map from every role to a policy.
+        prompts: Family of prompt texts.
+        task: The task.
+        pretrain: The base model.
+        lora: The adapters.
+        rollout: Sampling.
+        train: Optimisation.
+        validation: Validation.
+        stress: What goes wrong on purpose.
+        monitor: Monitoring.
+    """
+
+    name: str = "run"
+    seed: int = 0
+    workflow: str = "voting"
+    routing: str | Mapping[str, str] = "isolated"
+    prompts: str = "tiny"
+    task: MathTask = field(default_factory=MathTask)
+    pretrain: PretrainSettings = field(default_factory=PretrainSettings)
+    lora: LoraSettings = field(default_factory=LoraSettings)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    train: TrainSettings = field(default_factory=TrainSettings)
+    validation: ValidationSettings = field(default_factory=ValidationSettings)
+    stress: Stress = field(default_factory=Stress)
+    monitor: MonitorSettings = field(default_factory=MonitorSettings)
+
+    def routed(self) -> Workflow:
+        """The workflow's shape with this run's routing."""
+        routing: Any = self.routing
+        return load_script(self.workflow).shape.routed(routing)
+
+
+def from_mapping(values: Mapping[str, Any]) -> Config:
+    """A configuration from plain values, e.g. of a TOML file.
+
+    Raises:
+        SettingsError: With every problem found, unknown keys with the nearest known one.
+    """
+    problems: list[str] = []
+    config = read(Config, values, path="", problems=problems)
+    if not problems:
+        problems = _problems(config)
+    if problems:
+        raise SettingsError("configuration: " + "; ".join(problems))
+    return config
+
+
+def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Config:
+    """A preset by name or a TOML file by path, with values laid over it.
+
+    Raises:
+        SettingsError: If there is neither a preset nor a file of that name, or a value is wrong.
+    """
+    path = Path(source)
+    if path.suffix == ".toml" and path.is_file():
+        text = path.read_text("utf-8")
+    else:
+        preset = resources.files("reference_trainer") / "presets" / f"{source}.toml"
+        if not preset.is_file():
+            raise SettingsError(
+                f"{str(source)!r} is neither a TOML file nor a preset; presets: {presets()}"
+            )
+        text = preset.read_text("utf-8")
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{source} is not valid TOML: {error}") from error
+    return from_mapping(merge(values, overrides or {}))
+
+
+def presets() -> list[str]:
+    """Names of the presets."""
+    folder = resources.files("reference_trainer") / "presets"
+    return sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def _problems(config: Config) -> list[str]:
+    """What is wrong although every value has the right type."""
+    positive = {
+        "pretrain.steps": config.pretrain.steps,
+        "lora.rank": config.lora.rank,
+        "rollout.problems": config.rollout.problems,
+        "rollout.copies": config.rollout.copies,
+        "rollout.temperature": config.rollout.temperature,
+        "rollout.max_new_tokens": config.rollout.max_new_tokens,
+        "train.minibatch": config.train.minibatch,
+        "train.adam.lr": config.train.adam.lr,
+    }
+    problems = [
+        f"{name} must be greater than 0, got {value}"
+        for name, value in positive.items()
+        if value <= 0
+    ]
+    if not 1 <= config.task.min_ops <= config.task.max_ops or set(config.task.operators) - set(
+        "+-*"
+    ):
+        problems.append("task needs 1 <= min_ops <= max_ops and operators from '+-*'")
+    if config.pretrain.rows < 2:
+        problems.append(f"pretrain.rows must be at least 2, got {config.pretrain.rows}")
+    if config.task.max_ops < 2:
+        problems.append("task.max_ops must be at least 2: one operator has only one order")
+    if config.workflow not in NAMES:
+        return [*problems, f"workflow {config.workflow!r} is unknown; there are {list(NAMES)}"]
+    try:
+        shape = config.routed()
+    except RoleDriftError as error:
+        return [*problems, f"routing: {error}"]
+    if config.stress.kind == "length_bonus" and config.stress.role not in shape.role_names:
+        problems.append(
+            f"stress.role {config.stress.role!r} is not a role; there are {list(shape.role_names)}"
+        )
+    if not 0.0 <= config.stress.share <= 1.0:
+        problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
+    return problems

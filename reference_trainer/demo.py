@@ -1,0 +1,107 @@
+"""Three runs: a healthy one, one whose generator drifts, one whose aggregator inflates."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from reference_trainer.config import load
+from reference_trainer.errors import SettingsError
+from reference_trainer.pretrain import cache_key
+
+CELLS = ("voting-ip-hot", "voting-ip-healthy", "voting-sp-verbose")
+
+
+def run_demo(out: Path, *, cache: Path, seed: int, jobs: int, overwrite: bool) -> int:
+    """Warm up, train the three cells, write the report.
+
+    Args:
+        out: Gets one run directory per cell and ``report/``.
+        cache: For the warmed-up models.
+        seed: Of the three runs.
+        jobs: Processes at the same time, one thread each.
+        overwrite: Remove the runs of an earlier demo first.
+
+    Returns:
+        0, or 1 if a part failed.
+
+    Raises:
+        SettingsError: If there are runs in ``out`` and ``overwrite`` is False.
+    """
+    start = time.monotonic()
+    folders = [out / cell for cell in CELLS]
+    _clear([*folders, out / "report"], overwrite=overwrite)
+    print(f"demo: three runs into {out}, {jobs} at a time", flush=True)
+    bases: dict[str, str] = {}
+    for cell in CELLS:
+        config = load(cell)
+        bases.setdefault(cache_key(config.pretrain, config.task, prompts=config.prompts), cell)
+    warm_ups = [
+        ["pretrain", cell, "--cache", str(cache)]
+        for key, cell in bases.items()
+        if not (cache / key).is_dir()
+    ]
+    runs = [
+        ["train", cell, "--out", str(folder), "--cache", str(cache), "--set", f"seed={seed}"]
+        for cell, folder in zip(CELLS, folders, strict=True)
+    ]
+    for stage in (warm_ups, runs):
+        if any(_run_all(stage, jobs=jobs)):
+            print("demo: a part failed, see above", file=sys.stderr)
+            return 1
+    report = [*map(str, folders), "--out", str(out / "report")]
+    code = subprocess.run(
+        [sys.executable, "-m", "roledrift", "report", *report],
+        stdout=subprocess.DEVNULL,
+        check=False,
+    ).returncode
+    if code:
+        print(f"demo: the report failed with exit code {code}", file=sys.stderr)
+        return 1
+    print(
+        f"demo: {time.monotonic() - start:.0f} s; open {(out / 'report' / 'index.html').resolve()}"
+    )
+    return 0
+
+
+def _clear(folders: Sequence[Path], *, overwrite: bool) -> None:
+    there = [folder for folder in folders if folder.exists()]
+    if there and not overwrite:
+        raise SettingsError(
+            f"{there[0]} is already there: choose another --out, or --overwrite to replace it"
+        )
+    for folder in there:
+        shutil.rmtree(folder)
+
+
+def _run_all(commands: Sequence[Sequence[str]], *, jobs: int) -> list[int]:
+    """Exit codes of ``python -m reference_trainer <command>`` for every command."""
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        return list(pool.map(_run_one, commands))
+
+
+def _run_one(command: Sequence[str]) -> int:
+    """Run one child and pass its lines on as they come; its threads are limited to one."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "reference_trainer", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+        text=True,
+    )
+    assert child.stdout is not None
+    name = command[1]
+    try:
+        for line in child.stdout:
+            text = line.rstrip()
+            print(text if text.startswith(name) else f"{name}: {text}", flush=True)
+    finally:
+        if child.poll() is None and sys.exc_info()[0] is not None:
+            child.terminate()
+    return child.wait()

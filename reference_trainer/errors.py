@@ -1,0 +1,9 @@
+"""Errors of the reference trainer."""
+
+from __future__ import annotations
+
+from roledrift import RoleDriftError
+
+
+class SettingsError(RoleDriftError, ValueError):
+    """A setting of the reference trainer is wrong; the message lists every problem found."""

@@ -1,0 +1,91 @@
+"""Accuracy on fixed validation problems, sampled at the rollout temperature.
+
+Greedy decoding would hide what RL improves: a tiny model can be right nearly always when it takes
+its best guess and wrong half of the time when it samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from reference_trainer.config import Config
+from reference_trainer.episodes import Episode, Span
+from reference_trainer.rollout.engine import Sampling
+from reference_trainer.rollout.player import Stage, play_episodes
+from reference_trainer.seeds import derive
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSummary:
+    """One role's outputs in some episodes.
+
+    Attributes:
+        spans: Number of outputs.
+        accuracy: Share whose own result was right; None for a role whose outputs are not answers.
+        tokens: Mean number of output tokens.
+        truncated: Share cut by the length limit.
+        tagged: Share in the demanded form.
+    """
+
+    spans: int
+    accuracy: float | None
+    tokens: float
+    truncated: float
+    tagged: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Result of a validation.
+
+    Attributes:
+        accuracy: Share of problems whose final answer was right.
+        problems: Number of problems.
+        roles: Per role, in registry order.
+    """
+
+    accuracy: float
+    problems: int
+    roles: dict[str, RoleSummary]
+
+
+def evaluate(stage: Stage, config: Config, *, step: int) -> Evaluation:
+    """Play every validation problem once.
+
+    The random numbers depend on ``step``, not on what was sampled before.
+    """
+    count = config.validation.problems
+    problems = [(i, stage.scene.task.problem("validation", i)) for i in range(count)]
+    sampling = Sampling(
+        config.rollout.temperature,
+        config.rollout.max_new_tokens,
+        derive(config.seed, "validation", step),
+    )
+    episodes = play_episodes(stage, problems, copies=1, sampling=sampling)
+    return Evaluation(
+        fmean(episode.correct for episode in episodes),
+        count,
+        summarise(episodes, stage.workflow.role_names),
+    )
+
+
+def summarise(episodes: Sequence[Episode], roles: Sequence[str]) -> dict[str, RoleSummary]:
+    """Summary per role; roles without outputs are left out."""
+    spans: dict[str, list[Span]] = {role: [] for role in roles}
+    for episode in episodes:
+        for span in episode.spans:
+            spans[span.role].append(span)
+    return {role: _summary(own) for role, own in spans.items() if own}
+
+
+def _summary(spans: Sequence[Span]) -> RoleSummary:
+    judged = [span.correct for span in spans if span.correct is not None]
+    return RoleSummary(
+        spans=len(spans),
+        accuracy=fmean(judged) if judged else None,
+        tokens=fmean(len(span.output_ids) for span in spans),
+        truncated=fmean(span.finish_reason == "length" for span in spans),
+        tagged=fmean(span.parse.how == "tag" for span in spans),
+    )

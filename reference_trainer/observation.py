@@ -1,0 +1,225 @@
+"""The seam to roledrift: what the trainer hands over, and where.
+
+The loop calls an :class:`Observation` at three places: after the rollout, around every forward of
+an update, and at the end of the step. It only reads: it draws from no random generator of the run,
+and with or without it a run computes the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reference_trainer.config import Config
+from reference_trainer.episodes import Episode, Span
+from reference_trainer.policies import AdapterBank
+from reference_trainer.reading import merge
+from reference_trainer.rollout.engine import Sampling
+from reference_trainer.rollout.player import Stage, play_episodes
+from reference_trainer.scoring import Batch
+from reference_trainer.seeds import derive
+from reference_trainer.updating import Forward, Rescored
+from roledrift import (
+    Config as MonitorConfig,
+)
+from roledrift import (
+    Decision,
+    RoleBatch,
+    RoleGradientProbe,
+    Sample,
+    TextSampler,
+    TokenCapture,
+    open_monitor,
+)
+
+
+class Observation:
+    """A monitor with its captures for one run.
+
+    Args:
+        config: The run.
+        stage: To play the canary problems with.
+        bank: Its adapters' gradients are split by role and slot.
+        out: Run directory of the monitor.
+
+    Raises:
+        RoleDriftError: If the monitor's settings are wrong or ``out`` already holds a run.
+    """
+
+    def __init__(self, config: Config, stage: Stage, bank: AdapterBank, *, out: Path) -> None:
+        self._config = config
+        self._stage = stage
+        self._bank = bank
+        self._workflow = stage.workflow
+        self.monitor = open_monitor(
+            stage.workflow,
+            out,
+            config=_options(config),
+            host="reference_trainer",
+            task=stage.scene.task.name,
+            scale=f"tiny-{config.pretrain.size}",
+            seed=config.seed,
+            notes=_notes(config),
+        )
+        self._tokens = TokenCapture(stage.workflow)
+        self.monitor.attach(self._tokens)
+        self._gradients: RoleGradientProbe | None = None
+        if config.monitor.gradients_every:
+            self._gradients = RoleGradientProbe(
+                stage.workflow, every=config.monitor.gradients_every
+            )
+            self._gradients.attach(bank.model)
+            self.monitor.attach(self._gradients)
+        sampling = replace(MonitorConfig().sampling, **self.monitor.header.config["sampling"])
+        self._canaries = [
+            (i, stage.scene.task.problem("validation", i)) for i in range(sampling.canaries)
+        ]
+        self._sampler = TextSampler(sampling, [problem.id for _, problem in self._canaries])
+
+    def after_rollout(self, step: int, episodes: Sequence[Episode]) -> None:
+        """Keep the texts of the canary problems and some others, with what is known about them."""
+        with self.monitor.fenced("texts"):
+            rows = [
+                (span, f"validation-{episode.problem}", f"canary-{episode.problem}")
+                for episode in self._play_canaries()
+                for span in episode.spans
+            ]
+            rows += [
+                (span, f"train-{episode.problem}", f"{episode.problem}:{episode.copy}")
+                for episode in episodes
+                for span in episode.spans
+            ]
+            picks = self._sampler.pick(
+                step,
+                [span.role for span, _, _ in rows],
+                tokens=[len(span.output_ids) for span, _, _ in rows],
+                prompts=[prompt for _, prompt, _ in rows],
+                episodes=[episode for _, _, episode in rows],
+            )
+            self.monitor.add_samples(
+                self._sample(step, *rows[pick.row], flags=pick.flags) for pick in picks
+            )
+
+    @contextmanager
+    def around(self, batch: Batch) -> Iterator[None]:
+        """Tell the gradient probe whose rows the forward inside sees."""
+        if self._gradients is None:
+            yield
+            return
+        roles = [span.role for span in batch.spans]
+        with self._gradients.groups(roles, [span.slot for span in batch.spans]):
+            yield
+
+    def in_update(self, forward: Forward) -> None:
+        """Hand over one micro-batch, as the trainer has it before the optimizer step."""
+        with self.monitor.fenced("micro-batch", cost="capture"):
+            self._tokens.add(self._role_batch(forward))
+
+    def end_step(
+        self, step: int, rescored: Sequence[Rescored], totals: Mapping[str, float]
+    ) -> Decision:
+        """Hand over the scores after the update and let the monitor judge the step."""
+        for one in rescored:
+            with self.monitor.fenced("re-scored rows", cost="capture"):
+                self._tokens.add(
+                    RoleBatch.rescored(
+                        self._workflow,
+                        role=[one.role] * len(one.batch.spans),
+                        mask=one.batch.mask_BC,
+                        before=one.before_BC,
+                        after=one.after.logp_BC,
+                        temperature=self._config.rollout.temperature,
+                        steps=one.steps_between,
+                    )
+                )
+        return self.monitor.end_step(step, totals)
+
+    def close(self) -> None:
+        """Finish the run directory."""
+        if self._gradients is not None:
+            self._gradients.detach()
+        self.monitor.close()
+
+    def _role_batch(self, forward: Forward) -> RoleBatch:
+        batch, config = forward.batch, self._config
+        spans = batch.spans
+        return RoleBatch.from_padded(
+            self._workflow,
+            role=[span.role for span in spans],
+            mask=batch.mask_BC,
+            slot=[span.slot for span in spans],
+            turn=[span.turn for span in spans],
+            prompt=[span.problem for span in spans],
+            episode=[span.problem * config.rollout.copies + span.copy for span in spans],
+            group=[self._group(span) for span in spans],
+            truncated=[span.finish_reason == "length" for span in spans],
+            reward=[span.reward for span in spans],
+            advantage=batch.advantage_B,
+            logp=forward.scores.logp_BC.detach(),
+            old_logp=forward.old_BC,
+            rollout_logp=batch.rollout_BC,
+            entropy=forward.scores.entropy_BC,
+            temperature=config.rollout.temperature,
+            rollout_temperature=config.rollout.temperature,
+            clip=(config.train.clip.low, config.train.clip.high),
+            steps_between=forward.steps_before,
+            text=[span.text for span in spans],
+        )
+
+    def _group(self, span: Span) -> int:
+        """Number of the span's GRPO group."""
+        role = self._workflow.index(span.role)
+        slot = span.slot if self._config.train.grouping == "slot" else 0
+        most = max(one.slots for one in self._workflow.roles)
+        return (span.problem * len(self._workflow.roles) + role) * most + slot
+
+    def _play_canaries(self) -> list[Episode]:
+        """The canary problems, with the same random numbers at every step."""
+        rollout = self._config.rollout
+        seed = derive(self._config.seed, "canaries")
+        sampling = Sampling(rollout.temperature, rollout.max_new_tokens, seed)
+        return play_episodes(self._stage, self._canaries, copies=1, sampling=sampling)
+
+    def _sample(
+        self, step: int, span: Span, prompt: str, episode: str, *, flags: tuple[str, ...]
+    ) -> Sample:
+        return Sample(
+            step=step,
+            role=span.role,
+            text=span.text.strip(),
+            slot=span.slot,
+            turn=span.turn,
+            policy=span.policy,
+            prompt=prompt,
+            episode=episode,
+            prompt_text=str(self._stage.tokenizer.decode(list(span.prompt_ids))).strip(),
+            tokens=len(span.output_ids),
+            finish=span.finish_reason,
+            reward=span.reward,
+            advantage=span.advantage,
+            flags=flags,
+        )
+
+
+def _options(config: Config) -> dict[str, Any]:
+    """Settings of the monitor: the learning rate's warm-up is not part of the baseline."""
+    usual: dict[str, Any] = {
+        "stop_on": config.monitor.stop_on,
+        "baseline": {"skip": config.train.adam.warmup_steps},
+    }
+    return merge(usual, config.monitor.options)
+
+
+def _notes(config: Config) -> dict[str, str]:
+    notes = {
+        "run": config.name,
+        "lr": f"{config.train.adam.lr:g}",
+        "mini-batch": f"{config.train.minibatch} {config.train.minibatch_counts}",
+        "base": f"verbose share of the warm-up {config.pretrain.noise.verbose_share:g}",
+    }
+    # The label is there also without a stress: a reader must not have to guess what its absence
+    # means.
+    return notes | {"stress": config.stress.label}

@@ -1,0 +1,83 @@
+"""Plain nested values into frozen dataclasses, with all problems collected."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+def read(kind: type[T], values: Mapping[str, Any], *, path: str, problems: list[str]) -> T:
+    """Build a ``kind`` from ``values``; fields that are not named keep their defaults.
+
+    Args:
+        kind: A dataclass whose fields all have defaults.
+        values: Field names to plain values; nested mappings for nested dataclasses.
+        path: Dotted name of this level, for messages.
+        problems: Messages are appended here; the result is only valid if none was.
+    """
+    hints = get_type_hints(kind)
+    known: dict[str, Any] = {}
+    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # T is a dataclass
+    for key, value in values.items():
+        where = f"{path}.{key}" if path else key
+        if key not in names:
+            near = get_close_matches(key, names, n=1)
+            hint = f", did you mean {near[0]!r}?" if near else f", known are {names}"
+            problems.append(f"unknown key {where!r}{hint}")
+        else:
+            known[key] = _value(hints[key], value, where, problems)
+    return kind(**{key: value for key, value in known.items() if value is not MISSING})
+
+
+def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
+    if is_dataclass(hint) and isinstance(hint, type):
+        if isinstance(value, Mapping):
+            return read(hint, value, path=where, problems=problems)
+        problems.append(f"{where} must be a table of settings, got {value!r}")
+        return MISSING
+    if hint is float and type(value) is int:
+        return float(value)
+    if get_origin(hint) is tuple and isinstance(value, list):
+        value = tuple(value)
+    if _fits(hint, value):
+        return value
+    problems.append(f"{where} must be {_describe(hint)}, got {value!r}")
+    return MISSING
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin is Literal:
+        return value in parts
+    if origin in (Union, types.UnionType):
+        return any(_fits(part, value) for part in parts)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(parts[0], one) for one in value)
+    if origin is not None:
+        return isinstance(value, origin) and all(_fits(parts[1], one) for one in value.values())
+    if hint is bool or isinstance(value, bool):
+        return hint is bool and isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _describe(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(repr(one) for one in get_args(hint))
+    return hint.__name__ if isinstance(hint, type) and get_origin(hint) is None else str(hint)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with the values of ``over`` laid over it, table by table."""
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[key] = merge(below, value) if both else value  # type: ignore[arg-type]
+    return result

@@ -1,0 +1,1 @@
+"""From problems to episodes: the engine samples tokens, the player turns them into episodes."""

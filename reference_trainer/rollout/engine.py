@@ -1,0 +1,53 @@
+"""What the trainer asks of a rollout engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reference_trainer.episodes import FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to sample.
+
+    Attributes:
+        temperature: Divides the logits; greater than 0.
+        max_new_tokens: Length limit of one output.
+        seed: The same seed gives the same outputs.
+    """
+
+    temperature: float
+    max_new_tokens: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One sampled output.
+
+    Attributes:
+        output_ids: At least one token; includes the end token if the output stopped.
+        logps: Log-probability of each token at the sampling temperature, in nats.
+        finish_reason: ``length`` if the limit cut it.
+    """
+
+    output_ids: tuple[int, ...]
+    logps: tuple[float, ...]
+    finish_reason: FinishReason
+
+
+class Engine(Protocol):
+    """Samples from one policy at a time.
+
+    An engine must serve the weights the policy has at the time of the call, and must raise for a
+    policy it does not know rather than serve the base model.
+    """
+
+    def generate(
+        self, prompts: Sequence[Sequence[int]], *, policy: str, sampling: Sampling
+    ) -> list[Completion]:
+        """One completion per prompt, in order."""
+        ...

@@ -1,0 +1,151 @@
+"""Plays many episodes in lockstep: all asks of a phase that go to one policy share one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerFast
+
+from reference_trainer.episodes import Ask, Episode, Message, Outcome, Play, Reply, Span
+from reference_trainer.rollout.engine import Completion, Engine, Sampling
+from reference_trainer.seeds import derive
+from reference_trainer.tasks import Problem
+from reference_trainer.workflows import Scene, Script
+from roledrift import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Everything an episode needs.
+
+    Attributes:
+        script: The workflow's play.
+        workflow: The workflow's shape with the routing of this run.
+        scene: Task and prompts.
+        engine: Samples outputs.
+        tokenizer: Of the policies' common base model.
+    """
+
+    script: Script
+    workflow: Workflow
+    scene: Scene
+    engine: Engine
+    tokenizer: PreTrainedTokenizerFast
+
+
+@dataclass(slots=True)
+class _Running:
+    """An episode under way."""
+
+    problem: int
+    copy: int
+    play: Play
+    asks: list[Ask]
+    done: list[tuple[Ask, tuple[int, ...], Completion, str]]
+    outcome: Outcome | None = None
+
+
+def play_episodes(
+    stage: Stage, problems: Sequence[tuple[int, Problem]], *, copies: int, sampling: Sampling
+) -> list[Episode]:
+    """Play every problem ``copies`` times.
+
+    Args:
+        stage: Workflow, task, engine.
+        problems: Problem numbers with their problems.
+        copies: Rollouts per problem (the GRPO group size).
+        sampling: Temperature, length limit, and the seed from which every batch derives its own.
+
+    Returns:
+        Episodes, the copies of a problem next to each other. Rewards are the broadcast outcome: 1
+        for every span of a correct episode, 0 otherwise.
+    """
+    episodes = []
+    for number, problem in problems:
+        for copy in range(copies):
+            play = stage.script.play(problem, stage.scene)
+            episodes.append(_Running(number, copy, play, next(play), []))
+    phase = 0
+    while waiting := [episode for episode in episodes if episode.outcome is None]:
+        _answer(stage, waiting, sampling=sampling, phase=phase)
+        phase += 1
+    return [_finish(episode, stage.workflow) for episode in episodes]
+
+
+def _answer(stage: Stage, waiting: list[_Running], *, sampling: Sampling, phase: int) -> None:
+    """Answer the pending asks of all waiting episodes and advance each to its next phase."""
+    asks = [ask for episode in waiting for ask in episode.asks]
+    prompts = encode([ask.messages for ask in asks], stage.tokenizer)
+    completions: dict[int, Completion] = {}
+    for policy in dict.fromkeys(stage.workflow.policy_of(ask.role) for ask in asks):
+        rows = [i for i, ask in enumerate(asks) if stage.workflow.policy_of(ask.role) == policy]
+        drawn = stage.engine.generate(
+            [prompts[i] for i in rows],
+            policy=policy,
+            sampling=Sampling(
+                sampling.temperature, sampling.max_new_tokens, derive(sampling.seed, phase, policy)
+            ),
+        )
+        completions |= dict(zip(rows, drawn, strict=True))
+    texts = stage.tokenizer.batch_decode(
+        [list(completions[i].output_ids) for i in range(len(asks))], skip_special_tokens=True
+    )
+    answered = iter(
+        zip(asks, prompts, (completions[i] for i in range(len(asks))), texts, strict=True)
+    )
+    for episode in waiting:
+        got = [next(answered) for _ in episode.asks]
+        episode.done += got
+        replies = [Reply(text, completion.finish_reason) for _, _, completion, text in got]
+        try:
+            episode.asks = episode.play.send(replies)
+        except StopIteration as end:
+            episode.outcome = end.value
+
+
+def encode(
+    conversations: Sequence[tuple[Message, ...]], tokenizer: PreTrainedTokenizerFast
+) -> list[tuple[int, ...]]:
+    """Token ids of the prompts; through the tokenizer's chat template if it has one."""
+    if tokenizer.chat_template is None:
+        texts = ["".join(message.text for message in messages) for messages in conversations]
+    else:
+        texts = [
+            str(
+                tokenizer.apply_chat_template(
+                    [{"role": message.speaker, "content": message.text} for message in messages],
+                    tokenize=False,
+                    add_generation_prompt=True,
+                )
+            )
+            for messages in conversations
+        ]
+    return [tuple(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
+
+
+def _finish(episode: _Running, workflow: Workflow) -> Episode:
+    outcome = episode.outcome
+    assert outcome is not None
+    spans = tuple(
+        Span(
+            problem=episode.problem,
+            copy=episode.copy,
+            role=ask.role,
+            slot=ask.slot,
+            turn=ask.turn,
+            policy=workflow.policy_of(ask.role),
+            prompt_ids=prompt,
+            output_ids=completion.output_ids,
+            logp_rollout=completion.logps,
+            finish_reason=completion.finish_reason,
+            text=text,
+            parse=judgement.parse,
+            correct=judgement.correct,
+            reward=float(outcome.correct),
+        )
+        for (ask, prompt, completion, text), judgement in zip(
+            episode.done, outcome.judgements, strict=True
+        )
+    )
+    return Episode(episode.problem, episode.copy, outcome.correct, spans)

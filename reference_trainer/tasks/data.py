@@ -1,0 +1,313 @@
+"""Rows of the data sets of the paper: DAPO-Math and DeepCoder, from a file, a folder or the hub.
+
+Rows that cannot be used (no question, no answer, tests that are missing or cannot be read) are left
+out and counted, never passed on: a problem without tests would be solved by every program.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from reference_trainer.tasks.unit_tests import UnitTest
+from roledrift import RoleDriftError
+
+DAPO_MATH = "open-r1/DAPO-Math-17k-Processed"
+DEEPCODER = "agentica-org/DeepCoder-Preview-Dataset"
+
+_SPLIT_SEED = 42
+_MATH_TEST_SHARE = 0.1
+_CODE_TEST_ROWS = 1000
+_SUFFIXES = (".parquet", ".jsonl", ".json")
+
+
+class DataError(RoleDriftError, ValueError):
+    """A data set cannot be read; the message says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class MathRow:
+    """A mathematics problem.
+
+    Attributes:
+        id: Stable name.
+        question: The problem.
+        answer: The final answer.
+    """
+
+    id: str
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow:
+    """A programming problem.
+
+    Attributes:
+        id: Stable name.
+        question: The problem.
+        starter_code: Code that solutions must begin with, often empty.
+        tests: At least one.
+    """
+
+    id: str
+    question: str
+    starter_code: str
+    tests: tuple[UnitTest, ...]
+
+
+Row = TypeVar("Row", MathRow, CodeRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Splits(Generic[Row]):
+    """A data set, divided.
+
+    Attributes:
+        train: Rows to train on.
+        test: Held-out rows.
+        dropped: Reason to number of rows that were left out.
+    """
+
+    train: tuple[Row, ...]
+    test: tuple[Row, ...]
+    dropped: Mapping[str, int]
+
+
+class _UnusableError(Exception):
+    """A row is left out; the message is the reason counted."""
+
+
+def load_dapo_math(source: str | Path = DAPO_MATH, *, config: str = "en") -> Splits[MathRow]:
+    """DAPO-Math: a random tenth, drawn with seed 42, is the test split.
+
+    Args:
+        source: A parquet or jsonl file, a folder of them, or an id on the hub.
+        config: Configuration of a hub data set.
+
+    Raises:
+        DataError: If there is nothing to read, or no row of it can be used.
+    """
+    table = _table(source, config)
+    halves = table.train_test_split(test_size=_MATH_TEST_SHARE, seed=_SPLIT_SEED)
+    return _parsed(source, halves["train"], halves["test"], _math_row)
+
+
+def load_deepcoder(
+    source: str | Path = DEEPCODER,
+    *,
+    subset: str = "primeintellect",
+    test_rows: int = _CODE_TEST_ROWS,
+) -> Splits[CodeRow]:
+    """DeepCoder: rows shuffled with seed 42, of which the first thousand are the test split.
+
+    Unusable rows are left out after the shuffle, so that they do not change the order of the
+    others.
+
+    Args:
+        source: As for :func:`load_dapo_math`; raw rows (``problem``, ``tests``) or prepared ones
+            (``question``, ``ground_truth``).
+        subset: Configuration of a hub data set.
+        test_rows: Size of the test split.
+
+    Raises:
+        DataError: As for :func:`load_dapo_math`, or if there are no more rows than ``test_rows``.
+    """
+    table = _table(source, subset)
+    if len(table) <= test_rows:
+        raise DataError(
+            f"{source} has {len(table)} rows, which leaves none to train on after {test_rows} test "
+            "rows; pass a smaller test_rows"
+        )
+    table = table.shuffle(seed=_SPLIT_SEED)
+    test, train = table.select(range(test_rows)), table.select(range(test_rows, len(table)))
+    return _parsed(source, train, test, _code_row)
+
+
+def _table(source: str | Path, config: str) -> Any:
+    """The rows as one ``datasets.Dataset``, each with its number in ``row_number``."""
+    try:
+        import datasets
+    except ImportError as error:
+        raise DataError(
+            "reading data sets needs the package `datasets`: pip install datasets"
+        ) from error
+    files = _files(source)
+    try:
+        if files is None:
+            table = datasets.load_dataset(str(source), config, split="train")
+        else:
+            kind = "parquet" if files[0].suffix == ".parquet" else "json"
+            table = datasets.load_dataset(kind, data_files=[str(f) for f in files], split="train")
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise DataError(f"cannot read {source} (configuration {config!r}): {error}") from error
+    if len(table) == 0:
+        raise DataError(f"{source} has no rows")
+    return table.add_column("row_number", list(range(len(table))))
+
+
+def _files(source: str | Path) -> list[Path] | None:
+    """Files of a local source; None for an id on the hub."""
+    path = Path(source)
+    if path.is_file():
+        if path.suffix not in _SUFFIXES:
+            raise DataError(f"{path} is no data file; expected one of {', '.join(_SUFFIXES)}")
+        return [path]
+    if path.is_dir():
+        for suffix in _SUFFIXES:
+            if found := sorted(path.rglob(f"*{suffix}")):
+                return found
+        raise DataError(f"{path} holds no {', '.join(_SUFFIXES)} files")
+    if isinstance(source, Path) or path.suffix in _SUFFIXES or str(source).count("/") != 1:
+        raise DataError(f"{source} is neither a file, a folder nor a hub id of the form owner/name")
+    return None
+
+
+def _parsed(
+    source: str | Path, train: Any, test: Any, parse: Callable[[Mapping[str, Any]], Row]
+) -> Splits[Row]:
+    dropped: Counter[str] = Counter()
+    splits = Splits(
+        tuple(_usable(train, parse, dropped)), tuple(_usable(test, parse, dropped)), dropped
+    )
+    if not splits.train:
+        raise DataError(
+            f"no row of {source} can be used: {dict(dropped)}; its columns are {train.column_names}"
+        )
+    return splits
+
+
+def _usable(
+    table: Any, parse: Callable[[Mapping[str, Any]], Row], dropped: Counter[str]
+) -> Iterator[Row]:
+    for row in table:
+        try:
+            yield parse(row)
+        except _UnusableError as reason:
+            dropped[str(reason)] += 1
+
+
+def _text(row: Mapping[str, Any], *columns: str) -> str:
+    """The first of ``columns`` with text in it, else an empty string."""
+    for column in columns:
+        value = row.get(column)
+        if isinstance(value, (str, int, float)) and str(value).strip():
+            return str(value).strip()
+    return ""
+
+
+def _math_row(row: Mapping[str, Any]) -> MathRow:
+    question = _text(row, "question", "prompt")
+    answer = _text(row, "final_answer", "solution")
+    model = row.get("reward_model")
+    if not answer and isinstance(model, Mapping):
+        answer = _text(model, "ground_truth")
+    if not question:
+        raise _UnusableError("no question")
+    if not answer:
+        raise _UnusableError("no answer")
+    extra = row.get("extra_info")
+    name = _text(extra, "index") if isinstance(extra, Mapping) else ""
+    return MathRow(name or f"dapo_{row['row_number']}", question, answer)
+
+
+def _code_row(row: Mapping[str, Any]) -> CodeRow:
+    question = _text(row, "question", "problem")
+    if not question:
+        raise _UnusableError("no question")
+    tests = _decoded(row.get("ground_truth") or row.get("tests"))
+    metadata = _decoded(row.get("metadata") or "{}")
+    function = metadata.get("func_name") if isinstance(metadata, Mapping) else None
+    starter = row.get("starter_code")
+    return CodeRow(
+        _text(row, "uid") or f"deepcoder_{row['row_number']}",
+        question,
+        starter if isinstance(starter, str) else "",
+        tuple(_unit_test(test, function) for test in _listed(tests)),
+    )
+
+
+def _decoded(value: Any) -> Any:
+    """Data from JSON text (twice encoded in a few rows) or from a Python literal."""
+    for _ in range(2):
+        if not isinstance(value, str):
+            break
+        if not value.strip():
+            return None
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            try:
+                value = ast.literal_eval(value)
+            except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+                raise _UnusableError("tests cannot be read") from error
+    return value
+
+
+def _listed(tests: Any) -> list[Mapping[str, Any]]:
+    """One mapping per test; TACO rows hold parallel lists instead."""
+    if isinstance(tests, Mapping) and {"inputs", "outputs"} <= tests.keys():
+        inputs, outputs = tests["inputs"], tests["outputs"]
+        if not isinstance(inputs, list) or not isinstance(outputs, list):
+            raise _UnusableError("malformed tests")
+        if len(inputs) != len(outputs):
+            raise _UnusableError("malformed tests")
+        name = tests.get("fn_name")
+        tests = [
+            {"input": given, "output": wanted, "fn_name": name}
+            for given, wanted in zip(inputs, outputs, strict=True)
+        ]
+    if isinstance(tests, Mapping):
+        tests = [tests]
+    if not tests:
+        raise _UnusableError("no tests")
+    if not isinstance(tests, list) or not all(isinstance(test, Mapping) for test in tests):
+        raise _UnusableError("malformed tests")
+    return tests
+
+
+def _unit_test(test: Mapping[str, Any], row_function: Any) -> UnitTest:
+    if test.get("input") is None or test.get("output") is None:
+        raise _UnusableError("malformed tests")
+    kind = test.get("testtype") or test.get("type") or ""
+    metadata = test.get("metadata")
+    named = metadata.get("func_name") if isinstance(metadata, Mapping) else None
+    function = test.get("fn_name") or named or row_function
+    if kind in ("functional", "function_call") or (not kind and test.get("fn_name")):
+        if not isinstance(function, str) or not function.isidentifier():
+            raise _UnusableError("functional tests without a function name")
+        arguments = _arguments(test["input"])
+        expected = _value(test["output"])
+        return UnitTest("functional", function=function, arguments=arguments, expected=expected)
+    if kind not in ("", "stdin", "stdin_stdout"):
+        raise _UnusableError(f"tests of unknown type {str(kind)[:40]!r}")
+    return UnitTest("stdin_stdout", _stream(test["input"]), _stream(test["output"]))
+
+
+def _stream(value: Any) -> str:
+    """Text of a stream; some rows hold a list of lines."""
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return str(value)
+
+
+def _arguments(value: Any) -> tuple[Any, ...]:
+    """Arguments: a list of them, or text with one JSON value per line."""
+    if isinstance(value, list):
+        return tuple(value)
+    return tuple(_value(line) for line in str(value).split("\n") if line.strip())
+
+
+def _value(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise _UnusableError("malformed tests") from error

@@ -1,0 +1,267 @@
+"""Grades programs by unit tests, in the two forms that the code data sets have.
+
+A program passes a test if its *output* is right; whether it is, is decided here, in the caller's
+process, which alone knows what is expected. A program that prints a verdict prints a wrong answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any, Literal
+
+from reference_trainer.tasks.sandbox import (
+    Limits,
+    Sandbox,
+    Status,
+    default_sandbox,
+    run_functional,
+)
+
+_STARRED = (
+    *("bisect", "collections", "copy", "datetime", "functools", "heapq", "itertools", "math"),
+    *("operator", "random", "re", "statistics", "string", "typing"),
+)
+CUSTOMARY_IMPORTS = "\n".join(
+    [
+        *(f"from {module} import *" for module in _STARRED),
+        *(f"import {module}" for module in (*_STARRED, "json", "sys")),
+        "from builtins import *",
+    ]
+)
+"""Names that programs for these data sets take for granted, as LiveCodeBench's grader does."""
+
+_FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_SHOWN = 200
+_NUMBER_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTest:
+    """One test.
+
+    Attributes:
+        kind: ``stdin_stdout``: a script reads ``input`` and prints ``output``. ``functional``: a
+            function is called with ``arguments`` and must return ``expected``.
+        input: Standard input.
+        output: Expected standard output.
+        function: Name of the function.
+        arguments: Its arguments.
+        expected: What it must return.
+    """
+
+    kind: Literal["stdin_stdout", "functional"]
+    input: str = ""
+    output: str = ""
+    function: str = ""
+    arguments: tuple[Any, ...] = ()
+    expected: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The first test that failed.
+
+    Attributes:
+        index: Number of the test.
+        status: How the run went; ``ok`` means that only the answer was wrong.
+        detail: What was expected and got, or the end of the error output.
+    """
+
+    index: int
+    status: Status
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestReport:
+    """How a program did.
+
+    Attributes:
+        passed: Tests passed.
+        total: Tests there are.
+        ran: Tests run; fewer than ``total`` if grading stopped at the first failure or ran out of
+            time. first_failure: None if all tests that ran passed.
+    """
+
+    __test__ = False  # or pytest takes the class for a test
+
+    passed: int
+    total: int
+    ran: int
+    first_failure: Failure | None
+
+    @property
+    def all_passed(self) -> bool:
+        """True if there are tests and the program passed them all."""
+        return 0 < self.total == self.passed
+
+    @property
+    def all_or_nothing(self) -> float:
+        """1.0 if every test passed, else 0.0: the reward of DeepCoder and of the paper."""
+        return float(self.all_passed)
+
+    @property
+    def pass_fraction(self) -> float:
+        """Share of the tests passed. Only fair if grading did not stop at the first failure."""
+        return self.passed / self.total if self.total else 0.0
+
+
+def last_code_block(text: str) -> str | None:
+    """Content of the last fenced block of a text, of any language; None if there is none."""
+    blocks = _FENCE.findall(text)
+    return str(blocks[-1]) if blocks else None
+
+
+def grade_tests(
+    code: str,
+    tests: Sequence[UnitTest],
+    *,
+    limits: Limits | None = None,
+    stop_at_first_failure: bool = False,
+    total_seconds: float | None = None,
+    sandbox: Sandbox | None = None,
+) -> TestReport:
+    """Run every test in a fresh process, after :data:`CUSTOMARY_IMPORTS`.
+
+    Args:
+        code: The program.
+        tests: The tests; a program without tests passes nothing.
+        limits: Limits of each test.
+        stop_at_first_failure: Leave out the rest after a failure: faster where only
+            ``all_or_nothing`` counts.
+        total_seconds: Limit for all tests together; None for ``min(4 * tests + 5, 120)``. Tests
+            that are not reached count as failed.
+        sandbox: Where to run; None for the process's own.
+    """
+    limits = limits or Limits()
+    sandbox = sandbox or default_sandbox()
+    left = min(4.0 * len(tests) + 5.0, 120.0) if total_seconds is None else total_seconds
+    passed = ran = 0
+    first: Failure | None = None
+    for index, test in enumerate(tests):
+        if left <= 0.0:
+            first = first or Failure(index, "timeout", "no time was left for this test")
+            break
+        allowed = replace(limits, seconds=min(limits.seconds, left))
+        failure, seconds = _run_test(code, test, allowed, sandbox)
+        left -= seconds
+        ran += 1
+        if failure is None:
+            passed += 1
+            continue
+        first = first or replace(failure, index=index)
+        if stop_at_first_failure:
+            break
+    return TestReport(passed, len(tests), ran, first)
+
+
+def grade_many(
+    programs: Iterable[tuple[str, Sequence[UnitTest]]],
+    *,
+    limits: Limits | None = None,
+    stop_at_first_failure: bool = False,
+    sandbox: Sandbox | None = None,
+) -> list[TestReport]:
+    """:func:`grade_tests` for many programs at a time, as many as the sandbox has workers."""
+    sandbox = sandbox or default_sandbox()
+
+    def grade(program: tuple[str, Sequence[UnitTest]]) -> TestReport:
+        return grade_tests(
+            *program, limits=limits, stop_at_first_failure=stop_at_first_failure, sandbox=sandbox
+        )
+
+    with ThreadPoolExecutor(sandbox.workers) as pool:
+        return list(pool.map(grade, programs))
+
+
+def _run_test(
+    code: str, test: UnitTest, limits: Limits, sandbox: Sandbox
+) -> tuple[Failure | None, float]:
+    if test.kind == "functional":
+        answer = run_functional(
+            code,
+            test.function,
+            *test.arguments,
+            limits=limits,
+            preamble=CUSTOMARY_IMPORTS,
+            sandbox=sandbox,
+        )
+        run, got, expected = answer.run, answer.value, test.expected
+        right = answer.returned and same_value(got, expected)
+    else:
+        run = sandbox.run(code, stdin=test.input, limits=limits, preamble=CUSTOMARY_IMPORTS)
+        got, expected = run.stdout, test.output
+        right = run.status == "ok" and same_output(got, expected)
+    if right:
+        return None, run.seconds
+    if run.status != "ok":
+        return Failure(0, run.status, run.stderr[-_SHOWN:]), run.seconds
+    detail = f"expected {_short(expected)}, got {_short(got)}"
+    return Failure(0, "ok", detail), run.seconds
+
+
+def _short(value: Any) -> str:
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except (ValueError, RecursionError):
+        return "a value that cannot be shown"
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+
+
+def same_output(got: str, expected: str) -> bool:
+    """Line by line, without surrounding blanks; a line of numbers may write them in another way."""
+    lines, wanted = got.strip().split("\n"), expected.strip().split("\n")
+    return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
+
+
+def _same_line(got: str, expected: str) -> bool:
+    got, expected = got.strip(), expected.strip()
+    if got == expected:
+        return True
+    words, wanted = got.split(), expected.split()
+    return len(words) == len(wanted) and all(map(_same_number, words, wanted))
+
+
+def _same_number(got: str, expected: str) -> bool:
+    if got == expected:
+        return True
+    if max(len(got), len(expected)) > _NUMBER_CHARS:
+        return False
+    try:
+        return Decimal(got) == Decimal(expected)
+    except InvalidOperation:
+        return False
+
+
+def same_value(got: Any, expected: Any) -> bool:
+    """Equality of plain data, without ``True == 1``; a list of one may stand for its only element.
+
+    The last rule is for data sets that wrap every expected result in a list.
+    """
+    try:
+        return _equal(got, expected) or (
+            isinstance(expected, list) and len(expected) == 1 and _equal(got, expected[0])
+        )
+    except RecursionError:
+        return False
+
+
+def _equal(got: Any, expected: Any) -> bool:
+    if isinstance(got, bool) or isinstance(expected, bool):
+        return got is expected
+    if isinstance(expected, (list, tuple)):
+        return (
+            isinstance(got, list) and len(got) == len(expected) and all(map(_equal, got, expected))
+        )
+    if isinstance(expected, dict):
+        return (
+            isinstance(got, dict)
+            and got.keys() == {str(key) for key in expected}
+            and all(_equal(got[str(key)], value) for key, value in expected.items())
+        )
+    return bool(got == expected)

@@ -1,0 +1,256 @@
+"""The training loop: roll out, grade, compute advantages, update every policy, validate."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from reference_trainer.checkpoint import save_checkpoint
+from reference_trainer.config import Config
+from reference_trainer.episodes import Episode, Span
+from reference_trainer.evaluate import Evaluation, evaluate, summarise
+from reference_trainer.grpo import advantages, group_keys
+from reference_trainer.observation import Observation
+from reference_trainer.policies import AdapterBank
+from reference_trainer.pretrain import load_base, pretrained
+from reference_trainer.rollout.engine import Sampling
+from reference_trainer.rollout.player import Stage, play_episodes
+from reference_trainer.rollout.transformers_engine import TransformersEngine
+from reference_trainer.seeds import derive
+from reference_trainer.stress import inject
+from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
+from reference_trainer.workflows import Scene, load_script
+from reference_trainer.workflows.prompts import load_prompts
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A run ready to start.
+
+    Attributes:
+        config: The run.
+        stage: Workflow, task and engine.
+        bank: Model and adapters.
+    """
+
+    config: Config
+    stage: Stage
+    bank: AdapterBank
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """One iteration, as the trainer itself sees it.
+
+    Attributes:
+        step: From 1.
+        reward: Mean reward of all spans, stress included.
+        accuracy: Share of episodes whose final answer was right.
+        lr: Learning rate of the iteration.
+        roles: Per role: lengths, parse shares, own accuracy, and how far the update moved it.
+        policies: Per policy.
+        validation: If this iteration ended with one.
+        seconds: CPU time of the iteration.
+    """
+
+    step: int
+    reward: float
+    accuracy: float
+    lr: float
+    roles: dict[str, dict[str, float | None]]
+    policies: dict[str, PolicyReport]
+    validation: Evaluation | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        before: Validation before the first iteration; None if validation is off.
+        steps: One report per iteration.
+        stopped: Why the run ended early, empty if it did not.
+    """
+
+    before: Evaluation | None
+    steps: tuple[StepReport, ...]
+    stopped: str
+
+
+def prepare(config: Config, *, cache: Path) -> Setup:
+    """Load (or warm up) the base model and put workflow, adapters and engine together."""
+    folder = pretrained(config.pretrain, config.task, prompts=config.prompts, cache=cache)
+    base, tokenizer = load_base(folder)
+    workflow = config.routed()
+    policies = tuple(dict.fromkeys(workflow.policies))
+    bank = AdapterBank(base, policies, lora=config.lora, adam=config.train.adam, seed=config.seed)
+    scene = Scene(config.task, load_prompts(config.prompts), config.rollout.lenient_selection)
+    engine = TransformersEngine(bank, end_id=bank.pad_id)
+    return Setup(
+        config, Stage(load_script(config.workflow), workflow, scene, engine, tokenizer), bank
+    )
+
+
+def train(
+    setup: Setup,
+    *,
+    out: Path | None = None,
+    on_step: Callable[[StepReport], None] | None = None,
+) -> Result:
+    """Run the whole training.
+
+    Args:
+        setup: From :func:`prepare`; its adapters are trained in place.
+        out: Run directory of the monitor; ``trainer/`` in it gets the trace and the adapters. None
+            writes nothing and trains without a monitor.
+        on_step: Called after every iteration.
+
+    Raises:
+        RoleDriftError: If ``out`` already holds a run.
+    """
+    config = setup.config
+    observation: Observation | None = None
+    if out is not None and config.monitor.enabled:
+        observation = Observation(config, setup.stage, setup.bank, out=out)
+    trace = _Trace(out, config)
+    before = evaluate(setup.stage, config, step=0) if config.validation.every else None
+    trace.write({"step": 0, "validation": before and asdict(before)})
+    reports: list[StepReport] = []
+    stopped = ""
+    for step in range(1, config.train.steps + 1):
+        report, rescored = _iterate(setup, step, observation)
+        if observation is not None:
+            decision = observation.end_step(step, rescored, _totals(report))
+            stopped = decision.reason if decision.stop else ""
+        reports.append(report)
+        trace.write(asdict(report))
+        if on_step is not None:
+            on_step(report)
+        if stopped:
+            break
+    if observation is not None:
+        observation.close()
+    if out is not None:
+        save_checkpoint(setup.bank, out / "trainer" / "adapters")
+    return Result(before, tuple(reports), stopped)
+
+
+def _iterate(
+    setup: Setup, step: int, observation: Observation | None
+) -> tuple[StepReport, list[Rescored]]:
+    config, bank = setup.config, setup.bank
+    start = time.process_time()
+    lr = bank.warm_up(step, factor=config.stress.lr_factor(step))
+    episodes = _with_advantages(_roll_out(setup, step), config)
+    if observation is not None:
+        observation.after_rollout(step, episodes)
+    spans = [span for episode in episodes for span in episode.spans]
+    policies = {
+        policy: update_policy(bank, own, config=config, step=step, watch=observation)
+        for policy in bank.policies
+        if (own := [span for span in spans if span.policy == policy])
+    }
+    rescored = [
+        rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
+        for own in _by_role(spans, setup.stage.workflow.role_names)
+    ]
+    every = config.validation.every
+    due = every > 0 and (step % every == 0 or step == config.train.steps)
+    validation = evaluate(setup.stage, config, step=step) if due else None
+    report = StepReport(
+        step=step,
+        reward=fmean(span.reward for span in spans),
+        accuracy=fmean(episode.correct for episode in episodes),
+        lr=lr,
+        roles=_role_reports(episodes, rescored, setup.stage.workflow.role_names),
+        policies=policies,
+        validation=validation,
+        seconds=time.process_time() - start,
+    )
+    return report, rescored
+
+
+def _totals(report: StepReport) -> dict[str, float]:
+    """What the monitor's record of the step says about the run as a whole."""
+    totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
+    if report.validation is not None:
+        totals["val_accuracy"] = report.validation.accuracy
+    for policy, one in report.policies.items():
+        totals[f"grad_norm/{policy}"] = one.grad_norm
+        totals[f"clipped/{policy}"] = one.clipped
+    return totals
+
+
+def _roll_out(setup: Setup, step: int) -> list[Episode]:
+    config = setup.config
+    first = (step - 1) * config.rollout.problems
+    numbers = range(first, first + config.rollout.problems)
+    # The run's seed picks its problems too: runs with different seeds see different data.
+    offset = derive(config.seed, "problems") % 1_000_000_000
+    problems = [
+        (number, setup.stage.scene.task.problem("train", offset + number)) for number in numbers
+    ]
+    sampling = Sampling(
+        config.rollout.temperature,
+        config.rollout.max_new_tokens,
+        derive(config.seed, "rollout", step),
+    )
+    episodes = play_episodes(setup.stage, problems, copies=config.rollout.copies, sampling=sampling)
+    return inject(episodes, config.stress, step=step, seed=config.seed)
+
+
+def _with_advantages(episodes: list[Episode], config: Config) -> list[Episode]:
+    rewards = [span.reward for episode in episodes for span in episode.spans]
+    values = iter(advantages(rewards, group_keys(episodes, by=config.train.grouping)).tolist())
+    return [
+        replace(
+            episode, spans=tuple(replace(span, advantage=next(values)) for span in episode.spans)
+        )
+        for episode in episodes
+    ]
+
+
+def _by_role(spans: Sequence[Span], roles: Sequence[str]) -> list[list[Span]]:
+    groups = [[span for span in spans if span.role == role] for role in roles]
+    return [group for group in groups if group]
+
+
+def _role_reports(
+    episodes: Sequence[Episode], rescored: Sequence[Rescored], roles: Sequence[str]
+) -> dict[str, dict[str, float | None]]:
+    moved = {
+        one.role: {"k3": one.k3(), "chi2": one.chi2(), "entropy": _entropy(one)} for one in rescored
+    }
+    return {role: asdict(one) | moved[role] for role, one in summarise(episodes, roles).items()}
+
+
+def _entropy(rescored: Rescored) -> float:
+    return float(rescored.after.entropy_BC.sum() / rescored.batch.mask_BC.sum())
+
+
+class _Trace:
+    """Lines of ``trainer/trace.jsonl``, flushed one by one; nothing without a folder."""
+
+    def __init__(self, out: Path | None, config: Config) -> None:
+        self._path: Path | None = None
+        if out is None:
+            return
+        folder = out / "trainer"
+        folder.mkdir(parents=True, exist_ok=True)
+        described: dict[str, Any] = {"stress": config.stress.label, "config": asdict(config)}
+        (folder / "config.json").write_text(
+            json.dumps(described, indent=2, default=str) + "\n", "utf-8"
+        )
+        self._path = folder / "trace.jsonl"
+        self._path.write_text("", "utf-8")
+
+    def write(self, row: dict[str, Any]) -> None:
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")

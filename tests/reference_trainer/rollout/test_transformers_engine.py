@@ -1,0 +1,93 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from reference_trainer.episodes import Parse, Span
+from reference_trainer.errors import SettingsError
+from reference_trainer.policies import AdapterBank
+from reference_trainer.rollout.engine import Completion, Sampling
+from reference_trainer.rollout.transformers_engine import TransformersEngine
+from reference_trainer.scoring import collate, score
+from reference_trainer.tiny_model import build_tokenizer
+
+Make = Callable[..., AdapterBank]
+TEXTS = (" <gen> Q: 9 - 4 * 3 A:", " <gen> Q: 1 + 1 * 2 + 7 A:", " <agg> Q: 2 * 3 * 4 --- 1 so A:")
+PROMPTS = [tuple(build_tokenizer()(text)["input_ids"]) for text in TEXTS] * 8
+
+
+def shaken(bank: AdapterBank) -> AdapterBank:
+    """Adapters that do something: fresh ones are the base model."""
+    generator = torch.Generator().manual_seed(7)
+    for policy in bank.policies:
+        for parameter in bank.parameters_of(policy):
+            parameter.data += 0.05 * torch.randn(parameter.shape, generator=generator)
+    return bank
+
+
+def sample(bank: AdapterBank, policy: str, sampling: Sampling) -> list[Completion]:
+    return TransformersEngine(bank, end_id=0).generate(PROMPTS, policy=policy, sampling=sampling)
+
+
+def as_span(prompt: tuple[int, ...], one: Completion) -> Span:
+    parse = Parse("failed", None)
+    return Span(
+        *(0, 0, "generator", 0, 0, "second", prompt, one.output_ids, one.logps, one.finish_reason),
+        *("", parse, None, 0.0),
+    )
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_log_probs_are_those_of_a_full_forward(make_bank: Make, temperature: float) -> None:
+    bank = shaken(make_bank("first", "second"))
+    completions = sample(bank, "second", Sampling(temperature, 20, seed=2))
+    spans = [as_span(prompt, one) for prompt, one in zip(PROMPTS, completions, strict=True)]
+    assert len({len(one.output_ids) for one in completions}) > 3  # rows left the batch on the way
+    batch = collate(spans, pad_id=0)
+    bank.activate("second")
+    with torch.no_grad():
+        scores = score(bank.causal_lm, batch, temperature=temperature)
+    assert (scores.logp_BC - batch.rollout_BC)[batch.mask_BC].abs().max() < 1e-4
+    bank.activate("first")
+    with torch.no_grad():
+        other = score(bank.causal_lm, batch, temperature=temperature)
+    assert (other.logp_BC - batch.rollout_BC)[batch.mask_BC].abs().max() > 1e-2
+
+
+def test_finish_reasons(make_bank: Make) -> None:
+    for one in sample(make_bank("first"), "first", Sampling(1.0, 6, seed=2)):
+        assert 1 <= len(one.output_ids) <= 6
+        assert len(one.logps) == len(one.output_ids)
+        assert (one.finish_reason == "stop") == (one.output_ids[-1] == 0)
+        assert 0 not in one.output_ids[:-1]
+        if one.finish_reason == "length":
+            assert len(one.output_ids) == 6
+
+
+def test_the_seed_decides_and_the_global_generator_stays(make_bank: Make) -> None:
+    bank = make_bank("first")
+    state = torch.random.get_rng_state()
+    one, again = (sample(bank, "first", Sampling(1.0, 12, seed=3)) for _ in range(2))
+    assert one == again
+    assert one != sample(bank, "first", Sampling(1.0, 12, seed=4))
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_samples_follow_the_distribution(make_bank: Make) -> None:
+    bank = make_bank("first")
+    engine = TransformersEngine(bank, end_id=0)
+    drawn = engine.generate([PROMPTS[0]] * 4000, policy="first", sampling=Sampling(0.8, 1, seed=5))
+    counts = torch.bincount(
+        torch.tensor([one.output_ids[0] for one in drawn]),
+        minlength=bank.causal_lm.config.vocab_size,
+    )
+    with torch.no_grad():
+        logits = bank.causal_lm(input_ids=torch.tensor([PROMPTS[0]])).logits[0, -1]
+    assert (counts / 4000 - (logits / 0.8).softmax(-1)).abs().max() < 0.03
+
+
+def test_no_prompts_and_unknown_policies(make_bank: Make) -> None:
+    engine = TransformersEngine(make_bank("first"), end_id=0)
+    assert engine.generate([], policy="first", sampling=Sampling(1.0, 3, seed=0)) == []
+    with pytest.raises(SettingsError, match="no policy 'default'"):
+        engine.generate(PROMPTS, policy="default", sampling=Sampling(1.0, 3, seed=0))

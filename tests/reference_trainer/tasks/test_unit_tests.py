@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reference_trainer.tasks.sandbox import Limits, Sandbox
+from reference_trainer.tasks.unit_tests import (
+    UnitTest,
+    grade_many,
+    grade_tests,
+    last_code_block,
+    same_output,
+    same_value,
+)
+
+DOUBLE = "print(2 * int(input()))"
+STDIN = [UnitTest("stdin_stdout", f"{n}\n", f"{2 * n}\n") for n in range(5)]
+CALLS = [
+    UnitTest("functional", function="rev", arguments=([1, 2],), expected=[2, 1]),
+    UnitTest("functional", function="rev", arguments=([],), expected=[]),
+]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(workers=2) as one:
+        yield one
+
+
+def test_a_right_program_passes_both_kinds(sandbox: Sandbox) -> None:
+    report = grade_tests(DOUBLE, STDIN, sandbox=sandbox)
+    assert (report.passed, report.total, report.ran) == (5, 5, 5)
+    assert report.first_failure is None
+    assert report.all_or_nothing == report.pass_fraction == 1.0
+    # List, with no import: what LiveCodeBench's grader provides.
+    code = "class Solution:\n    def rev(self, a: List[int]) -> List[int]:\n        return a[::-1]"
+    assert grade_tests(code, CALLS, sandbox=sandbox).all_passed
+
+
+def test_both_forms_of_the_reward_for_a_half_right_program(sandbox: Sandbox) -> None:
+    code = "n = int(input())\nprint(2 * n if n != 1 else 'no')"
+    report = grade_tests(code, STDIN, sandbox=sandbox)
+    assert (report.all_or_nothing, report.pass_fraction) == (0.0, 0.8)
+    assert report.first_failure is not None
+    assert report.first_failure.index == 1
+    assert "expected '2\\n', got 'no\\n'" in report.first_failure.detail
+    stopped = grade_tests(code, STDIN, stop_at_first_failure=True, sandbox=sandbox)
+    assert (stopped.passed, stopped.ran, stopped.total) == (1, 2, 5)
+
+
+def test_a_failure_says_how_the_run_went(sandbox: Sandbox) -> None:
+    limits = Limits(seconds=0.3)
+    slow = grade_tests("while True: pass", STDIN[:1], limits=limits, sandbox=sandbox)
+    assert slow.first_failure is not None
+    assert slow.first_failure.status == "timeout"
+    broken = grade_tests("1 / 0", STDIN[:1], sandbox=sandbox)
+    assert broken.first_failure is not None
+    assert "ZeroDivisionError" in broken.first_failure.detail
+
+
+def test_right_output_does_not_make_up_for_a_crash(sandbox: Sandbox) -> None:
+    assert not grade_tests(DOUBLE + "\n1 / 0", STDIN[:1], sandbox=sandbox).all_passed
+
+
+def test_time_for_all_tests_together_is_limited(sandbox: Sandbox) -> None:
+    code = "import time; time.sleep(0.4)\n" + DOUBLE
+    report = grade_tests(code, STDIN, total_seconds=1.0, sandbox=sandbox)
+    assert report.passed < 4
+    assert report.first_failure is not None
+    assert report.first_failure.status == "timeout"
+
+
+def test_no_tests_is_not_a_pass(sandbox: Sandbox) -> None:
+    report = grade_tests(DOUBLE, [], sandbox=sandbox)
+    assert (report.all_passed, report.all_or_nothing, report.pass_fraction) == (False, 0.0, 0.0)
+
+
+def test_many_programs_are_graded_in_order(sandbox: Sandbox) -> None:
+    programs = [(DOUBLE if n % 3 else "print(0)", STDIN) for n in range(9)]
+    reports = grade_many(programs, stop_at_first_failure=True, sandbox=sandbox)
+    assert [report.all_passed for report in reports] == [bool(n % 3) for n in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "same"),
+    [
+        ("1 2\n3\n", "1 2\n3", True),
+        ("1  2 \n3", "1 2\n3", True),
+        ("1.0\n", "1", True),
+        ("0.50", "5e-1", True),
+        ("yes", "YES", False),
+        ("1\n\n2", "1\n2", False),
+        ("", "1", False),
+        ("1" * 5000, "1" * 4999 + "2", False),
+        ("nan", "nan", True),
+        ("sNaN", "1", False),
+    ],
+)
+def test_outputs_are_compared_by_line_and_number(got: str, expected: str, same: bool) -> None:
+    assert same_output(got, expected) is same
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "same"),
+    [
+        ([1, 2], (1, 2), True),
+        (7, [7], True),
+        ([7], 7, False),
+        (True, 1, False),
+        (1.0, 1, True),
+        ({"1": [2]}, {1: [2]}, True),
+        (None, False, False),
+        ("1", 1, False),
+    ],
+)
+def test_values_are_compared_as_plain_data(got: object, expected: object, same: bool) -> None:
+    assert same_value(got, expected) is same
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=20))
+def test_every_value_is_the_same_as_itself(value: object) -> None:
+    assert same_value(value, value)
+
+
+def test_the_last_code_block_counts() -> None:
+    text = "first\n```python\na = 1\n```\nbetter\n```\nb = 2\n```\ndone"
+    assert last_code_block(text) == "b = 2\n"
+    assert last_code_block("```python\nnever closed") is None

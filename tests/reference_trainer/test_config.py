@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import pytest
+
+from reference_trainer.config import Config, from_mapping, load, presets
+from reference_trainer.errors import SettingsError
+from reference_trainer.reading import merge
+
+
+def test_the_defaults_are_a_configuration() -> None:
+    assert from_mapping({}) == Config()
+
+
+def test_all_problems_are_reported_together() -> None:
+    with pytest.raises(SettingsError) as error:
+        from_mapping(
+            {
+                "train": {"adam": {"lr": "fast", "lrs": 1}, "step": 3, "grouping": "agent"},
+                "rollout": 5,
+                "seeds": 1,
+                "monitor": {"stop_on": ["a", 1]},
+            }
+        )
+    message = str(error.value)
+    for part in (
+        "train.adam.lr must be float, got 'fast'",
+        "unknown key 'train.adam.lrs', did you mean 'lr'?",
+        "unknown key 'train.step', did you mean 'steps'?",
+        "train.grouping must be one of 'slot', 'role', got 'agent'",
+        "rollout must be a table of settings, got 5",
+        "unknown key 'seeds', did you mean 'seed'?",
+        "monitor.stop_on must be",
+    ):
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"train": {"adam": {"lr": 0}}}, "train.adam.lr must be greater than 0"),
+        ({"rollout": {"temperature": -1.0}}, "rollout.temperature must be greater than 0"),
+        ({"workflow": "debate"}, "workflow 'debate' is unknown"),
+        ({"routing": "split"}, "routing: .*'split' is unknown"),
+        ({"routing": {"generator": "g"}}, "leaves out"),
+        ({"stress": {"kind": "length_bonus", "role": "poet"}}, "stress.role 'poet' is not a role"),
+        ({"stress": {"share": 2}}, "stress.share must be between 0 and 1"),
+        ({"task": {"max_ops": 1, "min_ops": 1}}, "task.max_ops must be at least 2"),
+        ({"task": {"operators": "/"}}, "operators from"),
+        ({"seed": True}, "seed must be int, got True"),
+    ],
+)
+def test_values_that_make_no_sense(values: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        from_mapping(values)
+
+
+def test_routing_may_be_a_map() -> None:
+    config = from_mapping({"routing": {"generator": "g", "aggregator": "a1"}})
+    assert config.routed().policies == ("g", "a1")
+
+
+def test_every_preset_is_valid() -> None:
+    assert {"voting-ip-healthy", "voting-ip-hot", "voting-sp-verbose"} <= set(presets())
+    for name in presets():
+        assert load(name).name == name
+
+
+def test_a_file_with_overrides(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("name = 'mine'\n[train]\nsteps = 5\nadam = { lr = 1 }\n")
+    config = load(file, {"train": {"adam": {"warmup_steps": 2}}})
+    assert (config.name, config.train.steps, config.train.adam.lr) == ("mine", 5, 1.0)
+    assert config.train.adam.warmup_steps == 2
+    file.write_text("name = ")
+    with pytest.raises(SettingsError, match="not valid TOML"):
+        load(file)
+    with pytest.raises(SettingsError, match="neither a TOML file nor a preset"):
+        load("voting")
+
+
+def test_merge_goes_table_by_table_and_changes_nothing() -> None:
+    base = {"a": {"b": 1, "c": 2}, "d": 3}
+    assert merge(base, {"a": {"b": 5}, "e": 6}) == {"a": {"b": 5, "c": 2}, "d": 3, "e": 6}
+    assert base == {"a": {"b": 1, "c": 2}, "d": 3}

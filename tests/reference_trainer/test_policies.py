@@ -1,0 +1,121 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from reference_trainer.errors import SettingsError
+from reference_trainer.policies import AdapterBank
+
+Make = Callable[..., AdapterBank]
+
+
+def weights(bank: AdapterBank, policy: str) -> list[Tensor]:
+    return [one.detach().clone() for one in bank.parameters_of(policy)]
+
+
+def same(a: list[Tensor], b: list[Tensor]) -> bool:
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def take_a_step(bank: AdapterBank, policy: str) -> float:
+    bank.activate(policy)
+    tokens = torch.arange(1, 13).view(2, 6)
+    loss = bank.causal_lm(input_ids=tokens, labels=tokens).loss
+    torch.autograd.backward(loss)
+    return bank.step(policy)
+
+
+def test_only_the_active_policy_changes(make_bank: Make) -> None:
+    # One name is part of the other, and of module names too.
+    bank = make_bank("gen", "generator", "proj")
+    frozen = [p.detach().clone() for n, p in bank.model.named_parameters() if "lora" not in n]
+    before = {name: weights(bank, name) for name in bank.policies}
+    for name in bank.policies:
+        assert len(before[name]) == 2 * 7 * 2  # A and B, 7 linear layers, 2 blocks
+    assert take_a_step(bank, "gen") > 0
+    assert not same(before["gen"], weights(bank, "gen"))
+    assert same(before["generator"], weights(bank, "generator"))
+    assert same(before["proj"], weights(bank, "proj"))
+    now = [p for n, p in bank.model.named_parameters() if "lora" not in n]
+    assert same(frozen, [one.detach() for one in now])
+
+
+def test_the_active_policy_alone_requires_gradients(make_bank: Make) -> None:
+    bank = make_bank("generator", "aggregator")
+    for active in ("aggregator", "generator"):
+        bank.activate(active)
+        training = {id(p) for p in bank.model.parameters() if p.requires_grad}
+        assert training == {id(p) for p in bank.parameters_of(active)}
+
+
+def test_a_fresh_adapter_is_the_base_model_and_policies_differ_afterwards(make_bank: Make) -> None:
+    bank = make_bank("first", "second")
+    tokens = torch.arange(1, 7)[None]
+
+    def logits(policy: str) -> Tensor:
+        bank.activate(policy)
+        with torch.no_grad():
+            out: Tensor = bank.causal_lm(input_ids=tokens).logits
+        return out
+
+    with bank.model.disable_adapter(), torch.no_grad():
+        base = bank.causal_lm(input_ids=tokens).logits
+    assert torch.equal(logits("first"), base)
+    take_a_step(bank, "first")
+    assert not torch.equal(logits("first"), base)
+    assert torch.equal(logits("second"), base)
+
+
+def test_seeds_decide_the_adapters_and_the_global_generator_stays(make_bank: Make) -> None:
+    state = torch.random.get_rng_state()
+    one, again, other = (
+        make_bank("first", "second"),
+        make_bank("first", "second"),
+        make_bank("first", "second", seed=1),
+    )
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert same(weights(one, "second"), weights(again, "second"))
+    assert not same(weights(one, "second"), weights(other, "second"))
+    assert not same(weights(one, "first"), weights(one, "second"))
+
+
+def test_every_policy_is_at_the_same_point_of_the_warm_up(make_bank: Make) -> None:
+    bank = make_bank("first", "second", lr=0.8)
+    rates = [bank.warm_up(step) for step in (1, 2, 4, 9)]
+    assert rates == pytest.approx([0.2, 0.4, 0.8, 0.8])
+    assert bank.warm_up(9, factor=5.0) == pytest.approx(4.0)
+    rates = [one.param_groups[0]["lr"] for one in bank.optimizers.values()]
+    assert rates == pytest.approx([4.0, 4.0])
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing(make_bank: Make) -> None:
+    bank = make_bank("first")
+    before = weights(bank, "first")
+    for parameter in bank.parameters_of("first"):
+        parameter.grad = torch.full_like(parameter, float("nan"))
+    assert bank.step("first") != bank.step("first")  # NaN
+    assert same(before, weights(bank, "first"))
+    assert all(parameter.grad is None for parameter in bank.parameters_of("first"))
+
+
+def test_save_and_load(make_bank: Make, tmp_path: Path) -> None:
+    bank = make_bank("gen", "generator")
+    take_a_step(bank, "generator")
+    bank.save(tmp_path)
+    assert (tmp_path / "generator" / "adapter_config.json").is_file()
+    fresh = make_bank("gen", "generator", seed=5)
+    fresh.load(tmp_path)
+    for name in bank.policies:
+        assert same(weights(bank, name), weights(fresh, name))
+    with pytest.raises(SettingsError, match=r"no adapter for \['shared'\]"):
+        make_bank("shared").load(tmp_path)
+
+
+def test_wrong_names(make_bank: Make) -> None:
+    with pytest.raises(SettingsError, match="no policy 'agregator' in the bank"):
+        make_bank("aggregator").activate("agregator")
+    for names in (("first", "first"), ("a.b",), ("",), ("lora",)):
+        with pytest.raises(SettingsError, match="must be unique"):
+            make_bank(*names)

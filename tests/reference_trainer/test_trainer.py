@@ -1,0 +1,121 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from reference_trainer.config import Config, load
+from reference_trainer.trainer import Result, prepare, train
+from roledrift import RoleDriftError, open_run
+
+
+def run(config: Config, cache: Path, out: Path | None = None) -> tuple[Result, list[torch.Tensor]]:
+    setup = prepare(config, cache=cache)
+    result = train(setup, out=out)
+    weights = [
+        one.detach() for policy in setup.bank.policies for one in setup.bank.parameters_of(policy)
+    ]
+    return result, weights
+
+
+def trace(result: Result) -> list[Any]:
+    return [replace(report, seconds=0.0) for report in result.steps]
+
+
+@pytest.mark.parametrize("routing", ["isolated", "shared"])
+def test_the_monitor_changes_no_bit(
+    smoke: Config, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routing: str
+) -> None:
+    monkeypatch.setenv("ROLEDRIFT_STRICT", "1")
+    config = replace(smoke, routing=routing)
+    config = replace(config, monitor=replace(config.monitor, gradients_every=1))
+    state = torch.random.get_rng_state()
+    watched, weights = run(config, cache, tmp_path / "run")
+    plain, others = run(config, cache)
+    assert trace(watched) == trace(plain)
+    assert all(torch.equal(a, b) for a, b in zip(weights, others, strict=True))
+    assert torch.equal(state, torch.random.get_rng_state())
+
+
+def test_what_the_monitor_gets(
+    smoke: Config, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLEDRIFT_STRICT", "1")
+    monitor = replace(smoke.monitor, gradients_every=1)
+    result, _ = run(replace(smoke, monitor=monitor), cache, tmp_path / "run")
+    seen = open_run(tmp_path / "run")
+    assert seen.header.notes["stress"] == "none"
+    assert (seen.header.host, seen.header.scale) == ("reference_trainer", "tiny-S")
+    records = list(seen.steps())
+    assert [record.step for record in records] == [1, 2, 3]
+    for record, report in zip(records, result.steps, strict=True):
+        assert not record.faults
+        assert record.totals["reward"] == pytest.approx(report.reward)
+        for role, one in report.roles.items():
+            assert record.mean(role, "length") == pytest.approx(one["tokens"])
+            assert record.mean(role, "update.k3") == pytest.approx(one["k3"], abs=1e-6)
+        assert {gram.policy for gram in record.gradients} == {"generator", "aggregator"}
+        generator = next(gram for gram in record.gradients if gram.policy == "generator")
+        assert generator.labels == ("generator/0", "generator/1", "generator/2")
+    samples = list(seen.samples())
+    assert {sample.role for sample in samples} == {"generator", "aggregator"}
+    canaries = {sample.prompt for sample in samples if "canary" in sample.flags}
+    assert canaries == {"validation-0", "validation-1"}
+
+
+def test_the_same_seed_gives_the_same_trace_and_another_does_not(
+    smoke: Config, cache: Path
+) -> None:
+    one, _ = run(smoke, cache)
+    again, _ = run(smoke, cache)
+    assert trace(one) == trace(again)
+    assert one.before == again.before
+    other, _ = run(replace(smoke, seed=1), cache)
+    assert trace(one) != trace(other)
+
+
+def test_validating_more_often_changes_nothing_else(smoke: Config, cache: Path) -> None:
+    rare = replace(smoke, validation=replace(smoke.validation, every=0))
+    one, weights = run(smoke, cache)
+    other, others = run(rare, cache)
+    assert all(torch.equal(a, b) for a, b in zip(weights, others, strict=True))
+    assert other.before is None
+    assert [report.validation is not None for report in one.steps] == [False, True, True]
+
+
+def test_single_and_mixed_routings_run(smoke: Config, cache: Path) -> None:
+    single, _ = run(replace(smoke, workflow="single", routing="shared"), cache)
+    assert set(single.steps[0].roles) == {"generator"}
+    routed = {"generator": "solver", "aggregator": "chooser"}
+    mapped, _ = run(replace(smoke, routing=routed), cache)
+    assert set(mapped.steps[0].policies) == {"solver", "chooser"}
+    # Three slots: three times the rows, three times the optimizer steps.
+    assert mapped.steps[0].policies["solver"].updates == 2
+    assert mapped.steps[0].policies["chooser"].updates == 1
+
+
+def test_an_alert_stops_the_run(cache: Path, tmp_path: Path) -> None:
+    sensitive = {"watch_ratio": 0.1, "drift_ratio": 0.1, "floor": 0.0, "contrast": 0.0}
+    options = {
+        "baseline": {"skip": 0, "window": 1},
+        "detectors": {
+            "length_inflation": sensitive | {"patience": 1, "reference": 0.0, "decision": 0.01}
+        },
+    }
+    config = load(
+        "tiny-smoke",
+        {"train": {"steps": 8}, "monitor": {"stop_on": ["length_inflation"], "options": options}},
+    )
+    result, _ = run(config, cache, tmp_path / "run")
+    assert "aggregator" in result.stopped
+    assert len(result.steps) < 8
+    lines = (tmp_path / "run" / "trainer" / "trace.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(len(result.steps) + 1))
+
+
+def test_a_folder_that_holds_a_run_is_refused(smoke: Config, cache: Path, tmp_path: Path) -> None:
+    run(smoke, cache, tmp_path)
+    with pytest.raises(RoleDriftError):
+        run(smoke, cache, tmp_path)

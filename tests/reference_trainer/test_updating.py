@@ -1,0 +1,122 @@
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+import torch
+
+from reference_trainer.config import Config
+from reference_trainer.episodes import Parse, Span
+from reference_trainer.policies import AdapterBank
+from reference_trainer.scoring import Batch, collate, score
+from reference_trainer.updating import Forward, rescore, update_policy
+
+Make = Callable[..., AdapterBank]
+
+
+def span(i: int, role: str, policy: str) -> Span:
+    ids = tuple(1 + (i * 7 + k) % 20 for k in range(3 + i % 4))
+    prompt = (5, 6, 7) if role == "generator" else (8, 9, 10, 11, 12)
+    parse = Parse("failed", None)
+    return Span(
+        *(i // 4, i % 4, role, i % 3, 0, policy, prompt, ids, (-4.0,) * len(ids), "stop", ""),
+        *(parse, None, 0.0, (-1.0) ** i),
+    )
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.seen: list[Forward] = []
+        self.around_rows = 0
+
+    @contextmanager
+    def around(self, batch: Batch) -> Iterator[None]:
+        self.around_rows += len(batch.spans)
+        yield
+
+    def in_update(self, forward: Forward) -> None:
+        self.seen.append(forward)
+
+
+@pytest.fixture
+def config(smoke: Config) -> Config:
+    """8 episodes per step, mini-batches of 8, old log-probs computed by the trainer."""
+    return replace(smoke, train=replace(smoke.train, minibatch=8, old_logps="trainer"))
+
+
+@pytest.mark.parametrize(("counts", "updates"), [("spans", 3), ("episodes", 1)])
+def test_mini_batches(make_bank: Make, config: Config, counts: str, updates: int) -> None:
+    config = replace(config, train=replace(config.train, minibatch_counts=counts))
+    spans = [span(i, "generator", "generator") for i in range(24)]
+    watch = Watch()
+    report = update_policy(make_bank("generator"), spans, config=config, step=1, watch=watch)
+    assert report.updates == updates
+    assert watch.around_rows == 24
+    rows = [one for forward in watch.seen for one in forward.batch.spans]
+    assert set(rows) == set(spans)
+    assert [forward.steps_before for forward in watch.seen] == list(range(updates))
+    # The first mini-batch is on-policy, later ones are not: an optimizer step lies between.
+    moved = [
+        float((one.scores.logp_BC.detach() - one.old_BC)[one.batch.mask_BC].abs().max())
+        for one in watch.seen
+    ]
+    assert moved[0] == 0.0
+    assert all(one > 0 for one in moved[1:])
+
+
+def test_a_shared_policy_gets_micro_batches_of_one_role(make_bank: Make, config: Config) -> None:
+    spans = [span(i, ("generator", "aggregator")[i % 2], "shared") for i in range(16)]
+    watch = Watch()
+    update_policy(make_bank("shared"), spans, config=config, step=1, watch=watch)
+    for forward in watch.seen:
+        assert {one.role for one in forward.batch.spans} == {forward.role}
+    assert {forward.role for forward in watch.seen} == {"generator", "aggregator"}
+
+
+def test_updates_are_reproducible_and_do_not_depend_on_being_watched(
+    make_bank: Make, config: Config
+) -> None:
+    spans = [span(i, "generator", "generator") for i in range(24)]
+    banks = []
+    for watch in (None, Watch()):
+        banks.append(make_bank("generator", "other"))
+        update_policy(banks[-1], spans, config=config, step=1, watch=watch)
+    for a, b in zip(*(bank.parameters_of("generator") for bank in banks), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_rescoring_measures_the_step(make_bank: Make, config: Config) -> None:
+    bank = make_bank("generator")
+    plain = collate([span(i, "generator", "generator") for i in range(24)], pad_id=0)
+    with torch.no_grad():
+        logps = score(bank.causal_lm, plain, temperature=1.0).logp_BC
+    spans = [
+        replace(one, logp_rollout=tuple(logps[i, : len(one.output_ids)].tolist()))
+        for i, one in enumerate(plain.spans)
+    ]
+    config = replace(config, monitor=replace(config.monitor, rescore_rows=6))
+    still = rescore(bank, spans, config=config, updates=0)
+    assert len(still.batch.spans) == 6
+    assert still.k3() < 1e-9
+    assert abs(still.chi2()) < 1e-5
+    update_policy(bank, spans, config=config, step=1, watch=None)
+    moved = rescore(bank, spans, config=config, updates=3)
+    assert moved.k3() > 1e-7
+    d = (moved.after.logp_BC - moved.before_BC)[moved.batch.mask_BC].double()
+    assert moved.chi2() == pytest.approx(float((2 * d).exp().mean() - 1))
+
+
+def test_entropy_and_log_probs_at_a_temperature(make_bank: Make) -> None:
+    bank = make_bank("generator")
+    one = span(3, "aggregator", "generator")
+    batch = collate([one, span(0, "generator", "generator")], pad_id=0)
+    with torch.no_grad():
+        scores = score(bank.causal_lm, batch, temperature=0.5)
+        logits = bank.causal_lm(input_ids=torch.tensor([[*one.prompt_ids, *one.output_ids]])).logits
+    start = len(one.prompt_ids) - 1
+    for k, token in enumerate(one.output_ids):
+        logp = (logits[0, start + k] / 0.5).log_softmax(-1)
+        assert float(scores.logp_BC[0, k]) == pytest.approx(float(logp[token]), abs=1e-5)
+        entropy = float(-(logp.exp() * logp).sum())
+        assert float(scores.entropy_BC[0, k]) == pytest.approx(entropy, abs=1e-4)
+    assert bool((scores.logp_BC[1, 3:] == 0).all())
