@@ -158,6 +158,25 @@ def test_rescored_rows_hold_the_comparison_only():
     assert table.comparison("update").steps_between == 3
 
 
+def test_rescored_rows_may_be_compared_with_a_reference_too():
+    table = one(
+        RoleBatch.rescored(
+            VOTING,
+            role=ROLE,
+            mask=MASK,
+            before=A,
+            after=A,
+            reference_logp=B,
+            slot=[2, 0],
+            temperature=0.7,
+        )
+    )
+    assert table.present == {"role_N", "slot_N", "nonfinite_N", "update", "reference"}
+    assert table.comparison("update").k3_N.tolist() == [0.0, 0.0]
+    assert table.comparison("reference").k3_N.sum() / 5 == pytest.approx(GOLDEN["k3"], abs=1e-6)
+    assert table.comparison("reference").source == (0.7, 0.7, None)
+
+
 def test_clipping_is_active_where_the_clipped_loss_is_strictly_larger():
     # Each ratio is on another side of 1 - 0.28, 1 - 0.2, 1 + 0.2 and 1 + 0.28.
     ratio = torch.tensor([[1.5, 1.25, 0.75, 0.9]] * 3)
