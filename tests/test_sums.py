@@ -42,7 +42,8 @@ def test_quantile_is_exact_up_to_128_and_close_above(values, q):
     if true <= 128:
         assert found == true
     else:
-        assert found == pytest.approx(true, rel=0.0225)
+        # Half a bin, and half a token because lengths are whole.
+        assert abs(found - true) <= 0.0219 * true + 0.5
 
 
 def test_quantile_of_nothing_is_nan():

@@ -28,10 +28,13 @@ def words(text: str) -> list[str]:
 
 def trigrams(text: str) -> frozenset[tuple[str, ...]]:
     """The different runs of three words; of a shorter text, all its words as one run."""
-    found = words(text)
+    return frozenset(_runs(words(text)))
+
+
+def _runs(found: list[str]) -> Iterable[tuple[str, ...]]:
     if len(found) < 3:
-        return frozenset({tuple(found)} if found else ())
-    return frozenset(zip(found, found[1:], found[2:], strict=False))
+        return (tuple(found),) if found else ()
+    return zip(found, found[1:], found[2:], strict=False)
 
 
 def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
@@ -43,7 +46,7 @@ def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> flo
 
 def opener(text: str) -> str:
     """The first three words; of a shorter text, all of them."""
-    return " ".join(words(text)[:3])
+    return " ".join(text.split(None, 3)[:3]).lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +116,18 @@ def _copied(spans: SpanTable, workflow: Workflow) -> Columns:
     values_N: Floats = np.zeros(len(spans))
     valid_N = np.zeros(len(spans), dtype=np.bool_)
     for readers, sources in _episodes(spans, workflow):
-        held = {row: trigrams(text_N[row] or "") for row in sources if readers}
+        held = {row: words(text_N[row] or "") for row in sources if readers}
         for row in readers:
             before = [
-                grams
-                for one, grams in held.items()
+                found
+                for one, found in held.items()
                 if spans.turn_N is None or spans.turn_N[one] <= spans.turn_N[row]
             ]
             if before:
                 grams = trigrams(text_N[row] or "")
-                values_N[row] = len(grams.intersection(frozenset().union(*before))) / len(grams)
+                # Of the candidates only what is common is kept: they may be thousands of words.
+                common = frozenset().union(*(grams.intersection(_runs(one)) for one in before))
+                values_N[row] = len(common) / len(grams)
                 valid_N[row] = True
     return {"copied": PerSpan(values_N, valid_N)}
 
