@@ -65,10 +65,9 @@ class Histogram:
 
     On the scale ``counts`` (non-negative whole numbers such as lengths) there is one bin per value
     up to 128, then 16 per octave: a quantile is exact up to 128 and within 2.2 % above, rounded to
-    a whole number. On the
-    scale ``ratios`` (of probabilities) the bins are those of the log-ratio ``d`` between
-    :data:`RATIO_EDGES`; the quantile of ``d`` is within 22 % of it between 1e-4 and 10, which for
-    a ratio near 1 is much closer still (1.10 is known to 0.02).
+    a whole number. On the scale ``ratios`` (of probabilities) the bins are those of the log-ratio
+    ``d`` between :data:`RATIO_EDGES`; the quantile of ``d`` is within 22 % of it between 1e-4 and
+    10, which for a ratio near 1 is much closer still (1.10 is known to 0.02).
 
     Attributes:
         counts: Number of values per bin; bins without values are left out.
