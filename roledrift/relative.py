@@ -6,7 +6,7 @@ follow from what the probes have summed over all micro-batches and ranks.
 
 from __future__ import annotations
 
-from roledrift.sums import EVERYONE, Key, Mean, Moments, Sums
+from roledrift.sums import EVERYONE, Distinct, Key, Mean, Moments, Sums
 
 SHARES = {"length": "token_share", "credit": "credit_share"}
 """Statistics whose totals are shared out among the roles: tokens, and ``|advantage|`` per token."""
@@ -32,20 +32,19 @@ def relative(sums: Sums) -> Sums:
         New keys only; a statistic whose denominator is 0 or NaN is left out.
     """
     found: Sums = {}
-    for key, value in sums.items():
-        if key.group == EVERYONE:
-            continue
+    for key, part in sums.items():
         whole = sums.get(Key(EVERYONE, key.name))
-        if key.name in SHARES and isinstance(whole, Mean | Moments):
-            assert isinstance(value, Mean | Moments)
-            if whole.total > 0:
-                found[Key(key.group, SHARES[key.name])] = Mean(whole.total, value.total)
-        elif isinstance(value, Moments) and isinstance(whole, Moments):
-            if key.name == "reward":
-                bias = value.total - value.n * (whole.total / whole.n)
-                found[Key(key.group, "reward_bias")] = Mean(value.n, bias)
-            elif key.name == "advantage":
-                found |= _of_advantage(key.group, value, whole)
+        if key.group == EVERYONE or isinstance(part, Distinct) or isinstance(whole, Distinct):
+            continue
+        if whole is None or not part.n or not whole.n:
+            continue
+        if key.name in SHARES and whole.total > 0:
+            found[Key(key.group, SHARES[key.name])] = Mean(whole.total, part.total)
+        elif key.name == "reward":
+            bias = part.total - part.n * (whole.total / whole.n)
+            found[Key(key.group, "reward_bias")] = Mean(part.n, bias)
+        elif key.name == "advantage" and isinstance(part, Moments) and isinstance(whole, Moments):
+            found |= _of_advantage(key.group, part, whole)
     return found | _between(sums)
 
 

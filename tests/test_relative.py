@@ -13,7 +13,7 @@ from roledrift.measure import probes_for
 from roledrift.records import summarise
 from roledrift.relative import relative
 from roledrift.spans import SpanTable
-from roledrift.sums import add
+from roledrift.sums import Distinct, Key, Mean, Moments, add
 from roledrift.workflow import VOTING
 
 REAL = st.floats(-10, 10).map(lambda x: round(x, 3))
@@ -130,3 +130,12 @@ def test_a_broken_advantage_makes_no_share():
     found = means([(0, 1, 0.0, math.nan), (1, 1, 0.0, 1.0)])
     assert ("generator", "variance_share") not in found
     assert found["aggregator", "credit_share"] == 1.0
+
+
+def test_sums_of_another_kind_or_of_nothing_are_passed_over():
+    nothing = Moments.of(np.zeros(0))
+    odd = Distinct(1, frozenset({1}))
+    keys = [Key(group, name) for group in ("generator", "*") for name in ("length", "advantage")]
+    assert relative(dict.fromkeys(keys, nothing)) == {}
+    assert relative(dict.fromkeys(keys, odd)) == {}
+    assert relative({Key("generator", "reward"): Mean(1, 1)}) == {}
