@@ -291,19 +291,19 @@ class _Watch:
             rows = rescoring.choose(parts, per_role=settings.rows_per_role, roles=len(names))
             noisy = getattr(self.trainer.args, "neftune_noise_alpha", None) is not None
             if noisy or rescoring.is_noisy(self.trainer.model):
-                rows = self._score_again(rows)
+                rows = rescoring.score_all(rows, self._score, trainer=self.trainer)
             self._again = rows
 
     def after_step(self, step: int) -> bool:
         """Score the chosen rows again, finish the record; True if the training is to stop."""
         rows, self._again = self._again, []
         with self.monitor.fenced("score again", cost="rescore"):
-            again = self._score_again(rows)
+            again = rescoring.score_all(rows, self._score, trainer=self.trainer)
             reference: Sequence[trl_batch.Rows | None] = [None] * len(again)
             wanted = rescoring.wants_reference(self._config, step)
             if again and wanted and rescoring.has_reference(self.trainer):
                 with rescoring.adapter_off(self.trainer.model):
-                    reference = self._score_again(rows)
+                    reference = rescoring.score_all(rows, self._score, trainer=self.trainer)
                 self.monitor.label(**{"reference model": "the model with its adapter off"})
             heat = float(self.trainer.temperature)
             for sides in zip(rows, again, reference, strict=True):
@@ -311,18 +311,6 @@ class _Watch:
                     rescoring.compared(self.monitor.workflow, *sides, temperature=heat)
                 )
         return self.monitor.end_step(step).stop
-
-    def _score_again(self, rows: Sequence[trl_batch.Rows]) -> list[trl_batch.Rows]:
-        if not rows:
-            return []
-        trainer = self.trainer
-        sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
-        model = trainer.model_wrapped if sharded else trainer.model
-        chunk = int(trainer.args.per_device_train_batch_size)
-        with rescoring.evaluating(model):
-            return [
-                rescoring.score_again(one, self._score, model=model, chunk=chunk) for one in rows
-            ]
 
 
 def _followed(watch: _Watch, name: str, *, then: Callable[[Any, Any], None]) -> Callable[..., Any]:

@@ -73,6 +73,17 @@ def score_again(rows: Rows, score: Callable[..., Any], *, model: Any, chunk: int
     return replace(rows, logp_BC=result[0])
 
 
+def score_all(rows: Sequence[Rows], score: Callable[..., Any], *, trainer: Any) -> list[Rows]:
+    """The rows of each generation with their log-probabilities under the model as it is now."""
+    if not rows:
+        return []
+    sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
+    model = trainer.model_wrapped if sharded else trainer.model
+    chunk = int(trainer.args.per_device_train_batch_size)
+    with evaluating(model):
+        return [score_again(one, score, model=model, chunk=chunk) for one in rows]
+
+
 @contextmanager
 def evaluating(model: torch.nn.Module) -> Iterator[None]:
     """Switch off dropout and gradient checkpointing; afterwards every module is as it was.
