@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.token_statistics [--only tiny]`` alternates steps with and without
 ``TokenCapture.add`` and ``drain`` on the same Qwen3 model in one process, so both see the same load
-of the machine. It prints medians, their ratio, and the time spent inside the capture itself, which
-is the steadier number where the machine is shared. Results go to ``benchmarks/out/``.
+of the machine. It prints medians, their ratio, the time spent inside the capture itself, and the
+processor time of ``add`` and ``drain``, which are the steadier numbers where the machine is shared.
+Results go to ``benchmarks/out/``.
 """
 
 from __future__ import annotations
@@ -62,6 +63,24 @@ def model_of(size: Size) -> torch.nn.Module:
     return model.train()
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Seconds: of the clock, and of the processor in ``add`` and in ``drain``."""
+
+    wall: float = 0.0
+    add: float = 0.0
+    drain: float = 0.0
+
+    @classmethod
+    def now(cls) -> Spent:
+        """Where both clocks are."""
+        return cls(time.perf_counter(), time.process_time())
+
+    def since(self, begin: Spent) -> Spent:
+        """How far they went; the processor's share is under ``add``."""
+        return Spent(self.wall - begin.wall, self.add - begin.add)
+
+
 @dataclass
 class Step:
     """One GRPO step on fixed tokens; the log-probabilities go to the capture if there is one."""
@@ -83,25 +102,26 @@ class Step:
         self.entropy = torch.rand(shape)
         self.role = torch.arange(size.spans) // 3 % 2
 
-    def run(self, watched: bool) -> float:
-        """Train one step; returns the seconds spent in the capture."""
+    def run(self, watched: bool) -> Spent:
+        """Train one step; returns the time spent in the capture."""
         logits = self.model(input_ids=self.ids[:, :-1]).logits
         logp = logits.log_softmax(-1).gather(-1, self.ids[:, 1:, None])[..., 0]
         ratio = (logp - logp.detach()).exp()
         loss = -(ratio * self.advantage[:, None] * self.mask).sum() / self.mask.sum()
-        inside = self.watch(logp) if watched else 0.0
+        adding = self.watch(logp) if watched else Spent()
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad()
-        if watched:
-            begin = time.perf_counter()
-            self.capture.drain()
-            inside += time.perf_counter() - begin
-        return inside
+        if not watched:
+            return adding
+        begin = Spent.now()
+        self.capture.drain()
+        draining = Spent.now().since(begin)
+        return Spent(adding.wall + draining.wall, adding.add, draining.add)
 
-    def watch(self, logp: Tensor) -> float:
-        """Hand the tensors over; returns the seconds it took."""
-        begin = time.perf_counter()
+    def watch(self, logp: Tensor) -> Spent:
+        """Hand the tensors over; returns the time it took."""
+        begin = Spent.now()
         self.capture.add(
             RoleBatch.from_padded(
                 VOTING,
@@ -118,10 +138,10 @@ class Step:
                 clip=(0.2, 0.28),
             )
         )
-        return time.perf_counter() - begin
+        return Spent.now().since(begin)
 
 
-def timed(run: Callable[[bool], float], watched: bool) -> tuple[float, float]:
+def timed(run: Callable[[bool], Spent], watched: bool) -> tuple[float, Spent]:
     begin = time.perf_counter()
     inside = run(watched)
     return time.perf_counter() - begin, inside
@@ -133,7 +153,7 @@ def compare(size: Size) -> dict[str, object]:
         step.run(watched)
     plain: list[float] = []
     watching: list[float] = []
-    inside: list[float] = []
+    inside: list[Spent] = []
     for number in range(size.repeats):
         # The order alternates, so that neither side always runs on warmer caches.
         for watched in (True, False) if number % 2 else (False, True):
@@ -141,7 +161,8 @@ def compare(size: Size) -> dict[str, object]:
             (watching if watched else plain).append(seconds)
             if watched:
                 inside.append(own)
-    medians = [1e3 * statistics.median(one) for one in (plain, watching, inside)]
+    walls = [one.wall for one in inside]
+    medians = [1e3 * statistics.median(one) for one in (plain, watching, walls)]
     return {
         **asdict(size),
         "plain_ms": medians[0],
@@ -149,6 +170,8 @@ def compare(size: Size) -> dict[str, object]:
         "ratio": medians[1] / medians[0],
         "inside_ms": medians[2],
         "inside_share": medians[2] / medians[0],
+        "add_cpu_ms": 1e3 * statistics.median(one.add for one in inside),
+        "drain_cpu_ms": 1e3 * statistics.median(one.drain for one in inside),
         "spread_plain_ms": 1e3 * (max(plain) - min(plain)),
     }
 
@@ -168,7 +191,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(
             f"{size.name}: {found['plain_ms']:.1f} ms plain, {found['watched_ms']:.1f} ms watched, "
             f"x{found['ratio']:.4f}; in the capture {found['inside_ms']:.2f} ms "
-            f"= {100 * float(str(found['inside_share'])):.2f} % of a step"
+            f"= {100 * float(str(found['inside_share'])):.2f} % of a step; processor time of add "
+            f"{found['add_cpu_ms']:.2f} ms, of drain {found['drain_cpu_ms']:.2f} ms"
         )
     machine = {"python": platform.python_version(), "torch": torch.__version__}
     OUT.parent.mkdir(parents=True, exist_ok=True)

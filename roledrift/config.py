@@ -36,7 +36,8 @@ class SamplingConfig:
     """How many texts are kept.
 
     Attributes:
-        per_role: Texts kept per role and sampled step, besides the canaries.
+        per_role: Random texts kept per role and sampled step; the role's longest, its highest and
+            lowest advantage and a truncated one come on top. 0 keeps only canaries.
         canaries: Prompts that are followed over the whole run.
         every: Keep texts every this many steps.
         seed: Seed of the sampler's own random numbers; the global ones are never touched.
@@ -55,10 +56,14 @@ class RescoreConfig:
     Attributes:
         rows_per_role: Rows re-scored per role; 0 switches it off.
         every: Re-score every this many steps.
+        reference_every: In every this many of those steps, score the rows by the reference model
+            too, where that is only a matter of switching the adapter off; 0 never does. The tier
+            ``full`` does it whenever it re-scores.
     """
 
     rows_per_role: int = 8
     every: int = 1
+    reference_every: int = 10
 
 
 @dataclass(frozen=True, slots=True)

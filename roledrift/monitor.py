@@ -25,8 +25,9 @@ from roledrift.records import (
     StepRecord,
     summarise,
 )
-from roledrift.spans import SpanTable
-from roledrift.sums import Sums, add
+from roledrift.relative import relative
+from roledrift.spans import Kind, Source, SpanTable, describe
+from roledrift.sums import Key, Moments, Sums, add
 
 _LOG = logging.getLogger("roledrift")
 
@@ -63,6 +64,8 @@ class _Pending:
     present: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     labels: dict[str, str] = field(default_factory=dict)
+    sources: dict[Kind, set[Source]] = field(default_factory=dict)
+    updates: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     cost_ms: Counter[str] = field(default_factory=Counter)
 
@@ -116,6 +119,8 @@ class Monitor:
     def observe(self, spans: SpanTable) -> None:
         """Measure spans now; what is not kept may be freed afterwards."""
         self._pending.present |= spans.present
+        for one in spans.comparisons:
+            self._pending.sources.setdefault(one.kind, set()).add(one.source)
         for probe in self._parts.probes:
             missing = probe.needs - spans.present
             if missing:
@@ -131,6 +136,21 @@ class Monitor:
     def add_totals(self, totals: Mapping[str, float]) -> None:
         """Numbers of the whole step, for example ``{"reward": 0.4, "val_accuracy": 0.5}``."""
         self._pending.totals.update({name: float(value) for name, value in totals.items()})
+
+    def add_updates(self, updates: Mapping[str, int]) -> None:
+        """Optimizer steps that were taken on each role's rows since the last call.
+
+        The step's record says how many there were under ``updates``, 0 for a role that is not
+        named; without any call it says nothing. A role whose rows fill three mini-batches is moved
+        three times per iteration, and its statistics must be read with that in mind.
+
+        Args:
+            updates: Role to optimizer steps, for example ``{"generator": 3, "aggregator": 1}``.
+        """
+        with self.fenced("updates"):
+            for role, times in updates.items():
+                self.workflow.index(role)
+                self._pending.updates[role] += int(times)
 
     def add_gradients(self, gradients: Iterable[GramRecord]) -> None:
         """Gram matrices of role gradients, for loops that compute them on their own."""
@@ -163,7 +183,7 @@ class Monitor:
         pending, self._pending = self._pending, _Pending()
         sums: Sums = {}
         with self.fenced("sums", cost="reduce", into=pending):
-            sums = add(pending.sums)
+            sums = add([*pending.sums, self._updates(pending)])
         reducer = self._parts.reducer
         if reducer is not None:
             with self.fenced("reduce over ranks", cost="reduce", into=pending):
@@ -227,11 +247,20 @@ class Monitor:
                     self._pending.gradients.extend(source.drain_gradients())
                     self._pending.faults.update(source.faults())
 
+    def _updates(self, pending: _Pending) -> Sums:
+        # Moments, because ranks see different rows: high is the count of the rank that saw most.
+        roles = self.workflow.role_names if pending.updates else ()
+        return {
+            Key(role, "updates"): Moments(1, times, times**2, times, times)
+            for role in roles
+            for times in [pending.updates[role]]
+        }
+
     def _finish(self, step: int, sums: Sums, pending: _Pending) -> Decision:
         self._start(step)
         groups = {}
         with self.fenced("summarise", into=pending):
-            groups = summarise(sums)
+            groups = summarise({**relative(sums), **sums})
         record = StepRecord(
             step=int(step),
             time=self._now(),
@@ -240,7 +269,10 @@ class Monitor:
             gradients=tuple(pending.gradients),
             missing=tuple(sorted(pending.missing - pending.present)),
             faults=dict(sorted(pending.faults.items())),
-            labels=pending.labels,
+            labels={
+                **{kind: describe(kind, pending.sources[kind]) for kind in pending.sources},
+                **pending.labels,
+            },
             cost_ms={name: round(float(ms), 3) for name, ms in sorted(pending.cost_ms.items())},
         )
         alerts: list[Alert] = []

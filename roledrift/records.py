@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from roledrift.sums import Mean, Moments, Sums
+from roledrift.sums import Distinct, Mean, Summable, Sums
 from roledrift.workflow import Workflow
 
 SCHEMA = 1
@@ -31,6 +31,7 @@ class Stat:
         low: Smallest row value.
         high: Largest row value.
         p05: 5th percentile, for lengths; likewise ``p50`` and ``p95``.
+        p01: 1st percentile, for probability ratios; likewise ``p99``.
     """
 
     n: float
@@ -41,6 +42,8 @@ class Stat:
     p05: float | None = None
     p50: float | None = None
     p95: float | None = None
+    p01: float | None = None
+    p99: float | None = None
 
 
 Stats = Mapping[str, Stat]
@@ -60,7 +63,8 @@ class StepRecord:
         gradients: Gram matrices of role gradients, one per policy, if they were measured.
         missing: Columns that probes asked for in vain.
         faults: Things that went wrong in flight, with how often; the run went on.
-        labels: Facts about how a statistic came about, for example its log-prob temperatures.
+        labels: Facts about how a statistic came about; for each kind of comparison its two sides,
+            their temperatures and the optimizer steps between (:func:`roledrift.spans.describe`).
         cost_ms: What watching cost in this step, by part.
     """
 
@@ -254,7 +258,9 @@ def summarise(sums: Sums) -> dict[str, dict[str, Stat]]:
     return groups
 
 
-def _stat(value: Mean | Moments) -> Stat:
+def _stat(value: Summable) -> Stat:
+    if isinstance(value, Distinct):
+        return Stat(n=value.n, mean=float(len(value.kinds)))
     mean = value.total / value.n if value.n else math.nan
     if isinstance(value, Mean) or not value.n:
         return Stat(n=value.n, mean=mean)
@@ -263,5 +269,11 @@ def _stat(value: Mean | Moments) -> Stat:
     stat = Stat(n=value.n, mean=mean, sd=sd, low=value.low, high=value.high)
     if value.bins is None:
         return stat
+    if value.bins.scale == "ratios":
+        # The middle of an extreme's bin may lie beyond the extreme, which is known exactly.
+        p01, p50, p99 = (
+            min(max(value.bins.quantile(q), value.low), value.high) for q in (0.01, 0.5, 0.99)
+        )
+        return replace(stat, p01=p01, p50=p50, p99=p99)
     p05, p50, p95 = (value.bins.quantile(q) for q in (0.05, 0.5, 0.95))
     return replace(stat, p05=p05, p50=p50, p95=p95)

@@ -6,9 +6,9 @@ a few thousand rows, so the same probe and the same detector run live and on a l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,53 @@ Kind = Literal["rollout", "old", "update", "reference"]
 ``update``: after the optimizer step against before it (what the step did).
 ``reference``: the policy's against a frozen reference model's.
 """
+
+
+_SIDES: Mapping[Kind, str] = {
+    "rollout": "policy vs rollout engine",
+    "old": "policy vs policy at the start of the iteration",
+    "update": "after vs before the optimizer step",
+    "reference": "policy vs reference",
+}
+
+
+class Source(NamedTuple):
+    """How the two sides of a comparison came about; None is unknown."""
+
+    temperature_a: float | None
+    temperature_b: float | None
+    steps_between: int | None
+
+
+def describe(kind: Kind, sources: Collection[Source]) -> str:
+    """What a comparison compares, in words for the record and the report.
+
+    ``"<a> vs <b>, T=<of both> | T=<of a> vs T=<of b>, <n> step(s) between"``, for example
+    ``"after vs before the optimizer step, T=1.0, 1 step between"``. Where several batches of one
+    step differ, their temperatures are joined by "or" and their steps are a range ("0 to 3").
+
+    Args:
+        kind: Which pair.
+        sources: How each batch of it came about; at least one.
+    """
+    heat = sorted({_temperatures(one) for one in sources})
+    parts = [_SIDES[kind], " or ".join(heat)]
+    known = {one.steps_between for one in sources if one.steps_between is not None}
+    if known:
+        low, high = min(known), max(known)
+        count = str(low) if low == high else f"{low} to {high}"
+        parts.append(f"{count} step{'' if count == '1' else 's'} between")
+    elif kind != "reference":
+        parts.append("steps between unknown")
+    return ", ".join(parts)
+
+
+def _temperatures(source: Source) -> str:
+    a, b = (
+        "T unknown" if value is None else f"T={float(value)!r}"
+        for value in (source.temperature_a, source.temperature_b)
+    )
+    return a if a == b else f"{a} vs {b}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +96,10 @@ class Comparison:
         temperature_a: Sampling temperature at which ``a`` was computed, None if unknown.
         temperature_b: The same for ``b``.
         steps_between: Optimizer steps between ``b`` and ``a``; None if unknown.
+        low_N: Smallest ``d`` in the span, ``inf`` without tokens; None if not captured.
+        high_N: Largest ``d``, ``-inf`` without tokens; None if not captured.
+        bins_N: Tokens per bin of ``d``, ``(N, RATIO_BINS)``, see
+            :data:`roledrift.sums.RATIO_EDGES`; None if not captured.
     """
 
     kind: Kind
@@ -61,6 +112,14 @@ class Comparison:
     temperature_a: float | None = None
     temperature_b: float | None = None
     steps_between: int | None = None
+    low_N: Floats | None = None
+    high_N: Floats | None = None
+    bins_N: Ints | None = None
+
+    @property
+    def source(self) -> Source:
+        """How the two sides came about."""
+        return Source(self.temperature_a, self.temperature_b, self.steps_between)
 
     @property
     def comparable(self) -> bool:
@@ -203,7 +262,8 @@ def _select(comparison: Comparison, index: Ints | Bools) -> Comparison:
 
 
 def _sums_of(comparison: Comparison) -> list[str]:
-    return [one.name for one in fields(comparison) if one.name.endswith("_N")]
+    names = (one.name for one in fields(comparison) if one.name.endswith("_N"))
+    return [name for name in names if getattr(comparison, name) is not None]
 
 
 def concat(tables: Sequence[SpanTable]) -> SpanTable:
@@ -240,7 +300,9 @@ def concat(tables: Sequence[SpanTable]) -> SpanTable:
 def _stack(parts: Sequence[Comparison | None]) -> Comparison:
     there = [part for part in parts if part is not None]
     first = there[0]
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in there]) for name in _sums_of(first)
-    }
+    columns: dict[str, Any] = {}
+    for name in _sums_of(first):
+        values = [getattr(part, name) for part in there]
+        # Of an optional column that one part lacks, the whole lacks it.
+        columns[name] = None if any(one is None for one in values) else np.concatenate(values)
     return replace(first, **columns)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,16 +50,32 @@ class Mean:
 _EXACT = 128
 _PER_OCTAVE = 16
 
+Scale = Literal["counts", "ratios"]
+
+RATIO_EDGES: tuple[float, ...] = tuple(1e-4 * 10 ** (step / 6) for step in range(31))
+"""Bounds of ``|d|`` between the bins of log-ratios: 1e-4 to 10, six per decade."""
+
+RATIO_BINS = 2 * len(RATIO_EDGES) + 1
+"""31 bins of negative log-ratios, one of ``|d| < 1e-4``, 31 of positive ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts of non-negative whole numbers (token counts), with quantiles.
+    """Counts of values in fixed bins, with quantiles. The bins never move: histograms just add.
 
-    Bins are the same in every process and version: one bin per value up to 128, then 16 bins per
-    octave, so a quantile is exact up to 128 and within 2.2 % above.
+    On the scale ``counts`` (non-negative whole numbers such as lengths) there is one bin per value
+    up to 128, then 16 per octave: a quantile is exact up to 128 and within 2.2 % above, rounded to
+    a whole number. On the scale ``ratios`` (of probabilities) the bins are those of the log-ratio
+    ``d`` between :data:`RATIO_EDGES`; the quantile of ``d`` is within 22 % of it between 1e-4 and
+    10, which for a ratio near 1 is much closer still (1.10 is known to 0.02).
+
+    Attributes:
+        counts: Number of values per bin; bins without values are left out.
+        scale: Which bins.
     """
 
     counts: Mapping[int, int] = field(default_factory=dict)
+    scale: Scale = "counts"
 
     @classmethod
     def of(cls, values_N: NDArray[np.generic]) -> Histogram:
@@ -71,11 +87,19 @@ class Histogram:
         )
         return cls(dict(zip(bins.tolist(), counts.tolist(), strict=True)))
 
+    @classmethod
+    def of_ratios(cls, counts_R: NDArray[np.integer[Any]]) -> Histogram:
+        """Histogram of ratios from the number of values in each of the ``RATIO_BINS`` bins."""
+        there = np.flatnonzero(counts_R)
+        return cls(dict(zip(there.tolist(), counts_R[there].tolist(), strict=True)), "ratios")
+
     def __add__(self, other: Histogram) -> Histogram:
+        if self.scale != other.scale:
+            raise TypeError(f"cannot add bins of {other.scale} to bins of {self.scale}")
         merged = dict(self.counts)
         for index, count in other.counts.items():
             merged[index] = merged.get(index, 0) + count
-        return Histogram(dict(sorted(merged.items())))
+        return Histogram(dict(sorted(merged.items())), self.scale)
 
     @property
     def n(self) -> int:
@@ -89,8 +113,17 @@ class Histogram:
         for index in sorted(self.counts):
             seen += self.counts[index]
             if seen >= need:
-                return _bin_value(index)
+                return _bin_ratio(index) if self.scale == "ratios" else _bin_value(index)
         return math.nan
+
+
+def _bin_ratio(index: int) -> float:
+    """``exp(d)`` with ``d`` the geometric middle of its bin."""
+    away = index - len(RATIO_EDGES)
+    if not away:
+        return 1.0
+    size = RATIO_EDGES[abs(away) - 1] * 10 ** (1 / 12)
+    return math.exp(math.copysign(size, away))
 
 
 def _bin_value(index: int) -> float:
@@ -139,6 +172,22 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct:
+    """How many different things were seen.
+
+    Attributes:
+        n: Number of things seen.
+        kinds: The different ones, as numbers that are the same in every process.
+    """
+
+    n: int
+    kinds: frozenset[int]
+
+    def __add__(self, other: Distinct) -> Distinct:
+        return Distinct(self.n + other.n, self.kinds | other.kinds)
+
+
+@dataclass(frozen=True, slots=True)
 class Gram:
     """Inner products of the gradients of several groups, summed over optimizer steps.
 
@@ -168,7 +217,7 @@ class Gram:
         return Gram(labels, total, self.n + other.n)
 
 
-Summable = Mean | Moments
+Summable = Mean | Moments | Distinct
 Sums = dict[Key, Summable]
 
 
@@ -189,6 +238,8 @@ def _plus(key: Key, mine: Summable, value: Summable) -> Summable:
     if isinstance(mine, Mean) and isinstance(value, Mean):
         return mine + value
     if isinstance(mine, Moments) and isinstance(value, Moments):
+        return mine + value
+    if isinstance(mine, Distinct) and isinstance(value, Distinct):
         return mine + value
     kinds = f"{type(value).__name__} to {type(mine).__name__}"
     raise TypeError(f"cannot add {kinds} under {key.group}:{key.name}")

@@ -90,3 +90,20 @@ def test_the_environment_names_a_configuration(
     monkeypatch.setenv("ROLEDRIFT_CONFIG", str(path))
     monitor = open_monitor("voting", tmp_path / "run")
     assert monitor.header.config["baseline"]["window"] == 3
+
+
+def test_the_report_says_what_was_compared(tmp_path: Path) -> None:
+    from roledrift import build_report
+    from roledrift.report.html import render_html
+    from roledrift.spans import Comparison
+
+    monitor = open_monitor("voting", tmp_path / "run")
+    one, zero = np.ones(4, np.int64), np.zeros(4)
+    pair = Comparison("update", one, *(zero,) * 5, 1.0, 1.0, 1)
+    for step in range(2):
+        monitor.observe(SpanTable(VOTING.role_names, np.array([0, 0, 0, 1]), comparisons=(pair,)))
+        monitor.end_step(step)
+    monitor.close()
+    text = "after vs before the optimizer step, T=1.0, 1 step between"
+    assert open_run(tmp_path / "run").steps()[0].labels == {"update": text}
+    assert text in render_html(build_report(tmp_path / "run"))

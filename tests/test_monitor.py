@@ -6,7 +6,7 @@ import pytest
 
 from roledrift.monitor import Monitor, Parts
 from roledrift.records import Alert, GramRecord, RunHeader, Sample, StepRecord
-from roledrift.spans import SpanTable
+from roledrift.spans import Comparison, SpanTable
 from roledrift.sums import Key, Moments, Sums
 from roledrift.workflow import VOTING
 
@@ -222,3 +222,54 @@ def test_close_is_idempotent() -> None:
     monitor.close()
     monitor.close()
     assert keeper.closed == 1
+
+
+def test_every_comparison_is_labelled_with_its_two_sides() -> None:
+    def compared(**facts: object) -> SpanTable:
+        zero = np.zeros(1)
+        one = Comparison("old", np.ones(1, np.int64), *(zero,) * 5, **facts)  # type: ignore[arg-type]
+        return SpanTable(VOTING.role_names, np.array([0]), comparisons=(one,))
+
+    keeper = Keeper()
+    monitor = Monitor(HEADER, Parts(sinks=[keeper]), strict=True)
+    for steps in range(3):
+        monitor.observe(compared(temperature_a=0.7, temperature_b=0.7, steps_between=steps))
+    monitor.end_step(0)
+    monitor.observe(compared())
+    monitor.label(old="as I say")
+    monitor.end_step(1)
+    monitor.end_step(2)
+    sides = "policy vs policy at the start of the iteration"
+    assert [record.labels for record in keeper.records] == [
+        {"old": f"{sides}, T=0.7, 0 to 2 steps between"},
+        {"old": "as I say"},
+        {},
+    ]
+
+
+def test_optimizer_steps_are_counted_per_role() -> None:
+    keeper = Keeper()
+    monitor = Monitor(HEADER, Parts(sinks=[keeper]))
+    for _ in range(3):
+        monitor.add_updates({"generator": 1})
+    monitor.end_step(0)
+    monitor.end_step(1)
+    monitor.add_updates({"aggregator": 2, "agregator": 1})
+    monitor.end_step(2)
+    counts = [[one.mean(role, "updates") for role in VOTING.role_names] for one in keeper.records]
+    assert counts == [[3, 0], [None, None], [0, 2]]
+    assert dict(keeper.records[2].faults) == {"updates: ConfigError": 1}
+
+
+def test_shares_are_in_the_record() -> None:
+    class AllLengths(Lengths):
+        def measure(self, spans: SpanTable) -> Sums:
+            assert spans.tokens_N is not None
+            return {**super().measure(spans), Key("*", "length"): Moments.of(spans.tokens_N)}
+
+    keeper = Keeper()
+    monitor = Monitor(HEADER, Parts(probes=[AllLengths()], sinks=[keeper]), strict=True)
+    monitor.observe(table(10, 2))
+    monitor.observe(table(4))
+    monitor.end_step(0)
+    assert keeper.records[0].mean("generator", "token_share") == 14 / 16

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roledrift.errors import CaptureError
-from roledrift.spans import Comparison, SpanTable, concat
+from roledrift.spans import Comparison, Source, SpanTable, concat, describe
 
 ROLES = ("generator", "aggregator")
 
@@ -107,3 +107,42 @@ def test_stacking_refuses_other_columns_and_nothing():
         concat([table(), replace(table(), slot_N=None)])
     with pytest.raises(CaptureError, match="at least one"):
         concat([])
+
+
+@pytest.mark.parametrize(
+    ("kind", "sources", "text"),
+    [
+        ("update", {(1.0, 1.0, 1)}, "after vs before the optimizer step, T=1.0, 1 step between"),
+        (
+            "rollout",
+            {(0.7, 1.0, 0), (0.7, 1.0, 3), (0.7, 1.0, 1)},
+            "policy vs rollout engine, T=0.7 vs T=1.0, 0 to 3 steps between",
+        ),
+        (
+            "rollout",
+            {(0.7, None, 2), (0.7, 0.7, 2)},
+            "policy vs rollout engine, T=0.7 or T=0.7 vs T unknown, 2 steps between",
+        ),
+        (
+            "old",
+            {(None, None, None)},
+            "policy vs policy at the start of the iteration, T unknown, steps between unknown",
+        ),
+        ("reference", {(1, 1, None)}, "policy vs reference, T=1.0"),
+    ],
+)
+def test_comparisons_in_words(kind, sources, text):
+    assert describe(kind, {Source(*one) for one in sources}) == text
+
+
+def test_extremes_and_bins_go_with_their_rows():
+    low, bins = np.arange(4.0), np.arange(12).reshape(4, 3)
+    full = replace(pair(4), low_N=low, high_N=low + 1, bins_N=bins)
+    spans = SpanTable(ROLES, np.array([0, 1, 0, 1]), comparisons=(full,))
+    parts = [spans.select(np.array([2, 3])), spans.select(np.array([0]))]
+    one = concat(parts).comparison("old")
+    assert one.low_N.tolist() == [2, 3, 0]
+    assert one.bins_N.tolist() == [[6, 7, 8], [9, 10, 11], [0, 1, 2]]
+    without = replace(spans, comparisons=(pair(4),))
+    for stacked in (concat([spans, without]), concat([without, spans])):
+        assert stacked.comparison("old").bins_N is None, "half a column is none"

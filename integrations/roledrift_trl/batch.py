@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,7 +29,6 @@ the CPU it says which role a row has without waiting for the device.
 """
 
 _CLIPPED_LOSSES = frozenset({"grpo", "bnpo", "dr_grpo", "dapo", "luspo"})
-_TENSORS = ("ids_BL", "attention_BL", "mask_BC", "logp_BC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +72,7 @@ class Rows:
     Attributes:
         made: The generation they are from.
         roles: Registry index per row.
+        slots: Copy of the role per row, if the dataset has such a column.
         ids_BL: Prompt and completion ids.
         attention_BL: Its attention mask.
         mask_BC: Tokens the loss is taken over.
@@ -82,6 +81,7 @@ class Rows:
 
     made: Generation
     roles: tuple[int, ...]
+    slots: tuple[int, ...] | None
     ids_BL: Tensor
     attention_BL: Tensor
     mask_BC: Tensor
@@ -189,7 +189,17 @@ def samples(
     roles = [workflow.role_names[made.roles[row]] for row in rows]
     cut, tokens = truncated(source, trainer), [len(source.ids[row]) for row in rows]
     kept = []
-    for pick in sampler.pick(made.step + 1, roles, tokens=tokens, prompts=names):
+    advantages = out["advantages"].float()
+    means = (advantages if advantages.ndim == 1 else advantages.mean(dim=1)).tolist()
+    picks = sampler.pick(
+        made.step + 1,
+        roles,
+        tokens=tokens,
+        prompts=names,
+        advantages=[means[row] for row in rows],
+        truncated=[cut[row] for row in rows],
+    )
+    for pick in picks:
         row = rows[pick.row]
         sample = Sample(
             step=made.step + 1,
@@ -203,7 +213,7 @@ def samples(
             tokens=tokens[pick.row],
             finish="length" if cut[row] else "stop",
             reward=float(source.reward_B[row]),
-            advantage=float(out["advantages"][row].mean()),
+            advantage=means[row],
             flags=pick.flags,
         )
         kept.append(sample)
@@ -243,8 +253,10 @@ def trained(made: Generation, inputs: Mapping[str, Any], logp_BC: Tensor) -> Row
         torch.cat([inputs[f"prompt_{kind}"], inputs[f"completion_{kind}"]], dim=1)
         for kind in ("ids", "mask")
     )
-    roles = tuple(made.roles[row] for row in inputs[ROW].tolist())
-    return Rows(made, roles, ids_BL, attention_BL, mask_BC, logp_BC.detach())
+    rows = inputs[ROW].tolist()
+    roles = tuple(made.roles[row] for row in rows)
+    slots = None if made.slots is None else tuple(made.slots[row] for row in rows)
+    return Rows(made, roles, slots, ids_BL, attention_BL, mask_BC, logp_BC.detach())
 
 
 def update(
@@ -273,6 +285,7 @@ def update(
         workflow,
         role=column(rows.roles, rows.logp_BC.device),
         mask=rows.mask_BC,
+        slot=rows.slots,
         advantage=inputs["advantages"],
         logp=rows.logp_BC,
         old_logp=inputs.get("old_per_token_logps"),
@@ -284,79 +297,6 @@ def update(
         clip=(float(trainer.epsilon_low), float(trainer.epsilon_high)) if clips else None,
         steps_between=int(trainer.state.global_step) - rows.made.step,
         outputs=False,
-    )
-
-
-def choose(parts: Sequence[Rows], *, per_role: int, roles: int) -> list[Rows]:
-    """Rows to score again: the first ``per_role`` of each role, filled up with any others.
-
-    Filling up makes the number of rows, and so of model calls, the same on every process: a sharded
-    model waits for all of them.
-
-    Args:
-        parts: Micro-batches of one optimizer step.
-        per_role: Rows per role.
-        roles: Roles in the registry.
-
-    Returns:
-        One entry per generation that the micro-batches are from.
-    """
-    by_generation: dict[int, list[Rows]] = {}
-    for part in parts:
-        by_generation.setdefault(part.made.number, []).append(part)
-    quota = -(-per_role // max(len(by_generation), 1))
-    return [_chosen(group, quota, roles) for group in by_generation.values()]
-
-
-def _chosen(parts: Sequence[Rows], quota: int, roles: int) -> Rows:
-    every = [role for part in parts for role in part.roles]
-    first = [row for row, role in enumerate(every) if role >= 0 and every[:row].count(role) < quota]
-    rest = [row for row in range(len(every)) if row not in first]
-    rows = sorted([*first, *rest][: quota * roles])
-    index = column(rows, parts[0].ids_BL.device)
-    columns = {name: torch.cat([getattr(one, name) for one in parts])[index] for name in _TENSORS}
-    return Rows(parts[0].made, tuple(every[row] for row in rows), **columns)
-
-
-def score_again(rows: Rows, score: Callable[..., Any], *, model: Any, chunk: int) -> Rows:
-    """The rows with their log-probabilities under the model as it is now.
-
-    Args:
-        rows: What to score.
-        score: TRL's ``_get_per_token_logps_and_entropies``.
-        model: The model, in evaluation mode.
-        chunk: Rows per model call.
-    """
-    width = rows.mask_BC.shape[1]
-    with torch.no_grad():
-        result = score(model, rows.ids_BL, rows.attention_BL, width, batch_size=chunk)
-    # A pair until TRL 1.0, three since: the first one has always been the log-probabilities.
-    return replace(rows, logp_BC=result[0])
-
-
-@contextmanager
-def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Switch off dropout and gradient checkpointing; afterwards every module is as it was.
-
-    ``model.train()`` would not do: it also switches modules that the user keeps in evaluation mode.
-    """
-    before = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in before:
-            module.training = training
-
-
-def is_noisy(model: torch.nn.Module) -> bool:
-    """True if the training forward is random (dropout), so it is no "before" for a re-scoring."""
-    layers = any(isinstance(one, torch.nn.Dropout) and one.p > 0 for one in model.modules())
-    config = getattr(model, "config", None)
-    settings = {} if config is None else vars(config)
-    return layers or any(
-        "drop" in name and isinstance(value, float) and value > 0
-        for name, value in settings.items()
     )
 
 

@@ -13,7 +13,6 @@ import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from roledrift.assembly import open_monitor, read_config
-from roledrift.capture.batch import RoleBatch
 from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
 from roledrift.capture.ranks import TorchReducer
 from roledrift.capture.tokens import TokenCapture
@@ -25,6 +24,7 @@ from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
 from roledrift_trl import batch as trl_batch
+from roledrift_trl import rescoring
 
 _METHODS = (
     "_generate_and_score_completions",
@@ -194,6 +194,7 @@ class _Watch:
         self._parts: list[trl_batch.Rows] = []
         self._again: list[trl_batch.Rows] = []
         self._gradients: RoleGradientProbe | None = None
+        self._moved: set[int] = set()
         monitor.attach(self._capture)
 
     def measure_gradients(self, probe: RoleGradientProbe) -> None:
@@ -264,6 +265,7 @@ class _Watch:
             self.monitor.count_fault("micro-batch without log-probs or roles")
             return
         rows = trl_batch.trained(self._made, inputs, forward[0])
+        self._moved.update(rows.roles)
         if "pixel_values" not in inputs:  # images are not laid out by rows: no re-scoring
             self._parts.append(rows)
         self._capture.add(
@@ -275,45 +277,37 @@ class _Watch:
     def before_step(self) -> None:
         """Choose the rows to score again, while the old weights are still there."""
         step = int(self.trainer.state.global_step) + 1
+        names = self.monitor.workflow.role_names
+        self.monitor.add_updates({names[role]: 1 for role in self._moved if role >= 0})
+        self._moved = set()
         parts, self._parts, self._again = self._parts, [], []
         settings = self._config.rescore
         if not parts or not settings.rows_per_role or step % max(settings.every, 1):
             return
         with self.monitor.fenced("rows to score again", cost="rescore"):
-            roles = len(self.monitor.workflow.roles)
-            rows = trl_batch.choose(parts, per_role=settings.rows_per_role, roles=roles)
+            rows = rescoring.choose(parts, per_role=settings.rows_per_role, roles=len(names))
             noisy = getattr(self.trainer.args, "neftune_noise_alpha", None) is not None
-            if noisy or trl_batch.is_noisy(self.trainer.model):
-                rows = self._score_again(rows)
+            if noisy or rescoring.is_noisy(self.trainer.model):
+                rows = rescoring.score_all(rows, self._score, trainer=self.trainer)
             self._again = rows
 
     def after_step(self, step: int) -> bool:
         """Score the chosen rows again, finish the record; True if the training is to stop."""
         rows, self._again = self._again, []
         with self.monitor.fenced("score again", cost="rescore"):
-            again = self._score_again(rows) if rows else []
-            for before, after in zip(rows, again, strict=True):
+            again = rescoring.score_all(rows, self._score, trainer=self.trainer)
+            reference: Sequence[trl_batch.Rows | None] = [None] * len(again)
+            wanted = rescoring.wants_reference(self._config, step)
+            if again and wanted and rescoring.has_reference(self.trainer):
+                with rescoring.adapter_off(self.trainer.model):
+                    reference = rescoring.score_all(rows, self._score, trainer=self.trainer)
+                self.monitor.label(**{"reference model": "the model with its adapter off"})
+            heat = float(self.trainer.temperature)
+            for sides in zip(rows, again, reference, strict=True):
                 self._capture.add(
-                    RoleBatch.rescored(
-                        self.monitor.workflow,
-                        role=trl_batch.column(after.roles, after.logp_BC.device),
-                        mask=after.mask_BC,
-                        before=before.logp_BC,
-                        after=after.logp_BC,
-                        temperature=float(self.trainer.temperature),
-                    )
+                    rescoring.compared(self.monitor.workflow, *sides, temperature=heat)
                 )
         return self.monitor.end_step(step).stop
-
-    def _score_again(self, rows: Sequence[trl_batch.Rows]) -> list[trl_batch.Rows]:
-        trainer = self.trainer
-        sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
-        model = trainer.model_wrapped if sharded else trainer.model
-        chunk = int(trainer.args.per_device_train_batch_size)
-        with trl_batch.evaluating(model):
-            return [
-                trl_batch.score_again(one, self._score, model=model, chunk=chunk) for one in rows
-            ]
 
 
 def _followed(

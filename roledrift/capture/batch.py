@@ -222,12 +222,12 @@ class RoleBatch:
         mask: Tensor,
         before: Tensor,
         after: Tensor,
-        temperature: float | None = None,
         steps: int = 1,
+        **columns: Unpack[Columns],
     ) -> RoleBatch:
         """Spans that were scored again after the optimizer step: the comparison ``update``.
 
-        Only the comparison is measured; the spans count neither as outputs nor toward perplexity,
+        Only comparisons are measured; the spans count neither as outputs nor toward perplexity,
         because they are a few rows that were seen before.
 
         Args:
@@ -236,8 +236,9 @@ class RoleBatch:
             mask: Non-zero at trainable tokens, ``(B, T)``.
             before: Log-probabilities before the step, ``(B, T)``, in nats.
             after: Log-probabilities after it.
-            temperature: Sampling temperature of both.
             steps: Optimizer steps between the two.
+            **columns: What else is known: ``slot``, ``temperature`` (of all log-probabilities), or
+                ``reference_logp``, which is then compared with ``after``.
 
         Raises:
             CaptureError: As for :meth:`from_padded`.
@@ -246,11 +247,16 @@ class RoleBatch:
             roles=workflow.role_names,
             role_B=_role_column(workflow, role, mask.device),
             mask_BT=mask,
-            logp_BT=after,
-            before_logp_BT=before,
-            temperature=temperature,
-            steps_between=steps,
-            outputs=False,
+            **_fields(
+                {
+                    **columns,
+                    "logp": after,
+                    "before_logp": before,
+                    "steps_between": steps,
+                    "outputs": False,
+                },
+                mask.device,
+            ),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from roledrift.capture.batch import BEHIND, TOKEN_COLUMNS, WHOLE_COLUMNS, RoleBatch
+from roledrift.capture.batch import BEHIND, WHOLE_COLUMNS, RoleBatch
 from roledrift.errors import CaptureError
 from roledrift.spans import Comparison, Ints, Kind, SpanTable, concat
+from roledrift.sums import RATIO_BINS, RATIO_EDGES
 from roledrift.workflow import Workflow
 
 UNKNOWN_ROLE = "unknown role"
@@ -21,6 +23,13 @@ NOT_FINITE = "non-finite log-prob"
 
 _CLAMP = 20.0
 """Bound on ``|d|`` inside ``rho = exp(d)``: what the paper's code uses."""
+
+_STACKED = ("entropy_BT", "logp_BT", *BEHIND.values())
+"""Order of the token columns while they are reduced: the log-probability, then what it is compared
+with."""
+
+_Reals = dict[tuple[str, ...], Tensor]
+"""Real columns: the names of some of them, and they themselves, ``(names, B)``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,7 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Names of the columns of a packed batch: whole numbers first, then real ones."""
+    """Names of the columns of a packed batch: whole numbers, bins of each pair, real ones."""
 
     whole: tuple[str, ...]
     real: tuple[str, ...]
@@ -69,6 +78,7 @@ class TokenCapture:
         self._slots = tuple(role.slots for role in workflow.roles)
         self._held: list[_Held] = []
         self._faults: Counter[str] = Counter()
+        self._edges: dict[torch.device, Tensor] = {}
 
     def add(self, batch: RoleBatch) -> None:
         """Reduce a batch on its device.
@@ -85,7 +95,7 @@ class TokenCapture:
                 "make both from one workflow"
             )
         with torch.no_grad():
-            self._held.append(_reduce(batch))
+            self._held.append(_reduce(batch, self._edges_on(batch.mask_BT.device)))
 
     def drain(self) -> list[SpanTable]:
         """Everything added since the last call, one table per set of columns.
@@ -104,6 +114,16 @@ class TokenCapture:
         """Rows of unknown role and trainable tokens that were not finite, since the last call."""
         faults, self._faults = self._faults, Counter()
         return dict(faults)
+
+    def _edges_on(self, device: torch.device) -> Tensor:
+        """Edges of the bins, in the type that sums are taken in; copied there once."""
+        if device not in self._edges:
+            # Metal has no float64; its rows are summed in float32, then in float64 on the host.
+            real_type = torch.float32 if device.type == "mps" else torch.float64
+            edges = [*(-edge for edge in reversed(RATIO_EDGES)), *RATIO_EDGES]
+            there = torch.tensor(edges, dtype=real_type).to(device, non_blocking=True)
+            self._edges[device] = there
+        return self._edges[device]
 
     def _known(self, table: SpanTable) -> SpanTable:
         known_N = (table.role_N >= 0) & (table.role_N < len(self._roles))
@@ -133,39 +153,47 @@ def to_host(packed: list[Tensor]) -> list[Ints]:
     return [arrays[index] for index in range(len(packed))]
 
 
-def _reduce(batch: RoleBatch) -> _Held:
-    # Metal has no float64; its rows are summed in float32 and added up in float64 on the host.
-    real_type = torch.float32 if batch.mask_BT.device.type == "mps" else torch.float64
-    mask_BT = batch.mask_BT != 0
+def _reduce(batch: RoleBatch, edges: Tensor) -> _Held:
+    """Everything there is to know about a batch, one row per span.
+
+    The token columns are stacked and reduced together: on small batches an operation costs its
+    launch, and this way their number does not grow with the number of comparisons.
+    """
+    mask_BT = batch.mask_BT if batch.mask_BT.dtype == torch.bool else batch.mask_BT != 0
     whole: dict[str, Tensor] = {"role_N": batch.role_B}
-    real: dict[str, Tensor] = {}
+    real: _Reals = {}
     for name in WHOLE_COLUMNS:
         column = getattr(batch, name)
         if column is not None:
             whole[name.replace("_B", "_N")] = column
     if batch.outputs:
-        _outputs(batch, mask_BT, real_type, whole, real)
-    tokens = {
-        name: getattr(batch, name).to(real_type)
-        for name in TOKEN_COLUMNS
-        if getattr(batch, name) is not None
-    }
-    finite = {name: value_BT.isfinite() for name, value_BT in tokens.items()}
-    if tokens:
-        broken_BT = ~torch.stack(list(finite.values())).all(0)
-        whole["nonfinite_N"] = (mask_BT & broken_BT).sum(1)
-    if batch.before_logp_BT is None:
-        _scores(batch, mask_BT, tokens, whole, real)
-    pairs = []
-    for kind, name in BEHIND.items():
-        if name in tokens:
-            both_BT = mask_BT & finite["logp_BT"] & finite[name]
-            _compare(kind, both_BT, (tokens["logp_BT"], tokens[name]), whole, real)
-            pairs.append(_pair(batch, kind))
+        _outputs(batch, mask_BT, edges.dtype, whole, real)
+    names = [name for name in _STACKED if getattr(batch, name) is not None]
+    kinds = [kind for kind, name in BEHIND.items() if name in names]
+    bins_PBR = None
+    if names:
+        # Converted one by one: a trainer may keep each column in another float type.
+        values_CBT = torch.stack([getattr(batch, name).to(edges.dtype) for name in names])
+        finite_CBT = values_CBT.isfinite()
+        whole["nonfinite_N"] = (mask_BT & ~finite_CBT.all(0)).sum(1)
+        own = len(names) - len(kinds)
+        if batch.before_logp_BT is None:
+            scored_BT = mask_BT & finite_CBT[:own].all(0)
+            _scores(names[:own], scored_BT, values_CBT[:own], whole, real)
+            if batch.clip is not None and batch.advantage_B is not None and "old" in kinds:
+                d_BT = values_CBT[own - 1] - values_CBT[own + kinds.index("old")]
+                whole["clipped_N"] = (scored_BT & _clipped(batch, d_BT)).sum(1)
+        if kinds:
+            both_PBT = mask_BT & finite_CBT[own - 1] & finite_CBT[own:]
+            bins_PBR = _compare(kinds, both_PBT, values_CBT[own - 1 :], edges, real)
     layout = _Layout(
-        tuple(whole), tuple(real), tuple(pairs), real_type == torch.float64, batch.text is not None
+        tuple(whole),
+        tuple(name for names in real for name in names),
+        tuple(_pair(batch, kind) for kind in kinds),
+        edges.dtype == torch.float64,
+        batch.text is not None,
     )
-    return _Held(layout, _pack(whole, real, real_type), batch.text)
+    return _Held(layout, _pack(whole, bins_PBR, real, edges.dtype), batch.text)
 
 
 def _outputs(
@@ -173,75 +201,81 @@ def _outputs(
     mask_BT: Tensor,
     real_type: torch.dtype,
     whole: dict[str, Tensor],
-    real: dict[str, Tensor],
+    real: _Reals,
 ) -> None:
     whole["tokens_N"] = mask_BT.sum(1)
     if batch.truncated_B is not None:
         whole["truncated_N"] = batch.truncated_B
     if batch.reward_B is not None:
-        real["reward_N"] = batch.reward_B
+        real[("reward_N",)] = batch.reward_B[None]
     if batch.advantage_B is not None and batch.advantage_B.ndim == 1:
-        real["advantage_N"] = batch.advantage_B
+        real[("advantage_N",)] = batch.advantage_B[None]
     elif batch.advantage_B is not None:
-        total_B = _sum(mask_BT, batch.advantage_B.to(real_type))
-        real["advantage_N"] = total_B / mask_BT.sum(1).clamp(min=1)
+        total_B = batch.advantage_B.to(real_type).masked_fill(~mask_BT, 0).sum(1)
+        real[("advantage_N",)] = (total_B / mask_BT.sum(1).clamp(min=1))[None]
 
 
 def _scores(
-    batch: RoleBatch,
-    mask_BT: Tensor,
-    tokens: dict[str, Tensor],
+    names: list[str],
+    scored_BT: Tensor,
+    values_CBT: Tensor,
     whole: dict[str, Tensor],
-    real: dict[str, Tensor],
+    real: _Reals,
 ) -> None:
-    """Sums of ``-log p`` and entropy, and the number of tokens whose clipped loss was active.
+    """Sums of ``-log p`` and entropy over the tokens at which all that is there is finite."""
+    whole["scored_N"] = scored_BT.sum(1)
+    # Filling, not multiplying: 0 * NaN of a masked position would be NaN.
+    total_CB = values_CBT.masked_fill(~scored_BT, 0).sum(2)
+    if "entropy_BT" in names:
+        real[("entropy_N",)] = total_CB[:1]
+    if "logp_BT" in names:
+        real[("nll_N",)] = -total_CB[-1:]
 
-    With the ratio ``r = exp(logp - old)`` the clipped loss ``-A clip(r, 1 - low, 1 + high)`` is
-    strictly larger than ``-A r`` just where ``A > 0`` and ``r > 1 + high``, or ``A < 0`` and
+
+def _clipped(batch: RoleBatch, d_BT: Tensor) -> Tensor:
+    """Where the clipped loss is active.
+
+    With the ratio ``r = exp(d)`` the clipped loss ``-A clip(r, 1 - low, 1 + high)`` is strictly
+    larger than ``-A r`` just where ``A > 0`` and ``r > 1 + high``, or ``A < 0`` and
     ``r < 1 - low``.
     """
-    scored_BT = mask_BT
-    for name in ("logp_BT", "entropy_BT"):
-        if name in tokens:
-            scored_BT = scored_BT & tokens[name].isfinite()
-    if scored_BT is mask_BT:
-        return
-    whole["scored_N"] = scored_BT.sum(1)
-    if "logp_BT" in tokens:
-        real["nll_N"] = -_sum(scored_BT, tokens["logp_BT"])
-    if "entropy_BT" in tokens:
-        real["entropy_N"] = _sum(scored_BT, tokens["entropy_BT"])
-    if batch.clip is None or batch.advantage_B is None or "old_logp_BT" not in tokens:
-        return
+    assert batch.clip is not None
+    assert batch.advantage_B is not None
     low, high = batch.clip
-    ratio_BT = (tokens["logp_BT"] - tokens["old_logp_BT"]).exp()
     advantage = batch.advantage_B if batch.advantage_B.ndim == 2 else batch.advantage_B[:, None]
-    active_BT = (advantage > 0) & (ratio_BT > 1 + high) | (advantage < 0) & (ratio_BT < 1 - low)
-    whole["clipped_N"] = (scored_BT & active_BT).sum(1)
+    below = math.log1p(-low) if low < 1 else -math.inf
+    return torch.where(advantage > 0, d_BT > math.log1p(high), (advantage < 0) & (d_BT < below))
 
 
 def _compare(
-    kind: Kind,
-    both_BT: Tensor,
-    logps: tuple[Tensor, Tensor],
-    whole: dict[str, Tensor],
-    real: dict[str, Tensor],
-) -> None:
-    """The sums of a :class:`roledrift.spans.Comparison`.
+    kinds: list[Kind], both_PBT: Tensor, logps_CBT: Tensor, edges: Tensor, real: _Reals
+) -> Tensor:
+    """The sums of a :class:`roledrift.spans.Comparison` for each kind, and its bins.
 
     ``d`` is clamped only inside ``rho``; ``k3`` takes it as it is, as the paper's code does, and is
     infinite beyond ``d`` = 709 (88 in float32), which no two versions of one policy reach.
+
+    Returns:
+        Tokens per bin of ``d``, ``(P, B, RATIO_BINS + 1)`` int32; what is masked is in the last.
     """
-    zero = logps[0].new_zeros(())
-    a_BT, b_BT = (torch.where(both_BT, logp_BT, zero) for logp_BT in logps)
-    d_BT = a_BT - b_BT
-    whole[f"{kind}.tokens_N"] = both_BT.sum(1)
-    real[f"{kind}.a_N"] = a_BT.sum(1)
-    real[f"{kind}.b_N"] = b_BT.sum(1)
-    # expm1 keeps the digits that exp(x) - 1 loses for the tiny x of a healthy run, and is 0 at 0.
-    real[f"{kind}.chi2_N"] = torch.expm1(2 * d_BT.clamp(-_CLAMP, _CLAMP)).sum(1)
-    real[f"{kind}.k3_N"] = (torch.expm1(d_BT) - d_BT).sum(1)
-    real[f"{kind}.peak_N"] = d_BT.abs().amax(1)
+    off_PBT = ~both_PBT
+    d_PBT = (logps_CBT[0] - logps_CBT[1:]).masked_fill(off_PBT, 0)
+    sums = {
+        "tokens_N": both_PBT.sum(2),
+        "a_N": logps_CBT[0].masked_fill(off_PBT, 0).sum(2),
+        "b_N": logps_CBT[1:].masked_fill(off_PBT, 0).sum(2),
+        # expm1 keeps the digits that exp(x) - 1 loses for the tiny x of a healthy run.
+        "chi2_N": (d_PBT.clamp(-_CLAMP, _CLAMP) * 2).expm1_().sum(2),
+        "k3_N": d_PBT.expm1().sub_(d_PBT).sum(2),
+        "low_N": d_PBT.masked_fill(off_PBT, math.inf).amin(2),
+        "high_N": d_PBT.masked_fill(off_PBT, -math.inf).amax(2),
+    }
+    for name, sum_PB in sums.items():
+        real[tuple(f"{kind}.{name}" for kind in kinds)] = sum_PB
+    bin_PBT = torch.bucketize(d_PBT, edges).masked_fill_(off_PBT, RATIO_BINS)
+    one = torch.ones((), dtype=torch.int32, device=d_PBT.device).expand(d_PBT.shape)
+    none_PBR = one.new_zeros((*d_PBT.shape[:2], RATIO_BINS + 1))
+    return none_PBR.scatter_add_(2, bin_PBT, one)
 
 
 def _pair(batch: RoleBatch, kind: Kind) -> _Pair:
@@ -251,15 +285,15 @@ def _pair(batch: RoleBatch, kind: Kind) -> _Pair:
     return _Pair(kind, batch.temperature, behind, steps)
 
 
-def _sum(keep_BT: Tensor, value_BT: Tensor) -> Tensor:
-    # Selecting, not multiplying: 0 * NaN of a masked position would be NaN.
-    return torch.where(keep_BT, value_BT, value_BT.new_zeros(())).sum(1)
-
-
-def _pack(whole: dict[str, Tensor], real: dict[str, Tensor], real_type: torch.dtype) -> Tensor:
+def _pack(
+    whole: dict[str, Tensor], bins_PBR: Tensor | None, real: _Reals, real_type: torch.dtype
+) -> Tensor:
     parts = [torch.stack([column_B.to(torch.int64) for column_B in whole.values()], dim=1)]
+    if bins_PBR is not None:
+        # Two counts in one whole number.
+        parts += bins_PBR.view(torch.int64).unbind(0)
     if real:
-        real_BK = torch.stack([column_B.to(real_type) for column_B in real.values()], dim=1)
+        real_BK = torch.cat([column_KB.to(real_type) for column_KB in real.values()]).T.contiguous()
         double = real_type == torch.float64
         parts.append(
             real_BK.view(torch.int64) if double else real_BK.view(torch.int32).to(torch.int64)
@@ -272,7 +306,13 @@ def _table(roles: tuple[str, ...], held: _Held, packed_BK: Ints) -> SpanTable:
     columns: dict[str, NDArray[Any]] = {
         name: packed_BK[:, index].copy() for index, name in enumerate(layout.whole)
     }
-    bits_BK = np.ascontiguousarray(packed_BK[:, len(layout.whole) :])
+    first, count = len(layout.whole), (RATIO_BINS + 1) // 2
+    for number, pair in enumerate(layout.pairs):
+        begin = first + number * count
+        two_BK = np.ascontiguousarray(packed_BK[:, begin : begin + count])
+        bins_BR = two_BK.view(np.int32)[:, :RATIO_BINS]
+        columns[f"{pair.kind}.bins_N"] = bins_BR.astype(np.int64)
+    bits_BK = np.ascontiguousarray(packed_BK[:, first + len(layout.pairs) * count :])
     real_BK = (
         bits_BK.view(np.float64)
         if layout.double
@@ -289,9 +329,12 @@ def _table(roles: tuple[str, ...], held: _Held, packed_BK: Ints) -> SpanTable:
 def _comparison(pair: _Pair, columns: dict[str, NDArray[Any]]) -> Comparison:
     prefix = f"{pair.kind}."
     sums = {name[len(prefix) :]: v for name, v in columns.items() if name.startswith(prefix)}
+    sums["tokens_N"] = sums["tokens_N"].astype(np.int64)
+    peak_N = np.maximum(np.maximum(sums["high_N"], -sums["low_N"]), 0.0)
     return Comparison(
         pair.kind,
         **sums,
+        peak_N=peak_N,
         temperature_a=pair.temperature_a,
         temperature_b=pair.temperature_b,
         steps_between=pair.steps_between,

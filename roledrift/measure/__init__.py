@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from roledrift.config import Tier
-from roledrift.measure import advantages, lengths, policy, shape
+from roledrift.measure import advantages, lengths, policy, shape, siblings, wording
 from roledrift.protocols import Probe
 from roledrift.workflow import Workflow
 
@@ -18,6 +18,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "chars": lengths.chars,
     "rewards": advantages.rewards,
     "advantages": advantages.advantages,
+    "credit": advantages.credit,
     "zero_variance": advantages.zero_variance,
     "perplexity": policy.perplexity,
     "entropy": policy.entropy,
@@ -25,16 +26,31 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "nonfinite": policy.nonfinite,
     "comparisons": policy.comparisons,
     "shape": shape.shape,
+    "openers": wording.openers,
+    "copied": wording.copied,
+    "sign_agreement": siblings.sign_agreement,
+    "sibling_jaccard": siblings.sibling_jaccard,
+    "wrong_agreement": siblings.wrong_agreement,
 }
 """Every probe that ships, by name."""
 
-_READ_TEXT = frozenset({"chars", "shape"})
+_READ_TEXT = frozenset(
+    {"chars", "shape", "openers", "copied", "sibling_jaccard", "wrong_agreement"}
+)
+_OF_SIBLINGS = frozenset({"sign_agreement", "sibling_jaccard", "wrong_agreement"})
 
 
 def probes_for(tier: Tier, workflow: Workflow) -> tuple[Probe, ...]:
-    """The probes of a tier: ``economy`` leaves out those that read text."""
-    return tuple(
-        make(workflow)
-        for name, make in PROBES.items()
-        if tier != "economy" or name not in _READ_TEXT
-    )
+    """The probes of a tier: ``economy`` leaves out those that read text.
+
+    Those that say nothing about the workflow are left out too: probes of siblings where every role
+    has one slot, ``copied`` where nobody reads what others have solved.
+    """
+    left_out: set[str] = set()
+    if tier == "economy":
+        left_out |= _READ_TEXT
+    if all(role.slots < 2 for role in workflow.roles):
+        left_out |= _OF_SIBLINGS
+    if not wording.copies(workflow):
+        left_out.add("copied")
+    return tuple(make(workflow) for name, make in PROBES.items() if name not in left_out)

@@ -1,4 +1,4 @@
-"""Rewards, advantages, and advantage groups that teach nothing."""
+"""Rewards, advantages, how much of them a role gets, and advantage groups that teach nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roledrift.measure.groups import Columns, PerSpan, SpanProbe, groups
+from roledrift.measure.groups import Columns, PerSpan, Pooled, SpanProbe, groups
 from roledrift.spans import Ints, SpanTable
 from roledrift.sums import Key, Mean, Sums
 from roledrift.workflow import Workflow
@@ -20,6 +20,16 @@ def rewards(workflow: Workflow) -> SpanProbe:
 def advantages(workflow: Workflow) -> SpanProbe:
     """``advantage``: advantage per span."""
     return SpanProbe("advantages", frozenset({"advantage_N"}), workflow, _advantages)
+
+
+def credit(workflow: Workflow) -> SpanProbe:
+    """``credit``: ``|advantage|`` per token, pooled over tokens.
+
+    Its total is the credit mass of a role: the sum over its tokens of ``|A|``, which is what weighs
+    its gradient under a token-mean loss. An advantage that differs from token to token enters with
+    its mean over the span. Spans whose advantage is not finite are left out.
+    """
+    return SpanProbe("credit", frozenset({"advantage_N", "tokens_N"}), workflow, _credit)
 
 
 def zero_variance(workflow: Workflow) -> ZeroVariance:
@@ -85,3 +95,11 @@ def _advantages(spans: SpanTable) -> Columns:
     if spans.advantage_N is None:
         return {}
     return {"advantage": PerSpan(spans.advantage_N, np.ones(len(spans), dtype=np.bool_))}
+
+
+def _credit(spans: SpanTable) -> Columns:
+    if spans.advantage_N is None or spans.tokens_N is None:
+        return {}
+    finite_N = np.isfinite(spans.advantage_N)
+    tokens_N = spans.tokens_N * finite_N
+    return {"credit": Pooled(tokens_N, np.abs(np.where(finite_N, spans.advantage_N, 0)) * tokens_N)}

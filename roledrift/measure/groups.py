@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from roledrift.spans import Bools, Floats, Ints, SpanTable
-from roledrift.sums import EVERYONE, Key, Mean, Moments, Summable, Sums
+from roledrift.sums import EVERYONE, Histogram, Key, Mean, Moments, Summable, Sums
 from roledrift.workflow import Workflow
 
 
@@ -49,7 +49,41 @@ class Pooled:
         return Mean(float(self.weights_N[rows].sum()), float(self.totals_N[rows].sum()))
 
 
-Columns = Mapping[str, PerSpan | Pooled]
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """Probability ratios ``rho = exp(d)`` of tokens, from the sums and bins of each span.
+
+    Attributes:
+        tokens_N: Tokens of each span.
+        totals_N: Their sum of ``rho``.
+        squares_N: Their sum of ``rho²``.
+        low_N: Smallest ``d``; ``high_N`` the largest.
+        bins_N: Tokens per bin, ``(N, RATIO_BINS)``.
+    """
+
+    tokens_N: Ints
+    totals_N: Floats
+    squares_N: Floats
+    low_N: Floats
+    high_N: Floats
+    bins_N: Ints
+
+    def over(self, rows: Ints) -> Summable:
+        """Moments and bins of the ratios of all tokens in ``rows``."""
+        with np.errstate(over="ignore"):
+            low, high = np.exp(self.low_N[rows].min()), np.exp(self.high_N[rows].max())
+        return Moments(
+            int(self.tokens_N[rows].sum()),
+            float(self.totals_N[rows].sum()),
+            float(self.squares_N[rows].sum()),
+            float(low),
+            float(high),
+            Histogram.of_ratios(self.bins_N[rows].sum(0)),
+        )
+
+
+Column = PerSpan | Pooled | Ratios
+Columns = Mapping[str, Column]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roledrift.measure.groups import Columns, PerSpan, Pooled, SpanProbe
+from roledrift.measure.groups import Column, Columns, PerSpan, Pooled, Ratios, SpanProbe
 from roledrift.spans import Bools, Comparison, Floats, Ints, SpanTable
 from roledrift.workflow import Workflow
 
@@ -51,6 +51,8 @@ def comparisons(workflow: Workflow) -> SpanProbe:
     ``K.ppl_ratio``      mean over spans of ``exp(B - A)``
     ``K.log_ppl_diff``   mean over spans of ``B - A``; ``K.log_ppl_abs_diff`` of ``|B - A|``
     ``K.peak``           moments over spans of the largest ``|d|``; the maximum is ``high``
+    ``K.ratio``          ``rho = exp(d)`` over tokens: mean, sd, exact ``low`` and ``high``, and
+                         ``p01``, ``p50``, ``p99`` from bins
     ``K.refused``        instead of all these, if the two sides are at different temperatures:
                          1, over the number of spans refused
     ==================== ================================================================
@@ -86,7 +88,7 @@ def _nonfinite(spans: SpanTable) -> Columns:
 
 
 def _comparisons(spans: SpanTable) -> Columns:
-    columns: dict[str, PerSpan | Pooled] = {}
+    columns: dict[str, Column] = {}
     for one in spans.comparisons:
         found = _moved(one) if one.comparable else _refused(one)
         columns |= {f"{one.kind}.{name}": column for name, column in found.items()}
@@ -116,8 +118,22 @@ def _moved(pair: Comparison) -> Columns:
         }
     pooled = {"chi2": pair.chi2_N, "k1": pair.b_N - pair.a_N, "k3": pair.k3_N}
     return {
+        **_ratios(pair),
         **{name: Pooled(pair.tokens_N, totals_N) for name, totals_N in pooled.items()},
         **{name: PerSpan(values_N, valid_N) for name, values_N in rows.items()},
+    }
+
+
+def _ratios(pair: Comparison) -> Columns:
+    if pair.low_N is None or pair.high_N is None or pair.bins_N is None:
+        return {}
+    # exp(d) = (exp(d) - d - 1) + d + 1, and rho² = (rho² - 1) + 1: the sums are there already.
+    totals_N = pair.k3_N + (pair.a_N - pair.b_N) + pair.tokens_N
+    squares_N = pair.chi2_N + pair.tokens_N
+    return {
+        "ratio": Ratios(
+            pair.tokens_N, totals_N, squares_N, pair.low_N, pair.high_N, bins_N=pair.bins_N
+        )
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from roledrift.config import SamplingConfig
@@ -15,7 +16,8 @@ class Pick:
 
     Attributes:
         row: Index of the row.
-        flags: Why: ``canary``, ``random`` and ``longest``, as far as they apply.
+        flags: Why: ``canary``, ``random``, ``longest``, ``highest advantage``, ``lowest
+            advantage`` and ``truncated``, as far as they apply.
     """
 
     row: int
@@ -26,9 +28,11 @@ class TextSampler:
     """Picks the rows of a step whose text is kept.
 
     Canaries are the first distinct prompts seen; whenever one comes back, the first episode with it
-    is kept whole, so the same problem can be read over the run. Besides them, ``per_role`` random
-    spans of each role and its longest one are kept. The random part is a function of the seed, the
-    step and the rows; the global random state is neither read nor moved.
+    is kept whole, so the same problem can be read over the run. Besides them, each role keeps
+    ``per_role`` random spans and its extremes: the longest, those of highest and lowest advantage
+    (if they differ), and one of the truncated. Every pick says why it was made, because extremes
+    are no picture of the rest. The random part is a function of the seed, the step and the rows;
+    the global random state is neither read nor moved.
 
     Args:
         config: How many, and how often; 0 switches a part off.
@@ -52,6 +56,8 @@ class TextSampler:
         tokens: Sequence[int],
         prompts: Sequence[str] | None = None,
         episodes: Sequence[str] | None = None,
+        advantages: Sequence[float] | None = None,
+        truncated: Sequence[bool] | None = None,
     ) -> list[Pick]:
         """Rows to keep, in row order.
 
@@ -61,11 +67,14 @@ class TextSampler:
             tokens: Length of each row.
             prompts: Stable name of each row's problem; empty for unknown. None follows no canary.
             episodes: Name of each row's episode. None keeps one row per role of each canary.
+            advantages: Advantage of each row; what is not finite is no extreme.
+            truncated: True for rows that the length limit cut.
 
         Raises:
             ValueError: If the columns differ in length.
         """
-        columns = [one for one in (tokens, prompts, episodes) if one is not None]
+        optional = (prompts, episodes, advantages, truncated)
+        columns = [tokens, *(one for one in optional if one is not None)]
         if any(len(one) != len(roles) for one in columns):
             raise ValueError(
                 f"{len(roles)} roles, but columns of {[len(one) for one in columns]} rows: "
@@ -79,7 +88,19 @@ class TextSampler:
         for row in self._followed(roles, prompts, episodes):
             flags.setdefault(row, []).append("canary")
         if self._config.per_role:
-            self._add_others(step, roles, tokens, flags)
+            advantages = advantages or [math.nan] * len(roles)
+            truncated = truncated or [False] * len(roles)
+            for role in sorted(set(roles)):
+                rows = [row for row, its in enumerate(roles) if its == role]
+                # One generator per role: its picks do not depend on which others are present.
+                draw = random.Random(f"{self._config.seed}:{step}:{role}")
+                for row in self._drawn(draw, [row for row in rows if row not in flags]):
+                    flags.setdefault(row, []).append("random")
+                for row, flag in _extremes(rows, tokens, advantages):
+                    flags.setdefault(row, []).append(flag)
+                cut = [row for row in rows if truncated[row]]
+                if cut:
+                    flags.setdefault(draw.choice(cut), []).append("truncated")
         return [Pick(row, tuple(flags[row])) for row in sorted(flags)]
 
     def _meet(self, prompts: Sequence[str]) -> None:
@@ -104,20 +125,20 @@ class TextSampler:
                 kept += first.values()
         return kept
 
-    def _add_others(
-        self,
-        step: int,
-        roles: Sequence[str],
-        tokens: Sequence[int],
-        flags: dict[int, list[str]],
-    ) -> None:
-        canaries = set(flags)
-        for role in sorted(set(roles)):
-            # One generator per role: a role's picks do not depend on which others are present.
-            draw = random.Random(f"{self._config.seed}:{step}:{role}")
-            rows = [row for row, its in enumerate(roles) if its == role]
-            free = [row for row in rows if row not in canaries]
-            for row in draw.sample(free, min(self._config.per_role, len(free))):
-                flags.setdefault(row, []).append("random")
-            longest = max(rows, key=lambda row: (tokens[row], -row))
-            flags.setdefault(longest, []).append("longest")
+    def _drawn(self, draw: random.Random, rows: Sequence[int]) -> list[int]:
+        return draw.sample(rows, min(self._config.per_role, len(rows)))
+
+
+def _extremes(
+    rows: Sequence[int], tokens: Sequence[int], advantages: Sequence[float]
+) -> Iterator[tuple[int, str]]:
+    """Rows at the ends; of equal ones the first."""
+    yield max(rows, key=lambda row: (tokens[row], -row)), "longest"
+    there = [row for row in rows if math.isfinite(advantages[row])]
+    if not there:
+        return
+    highest = max(there, key=lambda row: (advantages[row], -row))
+    lowest = min(there, key=lambda row: (advantages[row], row))
+    if advantages[lowest] < advantages[highest]:
+        yield highest, "highest advantage"
+        yield lowest, "lowest advantage"

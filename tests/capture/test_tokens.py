@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from roledrift.monitor import Monitor, Parts
 from roledrift.protocols import SpanSource
 from roledrift.records import RunHeader, summarise
 from roledrift.spans import SpanTable
-from roledrift.sums import add
+from roledrift.sums import RATIO_BINS, RATIO_EDGES, add
 from roledrift.workflow import EVAL_OPT, VOTING
 
 NAN, INF = math.nan, math.inf
@@ -79,6 +80,12 @@ def test_golden_vectors_through_the_whole_chain(kind, column):
             assert stats[f"{kind}.{name}"].mean == pytest.approx(value, abs=1e-6), name
         assert stats[f"{kind}.peak"].high == pytest.approx(0.5, abs=1e-6)
         assert stats[f"{kind}.chi2"].n == 5
+        ratio = stats[f"{kind}.ratio"]
+        rho = np.exp([0.1, -0.1, -0.5, 0.0, 0.05])
+        found = (ratio.n, ratio.mean, ratio.sd, ratio.low, ratio.high)
+        assert found == pytest.approx((5, rho.mean(), rho.std(), rho.min(), rho.max()), abs=1e-6)
+        assert (ratio.p01, ratio.p50) == pytest.approx((rho.min(), 1.0), rel=0.12)
+        assert ratio.p99 == pytest.approx(rho.max(), rel=0.03)
         if kind != "update":
             assert stats["ppl"].mean == pytest.approx(GOLDEN["training_ppl"], abs=1e-6)
 
@@ -95,7 +102,7 @@ def test_golden_vectors_do_not_depend_on_micro_batches():
         for i in range(2)
     ]
     whole, pieces = one(padded(logp=A, old_logp=B)), one(*parts)
-    for name in ("tokens_N", "a_N", "b_N", "chi2_N", "k3_N", "peak_N"):
+    for name in ("tokens_N", "a_N", "b_N", "chi2_N", "k3_N", "peak_N", "high_N", "bins_N"):
         np.testing.assert_array_equal(
             getattr(whole.comparison("old"), name), getattr(pieces.comparison("old"), name)
         )
@@ -149,6 +156,25 @@ def test_rescored_rows_hold_the_comparison_only():
     table = one(RoleBatch.rescored(VOTING, role=ROLE, mask=MASK, before=B, after=A, steps=3))
     assert table.present == {"role_N", "nonfinite_N", "update"}
     assert table.comparison("update").steps_between == 3
+
+
+def test_rescored_rows_may_be_compared_with_a_reference_too():
+    table = one(
+        RoleBatch.rescored(
+            VOTING,
+            role=ROLE,
+            mask=MASK,
+            before=A,
+            after=A,
+            reference_logp=B,
+            slot=[2, 0],
+            temperature=0.7,
+        )
+    )
+    assert table.present == {"role_N", "slot_N", "nonfinite_N", "update", "reference"}
+    assert table.comparison("update").k3_N.tolist() == [0.0, 0.0]
+    assert table.comparison("reference").k3_N.sum() / 5 == pytest.approx(GOLDEN["k3"], abs=1e-6)
+    assert table.comparison("reference").source == (0.7, 0.7, None)
 
 
 def test_clipping_is_active_where_the_clipped_loss_is_strictly_larger():
@@ -253,7 +279,10 @@ def test_spans_without_trainable_tokens_are_zero_rows():
     assert table.tokens_N.tolist() == [0, 0]
     assert table.nll_N.tolist() == [0.0, 0.0]
     assert table.nonfinite_N.tolist() == [0, 0]
-    assert table.comparison("old").peak_N.tolist() == [0.0, 0.0]
+    pair = table.comparison("old")
+    assert pair.peak_N.tolist() == [0.0, 0.0]
+    assert (pair.low_N.tolist(), pair.high_N.tolist()) == ([INF, INF], [-INF, -INF])
+    assert pair.bins_N.sum() == 0
 
 
 def test_log_ratios_are_clamped_in_chi2_and_not_in_k3():
@@ -284,11 +313,15 @@ def test_any_float_type_and_any_mask_type(dtype, mask_dtype):
     assert table.comparison("old").chi2_N.tolist() == [0.0, 0.0]
 
 
+EDGES = [*(-edge for edge in reversed(RATIO_EDGES)), *RATIO_EDGES]
+
+
 def slow_reference(a, b, mask):
     """The formulas of the table's documentation, token by token."""
     rows = []
     for a_T, b_T, mask_T in zip(a.tolist(), b.tolist(), mask.tolist(), strict=True):
         sums = {"tokens_N": 0, "a_N": 0.0, "b_N": 0.0, "chi2_N": 0.0, "k3_N": 0.0, "peak_N": 0.0}
+        sums |= {"low_N": INF, "high_N": -INF, "bins_N": [0] * RATIO_BINS}
         for x, y, m in zip(a_T, b_T, mask_T, strict=True):
             if not m or not math.isfinite(x) or not math.isfinite(y):
                 continue
@@ -299,6 +332,8 @@ def slow_reference(a, b, mask):
             sums["chi2_N"] += math.exp(max(-20, min(20, d))) ** 2 - 1
             sums["k3_N"] += math.exp(d) - d - 1
             sums["peak_N"] = max(sums["peak_N"], abs(d))
+            sums["low_N"], sums["high_N"] = min(sums["low_N"], d), max(sums["high_N"], d)
+            sums["bins_N"][bisect_left(EDGES, d)] += 1
         rows.append(sums)
     return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -307,7 +342,9 @@ def slow_reference(a, b, mask):
 @given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 2**31))
 def test_sums_equal_a_token_by_token_reference(rows, width, seed):
     draw = np.random.default_rng(seed)
-    a, b = (torch.from_numpy(-draw.exponential(2.0, (rows, width))) for _ in range(2))
+    a = torch.from_numpy(-draw.exponential(2.0, (rows, width)))
+    # From far apart to nearly equal: every bin is reached.
+    b = a + torch.from_numpy(draw.normal(size=(rows, width)) * 10.0 ** draw.integers(-6, 2))
     a[torch.from_numpy(draw.random((rows, width)) < 0.1)] = NAN
     b[torch.from_numpy(draw.random((rows, width)) < 0.1)] = -INF
     mask = torch.from_numpy(draw.random((rows, width)) < 0.7)

@@ -124,3 +124,18 @@ def test_inputs_and_random_states_are_untouched():
     np.testing.assert_array_equal(states[2], np.random.get_state()[1])
     for kept, now in ((A, a), (B, b), (MASK, mask)):
         assert torch.equal(kept.nan_to_num(99), now.nan_to_num(99))
+
+
+def test_what_is_kept_does_not_grow_with_the_tokens():
+    def kept(tokens):
+        capture = TokenCapture(VOTING)
+        for _ in range(3):
+            logp = torch.rand(2, tokens)
+            capture.add(padded(mask=torch.ones(2, tokens), logp=logp, old_logp=logp, entropy=logp))
+        return [held.packed_BK.untyped_storage().nbytes() for held in capture._held], capture
+
+    short, _ = kept(4)
+    long, capture = kept(4000)
+    assert short == long
+    assert long[0] < 2 * 400
+    assert len(capture._edges) == 1

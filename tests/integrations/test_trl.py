@@ -170,22 +170,78 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "max_completion_length": 32,
     },
     "checkpointing, late logging": {"gradient_checkpointing": True, "logging_steps": 2},
+    "adapter off": {"config": {"tier": "full"}},
+    "adapter off, dropout": {
+        "config": {"rescore": {"reference_every": 2}},
+        "lora_dropout": 0.3,
+        "num_iterations": 2,
+        "gradient_accumulation_steps": 2,
+        "per_device_train_batch_size": 4,
+        "max_steps": 4,
+    },
 }
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_training_is_the_same_to_the_last_bit(tmp_path: Path, variant: str) -> None:
-    changes = VARIANTS[variant]
+    changes = dict(VARIANTS[variant])
     if "eval_strategy" in changes:
         changes = {**changes, "eval_dataset": tiny_dataset().select(range(2))}
+    config = {"config": changes.pop("config")} if "config" in changes else {}
     alone = make_trainer(tmp_path / "alone", [], **changes)
     alone.train()
-    trainer, records = watched(tmp_path, **changes)
+    trainer, records = watched(tmp_path, **config, **changes)
     assert trace(trainer) == trace(alone)
     assert [record.step for record in records] == list(range(1, trainer.state.global_step + 1))
     assert all(not record.faults for record in records)
     assert all(record.mean("*", "update.k3") > 0 for record in records)
     assert not set(WRAPPED) & set(vars(trainer))
+    scored = [record.mean("*", "reference.k3") is not None for record in records]
+    every = {"adapter off": 1, "adapter off, dropout": 2, "reference": 1}.get(variant, 10)
+    assert scored == [record.step % every == 0 for record in records]
+
+
+def test_the_distance_from_the_base_model(tmp_path: Path) -> None:
+    seen = Seen()
+    trainer, records = watched(
+        tmp_path,
+        reward=seen,
+        per_device_train_batch_size=16,
+        max_steps=2,
+        temperature=0.7,
+        config={"tier": "full", "rescore": {"rows_per_role": 16}},
+    )
+    # The adapter is new: before the first step the policy is the base model.
+    assert records[0].mean("*", "reference.k3") == pytest.approx(
+        records[0].mean("*", "update.k3"), rel=1e-4
+    )
+    rows = seen.calls[1]
+    sums = [0.0, 0.0]
+    for row in rows:
+        prompt = tiny_tokenizer()(row["prompt"])["input_ids"]
+        a, b = (
+            token_logps(model, prompt, row["ids"], 0.7)
+            for model in (trainer.model.eval(), tiny_model().eval())
+        )
+        sums[0] += sum((x - y).exp().item() - (x - y).item() - 1 for x, y in zip(a, b, strict=True))
+        sums[1] += len(row["ids"])
+    assert records[1].mean("*", "reference.k3") == pytest.approx(sums[0] / sums[1], rel=1e-3)
+    assert records[1].labels["reference"] == "policy vs reference, T=0.7"
+    assert records[1].labels["update"] == (
+        "after vs before the optimizer step, T=0.7, 1 step between"
+    )
+    assert records[1].labels["reference model"] == "the model with its adapter off"
+    for record, call in zip(records, seen.calls, strict=True):
+        for role in PAIR:
+            there = any(row["role"] == role for row in call)
+            assert record.mean(role, "updates") == float(there)
+
+
+def token_logps(model: Any, prompt: list[int], ids: list[int], temperature: float) -> torch.Tensor:
+    with torch.no_grad():
+        logits = model(torch.tensor([prompt + ids])).logits[0]
+    logp = torch.log_softmax(logits[len(prompt) - 1 : -1] / temperature, dim=-1)
+    return logp[torch.arange(len(ids)), torch.tensor(ids)]
 
 
 def test_statistics_per_role_equal_a_direct_computation(tmp_path: Path) -> None:
@@ -384,7 +440,13 @@ def test_without_a_trainer_it_says_how_to_name_it(tmp_path: Path) -> None:
     assert not set(WRAPPED) & set(vars(trainer))
 
 
-@pytest.mark.parametrize("broken", ["rollout", "update", "trained", "choose", "score_again"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *("batch.rollout", "batch.update", "batch.trained"),
+        *("rescoring.choose", "rescoring.score_again", "rescoring.adapter_off"),
+    ],
+)
 def test_what_fails_in_flight_is_counted_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -394,8 +456,8 @@ def test_what_fails_in_flight_is_counted_and_changes_nothing(
     def fails(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr(f"roledrift_trl.batch.{broken}", fails)
-    trainer, records = watched(tmp_path)
+    monkeypatch.setattr(f"roledrift_trl.{broken}", fails)
+    trainer, records = watched(tmp_path, config={"tier": "full"})
     assert trace(trainer) == trace(alone)
     assert len(records) == 3
     for record in records:
@@ -453,6 +515,10 @@ def test_slots_come_from_their_column(tmp_path: Path) -> None:
     record = open_run(tmp_path / "run").steps()[0]
     slots = {f"{role}/{copy}" for role in PAIR for copy in range(3)}
     assert slots & set(record.groups)
+    for slot in slots & set(record.groups):
+        assert {"length", "entropy", "ppl", "update.chi2", "update.ratio"} <= set(
+            record.groups[slot]
+        )
     assert set(record.groups) <= {*slots, *PAIR, "*"}
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 from roledrift_trl import batch
-from torch import nn
 
 from roledrift.workflow import Workflow
 
@@ -90,50 +89,3 @@ def test_prompt_names_are_stable() -> None:
     assert batch.prompt_name("1 + 1") != batch.prompt_name("1 + 2")
     one = [{"role": "user", "content": "a"}]
     assert batch.prompt_name(one) == batch.prompt_name([{"content": "a", "role": "user"}])
-
-
-def rows(roles: tuple[int, ...], number: int = 0, start: int = 0) -> batch.Rows:
-    marks = torch.arange(start, start + len(roles))[:, None]
-    made = batch.Generation(number, 0, roles, None)
-    return batch.Rows(made, roles, marks, marks, marks, marks.float())
-
-
-def test_rows_to_score_again_are_some_of_each_role() -> None:
-    parts = [rows((0, 0, 0, 1)), rows((0, 1, -1, 0), start=4)]
-    (chosen,) = batch.choose(parts, per_role=2, roles=2)
-    assert chosen.roles == (0, 0, 1, 1)
-    assert chosen.ids_BL.flatten().tolist() == [0, 1, 3, 5]
-    assert chosen.logp_BC.flatten().tolist() == [0.0, 1.0, 3.0, 5.0]
-
-
-def test_as_many_rows_are_scored_again_whatever_the_mixture_of_roles() -> None:
-    sizes = {
-        len(batch.choose([rows(roles)], per_role=2, roles=2)[0].roles)
-        for roles in ((0, 0, 0, 0, 0), (0, 1, 1, 1, 1), (-1, -1, -1, -1, 0), (0, 0, 0, 1, 1))
-    }
-    assert sizes == {4}
-
-
-def test_rows_of_different_generations_are_kept_apart() -> None:
-    parts = [rows((0, 1)), rows((0, 1), number=1), rows((1, 0), number=1, start=2)]
-    first, second = batch.choose(parts, per_role=3, roles=2)
-    assert (first.roles, second.roles) == ((0, 1), (0, 1, 1, 0))
-    assert batch.choose([], per_role=3, roles=2) == []
-
-
-def test_every_module_gets_its_own_mode_back() -> None:
-    model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(2)).train()
-    model[1].eval()
-    with batch.evaluating(model):
-        assert not any(module.training for module in model.modules())
-    assert [module.training for module in model.modules()] == [True, True, False]
-
-
-def test_dropout_is_found_in_layers_and_in_the_configuration() -> None:
-    quiet = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.0))
-    assert not batch.is_noisy(quiet)
-    assert batch.is_noisy(nn.Sequential(nn.Dropout(0.1)))
-    quiet.config = SimpleNamespace(attention_dropout=0.0, hidden_size=2.0)  # type: ignore[assignment]
-    assert not batch.is_noisy(quiet)
-    quiet.config = SimpleNamespace(attention_dropout=0.1)  # type: ignore[assignment]
-    assert batch.is_noisy(quiet)

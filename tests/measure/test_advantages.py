@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roledrift.measure.advantages import advantages, rewards, zero_variance
+from roledrift.measure.advantages import advantages, credit, rewards, zero_variance
 from roledrift.records import summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import Key, Mean
@@ -63,3 +63,15 @@ def test_rewards_and_advantages_are_means_over_spans():
     assert summarise(rewards(VOTING).measure(table))["generator"]["reward"].mean == 0.5
     stat = summarise(advantages(VOTING).measure(table))["generator"]["advantage"]
     assert (stat.mean, stat.sd) == (0.0, pytest.approx(0.5))
+
+
+def test_credit_is_the_size_of_the_advantage_per_token():
+    table = SpanTable(
+        VOTING.role_names,
+        np.array([0, 0, 1, 1]),
+        tokens_N=np.array([3, 1, 2, 9]),
+        advantage_N=np.array([-1.0, 0.5, 2.0, math.nan]),
+    )
+    sums = credit(VOTING).measure(table)
+    assert sums[Key("generator", "credit")] == Mean(4, 3.5)
+    assert sums[Key("aggregator", "credit")] == Mean(2, 4.0)

@@ -15,28 +15,41 @@ from roledrift.measure import PROBES, probes_for
 from roledrift.monitor import Monitor, Parts
 from roledrift.records import RunHeader, summarise
 from roledrift.spans import Comparison, SpanTable
-from roledrift.sums import Histogram, Key, add
-from roledrift.workflow import ORCH_WORKERS, VOTING
+from roledrift.sums import RATIO_BINS, Histogram, Key, add
+from roledrift.workflow import EVAL_OPT, ORCH_WORKERS, SINGLE, VOTING
 
-TEXTS = (None, "", r"\boxed{2}", "wait, no", "```python\na\nb\nc\n```", r"so \boxed{ Correct }")
+TEXTS = (
+    *(None, "", r"\boxed{2}", "wait, no", "```python\na\nb\nc\n```", r"so \boxed{ Correct }"),
+    *("so it is the same", "it is the same or not", r"then it is the same \boxed{2}"),
+)
+OF_OTHERS = {"copied"}
+"""Probes that compare a role with others: alone, it measures nothing."""
 
 
 def pair(draw, kind, n, temperature_b):
     tokens = draw.integers(0, 4, n)
     real = draw.exponential(1.0, (5, n)) * (tokens > 0)
+    low = np.where(tokens > 0, -real[4] / 2, math.inf)
+    high = np.where(tokens > 0, real[4], -math.inf)
+    bins = draw.multinomial(tokens, np.full(RATIO_BINS, 1 / RATIO_BINS))
+    source = (0.7, temperature_b, 1)
     return Comparison(
-        kind, tokens, -real[0], -real[1], real[2], real[3], real[4], 0.7, temperature_b, 1
+        kind, tokens, -real[0], -real[1], real[2], real[3], real[4], *source, low, high, bins
     )
 
 
 def table(seed, n, workflow=VOTING):
     draw = np.random.default_rng(seed)
     tokens = draw.integers(0, 300, n)
+    group = np.sort(draw.integers(0, 5, n))
     return SpanTable(
         roles=workflow.role_names,
         role_N=draw.integers(-1, len(workflow.roles), n),
         slot_N=draw.integers(0, 3, n),
-        group_N=np.sort(draw.integers(0, 5, n)),
+        turn_N=draw.integers(0, 2, n),
+        prompt_N=group,
+        episode_N=draw.integers(0, 2, n),
+        group_N=group,
         tokens_N=tokens,
         truncated_N=draw.random(n) < 0.3,
         reward_N=draw.integers(0, 2, n).astype(np.float64),
@@ -57,7 +70,7 @@ def same(found, expected):
         assert type(found[key]) is type(value)
         for name in value.__dataclass_fields__:
             one, other = getattr(found[key], name), getattr(value, name)
-            if isinstance(other, Histogram) or other is None:
+            if isinstance(other, Histogram | frozenset) or other is None:
                 assert one == other
             else:
                 assert one == pytest.approx(other, rel=1e-9, abs=1e-9, nan_ok=True), (key, name)
@@ -68,7 +81,7 @@ def same(found, expected):
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 40), cut=st.integers(0, 40))
 def test_measuring_parts_and_adding_equals_measuring_the_whole(name, seed, n, cut):
     whole = table(seed, n)
-    # A part may hold any spans, but no advantage group is cut in two.
+    # A part may hold any spans, but no advantage group or episode is cut in two.
     border = int(np.searchsorted(whole.group_N, whole.group_N[min(cut, n - 1)]))
     parts = [whole.select(np.arange(0, border)), whole.select(np.arange(border, n))]
     probe = PROBES[name](VOTING)
@@ -83,7 +96,7 @@ def test_order_of_rows_does_not_matter(name):
     same(probe.measure(shuffled), probe.measure(whole))
 
 
-@pytest.mark.parametrize("name", PROBES)
+@pytest.mark.parametrize("name", [name for name in PROBES if name not in OF_OTHERS])
 def test_a_group_measures_as_if_it_were_alone(name):
     whole = table(4, 40, ORCH_WORKERS)
     probe = PROBES[name](ORCH_WORKERS)
@@ -116,23 +129,27 @@ def test_a_probe_abstains_without_the_columns_it_needs(name):
     assert probe.measure(bare) == {}
     assert probe.needs <= table(0, 3).present
     assert probe.measure(bare.select(np.zeros(0, np.int64))) == {}
+    assert probe.measure(table(0, 3).select(np.zeros(0, np.int64))) == {}
 
 
 def test_what_no_span_has_leaves_no_entry():
     spans = replace(table(1, 8), scored_N=np.zeros(8, np.int64), text_N=(None,) * 8)
-    for name in ("perplexity", "entropy", "clipping", "chars", "shape"):
+    texts = ("chars", "shape", "openers", "copied", "sibling_jaccard", "wrong_agreement")
+    for name in ("perplexity", "entropy", "clipping", *texts):
         assert PROBES[name](VOTING).measure(spans) == {}
 
 
 def test_every_statistic_of_a_full_table():
-    sums = add(probe.measure(table(1, 60)) for probe in probes_for("full", VOTING))
+    sums = add(probe.measure(table(1, 200)) for probe in probes_for("full", VOTING))
     names = set(summarise(sums)["*"])
     moved = "chi2 k1 k3 chi2_seq ppl_ratio training_ppl behind_ppl training_log_ppl log_ppl_diff"
     assert names == {
-        *("length", "truncated", "chars", "reward", "advantage", "zero_variance", "nonfinite"),
+        *("length", "truncated", "chars", "reward", "advantage", "credit", "zero_variance"),
+        *("nonfinite", "openers", "copied", "sign_agreement", "sibling_jaccard"),
         *("ppl", "entropy", "clip_fraction", "rollout.refused"),
         *("terse", "boxed", "bare_stamp", "code_fence", "verdict_tag", "hedging"),
-        *(f"old.{name}" for name in (*moved.split(), "log_ppl_abs_diff", "peak")),
+        *(f"old.{name}" for name in (*moved.split(), "log_ppl_abs_diff", "peak", "ratio")),
+        "wrong_agreement",
     }
 
 
@@ -141,7 +158,18 @@ def test_tiers_differ_in_whether_text_is_read():
         return {probe.name for probe in probes_for(tier, VOTING)}
 
     assert read("full") == read("business") == set(PROBES)
-    assert read("full") - read("economy") == {"chars", "shape"}
+    texts = {"chars", "shape", "openers", "copied", "sibling_jaccard", "wrong_agreement"}
+    assert read("full") - read("economy") == texts
+
+
+def test_a_workflow_is_not_asked_what_it_cannot_say():
+    def read(workflow):
+        return {probe.name for probe in probes_for("full", workflow)}
+
+    siblings = {"sign_agreement", "sibling_jaccard", "wrong_agreement"}
+    assert set(PROBES) - read(SINGLE) == {*siblings, "copied"}
+    assert set(PROBES) - read(EVAL_OPT) == siblings
+    assert read(ORCH_WORKERS) == set(PROBES)
 
 
 def test_names_of_probes_are_their_keys():

@@ -78,6 +78,39 @@ def test_a_row_that_is_kept_twice_has_both_flags():
     assert next(one.flags for one in picks if one.row == 1) == ("canary", "longest")
 
 
+def extremes(advantages=None, truncated=None, **config):
+    sampler = TextSampler(SamplingConfig(canaries=0, per_role=1, **config))
+    picks = sampler.pick(0, ROLES, tokens=TOKENS, advantages=advantages, truncated=truncated)
+    flags = ("highest advantage", "lowest advantage", "truncated")
+    return [flagged(picks, flag) for flag in flags]
+
+
+def test_each_role_keeps_its_extremes():
+    advantages = [float(i % 5) for i in range(16)]
+    # generators: rows 0-2, 4-6, 8-10, 12-14; aggregators: 3, 7, 11, 15. Of equal ones the first.
+    highest, lowest, truncated = extremes(advantages, [row in (5, 6, 11) for row in range(16)])
+    assert (highest, lowest) == ([3, 4], [0, 15])
+    assert truncated in ([5, 11], [6, 11])
+
+
+def test_what_is_all_the_same_has_no_extremes():
+    assert extremes([0.0] * 16, [False] * 16) == [[], [], []]
+    assert extremes([float("nan")] * 16) == [[], [], []]
+    assert extremes() == [[], [], []]
+
+
+def test_an_advantage_that_is_no_number_is_no_extreme():
+    advantages = [float("nan"), *range(15)]
+    assert extremes(advantages)[:2] == [[14, 15], [1, 3]]
+
+
+def test_extremes_do_not_change_what_is_drawn():
+    sampler = TextSampler(SamplingConfig())
+    plain = sampler.pick(3, ROLES, tokens=TOKENS)
+    full = sampler.pick(3, ROLES, tokens=TOKENS, advantages=list(range(16)), truncated=[True] * 16)
+    assert flagged(plain, "random") == flagged(full, "random")
+
+
 def test_few_rows_are_all_kept():
     picks = TextSampler(SamplingConfig(per_role=5)).pick(0, ["generator"], tokens=[3])
     assert [(one.row, one.flags) for one in picks] == [(0, ("random", "longest"))]

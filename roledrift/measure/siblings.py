@@ -1,0 +1,156 @@
+"""What the slots of one role have in common: their sign, their words, their mistakes.
+
+Siblings are the outputs of one role to one problem in one episode, one per slot: the three
+generators of a voting workflow. Rows are siblings if they agree in role, episode, and, where the
+table knows them, problem and turn; two rows of the same slot are not. Only roles with several slots
+have siblings. A table must not cut through an episode, or pairs are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from roledrift.measure.shape import boxes
+from roledrift.measure.wording import jaccard, trigrams
+from roledrift.spans import Ints, SpanTable
+from roledrift.sums import EVERYONE, Key, Mean, Sums
+from roledrift.workflow import Workflow
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingProbe:
+    """A :class:`roledrift.protocols.Probe` of families of siblings.
+
+    What it measures belongs to a role (and to ``"*"``), never to a slot: a pair has two.
+
+    Attributes:
+        name: Name of the probe and of its statistic.
+        needs: Columns without which it measures nothing.
+        workflow: Says which roles have several slots.
+        read: The pairs of one family to the mean over what counts.
+    """
+
+    name: str
+    needs: frozenset[str]
+    workflow: Workflow
+    read: Callable[[SpanTable, list[Pair]], Mean]
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Sums per role with siblings, and over all such roles."""
+        sums: Sums = {}
+        for role, pairs in _families(spans, self.workflow):
+            value = self.read(spans, pairs)
+            if not value.n:
+                continue
+            for group in (role, EVERYONE):
+                key = Key(group, self.name)
+                there = sums.get(key)
+                sums[key] = there + value if isinstance(there, Mean) else value
+        return sums
+
+
+def sign_agreement(workflow: Workflow) -> SiblingProbe:
+    """``sign_agreement``: share of pairs of siblings whose advantages have the same sign.
+
+    0.5 for unrelated signs, 1 if an episode pushes all slots the same way, which is what adds their
+    gradients up on one policy (the mechanism of gradient amplification in arXiv 2605.24202). Pairs
+    in which an advantage is zero or not finite push nothing and are left out.
+    """
+    needs = frozenset({"episode_N", "advantage_N"})
+    return SiblingProbe("sign_agreement", needs, workflow, _same_sign)
+
+
+def sibling_jaccard(workflow: Workflow) -> SiblingProbe:
+    """``sibling_jaccard``: overlap of the word 3-grams of siblings, averaged over families.
+
+    Paper (arXiv 2605.24202, tables 4 and 6): 3-gram set overlap for each pair of the same-role
+    outputs of a problem, averaged in the problem, then over problems; the tokenisation is not said.
+    Here: of lower-cased words (:func:`roledrift.measure.wording.trigrams`), averaged in the
+    episode, then over episodes. Pairs of two empty texts are left out.
+    """
+    return SiblingProbe("sibling_jaccard", frozenset({"episode_N", "text_N"}), workflow, _overlap)
+
+
+def wrong_agreement(workflow: Workflow) -> SiblingProbe:
+    r"""``wrong_agreement``: share of pairs of wrong siblings that give the same wrong answer.
+
+    Paper: slots agree more sharply on the same wrong answer than before training; not tabulated.
+    Here: a sibling is wrong if its reward is at most 0, its answer is its last ``\boxed{}`` without
+    white space, and pairs count in which both are wrong and both have an answer. Answers are
+    compared as text: 1/2 and 0.5 differ. It tells about the slots only if the reward is that of the
+    span, not one that the workflow's outcome gives to all.
+    """
+    needs = frozenset({"episode_N", "text_N", "reward_N"})
+    return SiblingProbe("wrong_agreement", needs, workflow, _same_mistake)
+
+
+def _families(spans: SpanTable, workflow: Workflow) -> Iterator[tuple[str, list[Pair]]]:
+    """Each family's role and its pairs of rows; families of one are left out."""
+    if spans.episode_N is None:
+        return
+    known = (spans.episode_N, spans.prompt_N, spans.turn_N)
+    columns = [column for column in known if column is not None]
+    for role in workflow.roles:
+        if role.slots < 2 or role.name not in spans.roles:
+            continue
+        rows = np.flatnonzero(spans.role_N == spans.roles.index(role.name))
+        for family in _alike(np.stack([column[rows] for column in columns], axis=1), rows):
+            pairs = [
+                (i, j)
+                for i, j in combinations(family.tolist(), 2)
+                if spans.slot_N is None or spans.slot_N[i] != spans.slot_N[j]
+            ]
+            if pairs:
+                yield role.name, pairs
+
+
+def _alike(address_NK: Ints, rows: Ints) -> list[Ints]:
+    """``rows`` split by equal addresses, in the order of the addresses."""
+    if not rows.size:
+        return []
+    order = np.lexsort(address_NK.T[::-1])
+    sorted_NK = address_NK[order]
+    borders = np.flatnonzero((sorted_NK[1:] != sorted_NK[:-1]).any(axis=1)) + 1
+    return np.split(rows[order], borders)
+
+
+def _same_sign(spans: SpanTable, pairs: list[Pair]) -> Mean:
+    if spans.advantage_N is None:
+        return Mean(0.0, 0.0)
+    signs = [np.sign(spans.advantage_N[[i, j]]) for i, j in pairs]
+    pushing = [(a, b) for a, b in signs if abs(a) == abs(b) == 1]
+    return Mean(float(len(pushing)), float(sum(a == b for a, b in pushing)))
+
+
+def _overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
+    text_N = spans.text_N or ()
+    grams = {
+        row: trigrams(text)
+        for row in {row for pair in pairs for row in pair}
+        if (text := text_N[row]) is not None
+    }
+    shares = [
+        jaccard(grams[i], grams[j])
+        for i, j in pairs
+        if i in grams and j in grams and (grams[i] or grams[j])
+    ]
+    return Mean(1.0, sum(shares) / len(shares)) if shares else Mean(0.0, 0.0)
+
+
+def _same_mistake(spans: SpanTable, pairs: list[Pair]) -> Mean:
+    text_N, reward_N = spans.text_N or (), spans.reward_N
+    if reward_N is None:
+        return Mean(0.0, 0.0)
+    answers: dict[int, str] = {}
+    for row in {row for pair in pairs for row in pair}:
+        found = boxes(text_N[row] or "") if reward_N[row] <= 0 else []
+        if found:
+            answers[row] = "".join(found[-1].split())
+    both = [(answers[i], answers[j]) for i, j in pairs if i in answers and j in answers]
+    return Mean(float(len(both)), float(sum(a == b for a, b in both)))

@@ -1,0 +1,158 @@
+"""Words of a text: how it opens, and how much of it is found in other texts.
+
+Words are what white space separates, lower-cased, with their punctuation: it needs no tokenizer and
+is the same for every model. The paper (arXiv 2605.24202) does not say how it splits texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from roledrift.measure.groups import Columns, PerSpan, SpanProbe, groups
+from roledrift.spans import Floats, SpanTable
+from roledrift.sums import Distinct, Key, Sums
+from roledrift.workflow import Workflow
+
+_SOURCES = frozenset({"solve"})
+_READERS = frozenset({"select", "judge", "synthesize"})
+
+
+def words(text: str) -> list[str]:
+    """Lower-cased words."""
+    return text.lower().split()
+
+
+def trigrams(text: str) -> frozenset[tuple[str, ...]]:
+    """The different runs of three words; of a shorter text, all its words as one run."""
+    return frozenset(_runs(words(text)))
+
+
+def _runs(found: list[str]) -> Iterable[tuple[str, ...]]:
+    if len(found) < 3:
+        return (tuple(found),) if found else ()
+    return zip(found, found[1:], found[2:], strict=False)
+
+
+def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
+    """Share of the common in all that either has; 0 if both are empty."""
+    common = len(a & b)
+    either = len(a) + len(b) - common
+    return common / either if either else 0.0
+
+
+def opener(text: str) -> str:
+    """The first three words; of a shorter text, all of them."""
+    return " ".join(text.split(None, 3)[:3]).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Openers:
+    """Probe ``openers``: number of different 3-word openers, over ``n`` texts.
+
+    Paper (table 6): number of unique 3-word openers over the 100 episodes. Here: over the texts of
+    the step, whose number is ``n``; empty texts have no opener. A role that has collapsed opens all
+    its answers alike. The number grows with ``n``: compare steps with equal ``n``.
+
+    Attributes:
+        workflow: Says which roles have slots.
+    """
+
+    workflow: Workflow
+
+    @property
+    def name(self) -> str:
+        """Name of the probe."""
+        return "openers"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Columns without which it measures nothing."""
+        return frozenset({"text_N"})
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """The different openers of each group."""
+        text_N = spans.text_N or (None,) * len(spans)
+        kinds = [_number(opener(text)) if text and not text.isspace() else None for text in text_N]
+        sums: Sums = {}
+        for group, rows in groups(spans, self.workflow):
+            there = [kind for row in rows.tolist() if (kind := kinds[row]) is not None]
+            if there:
+                sums[Key(group, "openers")] = Distinct(len(there), frozenset(there))
+        return sums
+
+
+def openers(workflow: Workflow) -> Openers:
+    """``openers``: see :class:`Openers`."""
+    return Openers(workflow)
+
+
+def copied(workflow: Workflow) -> SpanProbe:
+    """``copied``: share of an output's word 3-grams that its candidates hold, mean over spans.
+
+    Not in the paper, which tells of aggregators and evaluators that solve the problem again or
+    repeat a candidate. Here: for roles that select, judge or synthesize, the candidates are the
+    outputs of the solving roles in the same episode, of no later turn where turns are known. Spans
+    without words, or without candidates with text, are left out.
+    """
+
+    def read(spans: SpanTable) -> Columns:
+        return _copied(spans, workflow)
+
+    return SpanProbe("copied", frozenset({"episode_N", "text_N"}), workflow, read)
+
+
+def copies(workflow: Workflow) -> bool:
+    """Whether the workflow has roles that read what others have solved."""
+    duties = {role.duty for role in workflow.roles}
+    return bool(duties & _READERS and duties & _SOURCES)
+
+
+def _copied(spans: SpanTable, workflow: Workflow) -> Columns:
+    text_N = spans.text_N or (None,) * len(spans)
+    values_N: Floats = np.zeros(len(spans))
+    valid_N = np.zeros(len(spans), dtype=np.bool_)
+    for readers, sources in _episodes(spans, workflow):
+        held = {row: words(text_N[row] or "") for row in sources if readers}
+        for row in readers:
+            before = [
+                found
+                for one, found in held.items()
+                if spans.turn_N is None or spans.turn_N[one] <= spans.turn_N[row]
+            ]
+            if before:
+                grams = trigrams(text_N[row] or "")
+                # Of the candidates only what is common is kept: they may be thousands of words.
+                common = frozenset().union(*(grams.intersection(_runs(one)) for one in before))
+                values_N[row] = len(common) / len(grams)
+                valid_N[row] = True
+    return {"copied": PerSpan(values_N, valid_N)}
+
+
+def _episodes(spans: SpanTable, workflow: Workflow) -> Iterable[tuple[list[int], list[int]]]:
+    """Rows with words of the roles that read and of those that solve, episode by episode."""
+    if spans.episode_N is None:
+        return ()
+    duties = {role.name: role.duty for role in workflow.roles}
+    part = [
+        0 if duties.get(name) in _READERS else 1 if duties.get(name) in _SOURCES else None
+        for name in spans.roles
+    ]
+    prompts = [0] * len(spans) if spans.prompt_N is None else spans.prompt_N.tolist()
+    found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+    for row, role in enumerate(spans.role_N.tolist()):
+        text = None if spans.text_N is None else spans.text_N[row]
+        which = part[role] if 0 <= role < len(part) else None
+        if which is not None and text is not None and text.strip():
+            key = (prompts[row], int(spans.episode_N[row]))
+            found.setdefault(key, ([], []))[which].append(row)
+    return found.values()
+
+
+def _number(text: str) -> int:
+    # Python's own hash() differs from process to process.
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
