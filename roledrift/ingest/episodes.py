@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roledrift.ingest.form import Job
-from roledrift.ingest.grade import duties, regrade, truth_of
+from roledrift.ingest.grade import duty_of, regrade, truth_of
 from roledrift.ingest.roles import turns
 from roledrift.ingest.rows import SpanRow
 from roledrift.ingest.values import content, number, prompt_of, rows, section, text, whole
@@ -71,9 +71,7 @@ def spans_of(
         # A slot in the name is better than the place in the list.
         row.slot = slot if row.slot is None else row.slot
         row.turn = turn if row.turn is None else row.turn
-    facts = regrade(
-        [(row.role, row.text) for row in outputs], truth_of(body.get("task")), duties(names)
-    )
+    facts = regrade([(row.role, row.text) for row in outputs], truth_of(body.get("task")))
     for row, mine in zip(outputs, facts, strict=True):
         row.shares = mine
     _compare(body, outputs, broadcast)
@@ -158,4 +156,4 @@ def _compare(body: Mapping[str, Any], outputs: list[SpanRow], broadcast: Broadca
 
 def _final(row: SpanRow) -> bool:
     """Whether the row's correctness is that of the workflow: a judge's is not."""
-    return "correct" in row.shares and duties([row.role])[row.role] != "judge"
+    return "correct" in row.shares and duty_of(row.role) != "judge"

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from roledrift.measure.shape import boxes
 from roledrift.workflow import Duty, Workflow
@@ -80,6 +81,7 @@ def same(answer: str, truth: str) -> bool:
     return x is not None and x == y
 
 
+@lru_cache(maxsize=4096)
 def normal(answer: str) -> str:
     """An answer without the differences that mean nothing."""
     answer = answer[:4096].strip()
@@ -95,6 +97,7 @@ def normal(answer: str) -> str:
     return tail if equals and len(head) <= 2 else answer
 
 
+@lru_cache(maxsize=4096)
 def _value(answer: str) -> Fraction | None:
     found = _FRACTION.match(answer)
     if found:
@@ -129,22 +132,23 @@ def verdict(text: str) -> bool | None:
     return None if found is None else found[1].lower() == "correct"
 
 
-def duties(roles: Sequence[str]) -> dict[str, Duty]:
-    """Duty of each role, by the well-known names."""
-    distinct = list(dict.fromkeys(roles))
-    workflow = Workflow.of(dict.fromkeys(distinct, 1)) if distinct else None
-    return {role.name: role.duty for role in workflow.roles} if workflow else {}
+@lru_cache(maxsize=1024)
+def duty_of(role: str) -> Duty:
+    """What a role is there for, by the well-known names; ``solve`` for any other."""
+    return Workflow.of({role: 1}).roles[0].duty
 
 
-def regrade(
-    outputs: Sequence[tuple[str, str | None]], truth: str | None, duty: Mapping[str, Duty]
-) -> list[dict[str, bool]]:
+def answers(role: str) -> bool:
+    """Whether a role's box holds an answer to the problem (and not a choice or a verdict)."""
+    return duty_of(role) in ("solve", "synthesize")
+
+
+def regrade(outputs: Sequence[tuple[str, str | None]], truth: str | None) -> list[dict[str, bool]]:
     """Facts about each output of an episode: ``correct`` and, for selecting roles, ``fallback``.
 
     Args:
         outputs: Role and text in the order of time.
         truth: Reference answer; None grades nobody.
-        duty: Duty by role.
 
     Returns:
         One mapping per output; a fact that cannot be known is absent.
@@ -153,7 +157,7 @@ def regrade(
     latest: list[bool | None] = []
     before = ""
     for role, text in outputs:
-        what = duty.get(role, "solve")
+        what = duty_of(role)
         mine: dict[str, bool] = {}
         if text is not None and what == "select" and latest:
             choice, stamped = selected(text, len(latest))

@@ -12,6 +12,9 @@ from roledrift.workflow import PRESETS, SHARED_POLICY, Role, Routing, Workflow
 MAX_ROLES = 64
 MAX_SLOTS = 64
 
+_COMMA = re.compile(r",(?![^{}\[\]()]*[}\])])")
+"""A comma outside of the brackets of a regular expression."""
+
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _NUMBERED = re.compile(r"(.*?)[-_ ]?(\d{1,4})\Z", re.DOTALL)
 
@@ -49,7 +52,7 @@ class RoleMap:
         problems: list[str] = []
         self.rules = tuple(
             rule
-            for entry in re.split(r",(?=[^,]*=)", written)
+            for entry in _COMMA.split(written)
             if entry.strip() and (rule := _rule(entry.strip(), problems)) is not None
         )
         if problems:

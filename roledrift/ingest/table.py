@@ -31,7 +31,7 @@ import numpy as np
 
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, duties, right
+from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.lines import MAX_LINE, documents, lines
 from roledrift.ingest.rows import Events, Pair, Series, SpanRow, floats, pair
 from roledrift.ingest.values import at, number, text, truth, whole
@@ -255,7 +255,7 @@ class _Plan:
                 setattr(span, column, str(raw))
         self._per_token(row, span, where, job)
         answer = answer_text(self._get(row, "answer"))
-        solves = duties([role])[role] in ("solve", "synthesize")
+        solves = answers(role)
         if answer is not None and span.text is not None and solves:
             span.shares = {"correct": right(span.text, answer)}
         return span

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, duties, right
+from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.lines import document
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.values import content, number, prompt_of, rows, text, whole
 
 _COMPLETIONS = re.compile(r"completions_(\d{1,12})\.parquet\Z")
+_FUNCTION = re.compile(r"rewards/(.+)/mean\Z")
 _STATE = "trainer_state.json"
 _ROLE_COLUMNS = ("role", "agent", "agent_id", "agent_name")
 _KNOWN = {"step", "prompt", "completion", "advantage", "slot", "turn", "episode", "answer"}
@@ -73,7 +74,7 @@ def _state(path: Path) -> Path | None:
 def _read(job: Job) -> Events:
     job.facts.host = "trl"
     files = _completions(job.source)
-    logged = _history(job)
+    logged, functions = _history(job)
     if files:
         job.facts.notes["outputs"] = (
             "TRL keeps the last batch before each log; texts without token counts"
@@ -82,18 +83,19 @@ def _read(job: Job) -> Events:
         if step in logged:
             yield logged[step]
         if step in files:
-            yield from _spans(files[step], step, job)
+            yield from _spans(files[step], step, functions, job)
         yield StepDone(step)
     if not files:
         job.facts.slots.setdefault("policy", 1)
         job.facts.notes["roles"] = "TRL's numbers are of all roles together"
 
 
-def _history(job: Job) -> dict[int, Series]:
+def _history(job: Job) -> tuple[dict[int, Series], frozenset[str]]:
+    """Logged numbers by step, and the names of the reward functions."""
     state = _state(job.source)
     body = document(state, job.ledger) if state else None
     if body is None:
-        return {}
+        return {}, frozenset()
     translate = Translator()
     merged: dict[int, dict[str, Any]] = {}
     for row in rows(body.get("log_history")):
@@ -105,15 +107,18 @@ def _history(job: Job) -> dict[int, Series]:
             {key: value for key, value in row.items() if key not in ("step", "epoch")}
         )
     found = {}
+    functions = {
+        match[1] for data in merged.values() for key in data if (match := _FUNCTION.match(key))
+    }
     for step, data in merged.items():
         groups, totals = translate(data)
         if groups or totals:
             found[step] = Series(step, groups, totals, _LABELS)
     job.facts.notes.update(passed_note(translate.passed))
-    return found
+    return found, frozenset(functions)
 
 
-def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
+def _spans(file: Path, step: int, functions: frozenset[str], job: Job) -> Iterator[SpanRow]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -121,7 +126,7 @@ def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
         table = pq.ParquetFile(file)
         names = [str(name) for name in table.schema_arrow.names]
         counted: dict[str, int] = {}
-        columns = _columns(names, table.schema_arrow)
+        columns = _columns(names, table.schema_arrow, functions)
         for batch in table.iter_batches(_BATCH):
             for row in batch.to_pylist():
                 yield _span(row, step, columns, counted, job)
@@ -129,11 +134,18 @@ def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
         job.ledger.skip(f"unreadable parquet ({type(error).__name__})", file.name, step=step)
 
 
-def _columns(names: list[str], schema: Any) -> tuple[str | None, list[str]]:
-    """The column that holds the role, and those of reward functions (numbers nobody knows)."""
+def _columns(
+    names: list[str], schema: Any, functions: frozenset[str]
+) -> tuple[str | None, list[str]]:
+    """The column that holds the role, and those of reward functions.
+
+    Without a log that names the functions, they are the columns of numbers that nobody knows.
+    """
     import pyarrow as pa
 
     role = next((name for name in _ROLE_COLUMNS if name in names), None)
+    if functions:
+        return role, [name for name in names if name in functions]
     rewards = [
         name
         for name in names
@@ -166,7 +178,7 @@ def _span(
     values = [value for column in rewards if (value := number(row.get(column))) is not None]
     shares = {}
     truth = answer_text(row.get("answer"))
-    if truth is not None and duties([role])[role] in ("solve", "synthesize"):
+    if truth is not None and answers(role):
         shares["correct"] = right(written, truth)
     counted[prompt] = counted.get(prompt, -1) + 1
     return SpanRow(

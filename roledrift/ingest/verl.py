@@ -14,7 +14,7 @@ from typing import Any
 
 from roledrift.ingest import console_log
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, duties, right
+from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.lines import documents, first_document
 from roledrift.ingest.rows import Events, SpanRow, StepDone
 from roledrift.ingest.values import number, section, text, whole
@@ -151,11 +151,7 @@ def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
         role, slot = _UNNAMED, int(name)
     shares = {}
     truth = answer_text(row.get("gts"))
-    if (
-        truth is not None
-        and written is not None
-        and duties([role])[role] in ("solve", "synthesize")
-    ):
+    if truth is not None and written is not None and answers(role):
         shares["correct"] = right(written, truth)
     group = found[1] if found else (uid or prompt)
     return SpanRow(
