@@ -21,7 +21,7 @@ from roledrift.ingest.values import number, section, text
 
 _LOG = "env_agent.log"
 _HEADER = re.compile(
-    r"\[ENV:(?P<env>[^\]]*)\]\s*\[ROLLOUT:(?P<rollout>[^\]]*)\]\s*\[TURN:(?P<turn>\d{1,9})\]"
+    r"(?:\[[^\]]*\]\s*)?\[ENV:(?P<env>[^\]]*)\]\s*\[ROLLOUT:(?P<rollout>[^\]]*)\]\s*\[TURN:(?P<turn>\d{1,9})\]"
     r"\s*\[AGENT:(?P<agent>[^\]]*)\]\s*(?P<rest>.*)\Z",
     re.DOTALL,
 )
@@ -93,7 +93,7 @@ def entries(file: Path, ledger: Ledger) -> Iterator[tuple[str, dict[str, str], d
     size = 0
     for number_of, raw in lines(file, ledger):
         line = raw.decode("utf-8", "replace")
-        begin = _HEADER.search(line) if "[AGENT:" in line else None
+        begin = _HEADER.match(line) if "[AGENT:" in line else None
         if begin is None:
             size += len(line)
             if found is not None and size <= _MAX_ENTRY:

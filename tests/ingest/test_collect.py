@@ -86,7 +86,8 @@ def test_late_rows_and_odd_slots_are_counted() -> None:
     collector = Collector(Ledger())
     odd = SpanRow(0, "a", slot=10**6, tokens=1)
     events: list[Event] = [odd, StepDone(0), SpanRow(0, "a", tokens=1), StepDone(5)]
-    (record, _) = [one for event in events for one in collector.take(event)][0]
+    found = [one for event in events for one in collector.take(event)]
+    record = found[0][0]
     assert record.faults == {"slot number out of range": 1}
     assert collector._ledger.counts["record of a step that was finished already"] == 1
 

@@ -5,7 +5,7 @@ from roledrift.ingest.ledger import Ledger
 
 LOG = """noise step:3 is no line of numbers
 (TaskRunner pid=12) step:0 - actor/entropy:0.25 - val/x/pass@1:0.5
-\x1b[36m(TaskRunner pid=12)\x1b[0m step:1 - actor/entropy:np.float64(0.125) - perf/x:1e-05 - bad:value
+\x1b[36m(Task pid=1)\x1b[0m step:1 - actor/entropy:np.float64(0.125) - perf/x:1e-05 - bad:value
 step:2 - actor/entropy:nan - half:"""
 
 

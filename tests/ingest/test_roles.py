@@ -62,8 +62,7 @@ def test_what_cannot_be_roles() -> None:
         workflow_of({f"r{n}": 1 for n in range(MAX_ROLES + 1)}, None)
     resolve = RoleMap().resolve
     with pytest.raises(StoreError, match="different names"):
-        for n in range(10_000):
-            resolve(f"x{n}y")
+        list(map(resolve, (f"x{n}y" for n in range(10_000))))
 
 
 @given(st.text(max_size=80))
