@@ -73,7 +73,7 @@ def _read(job: Job) -> Events:
     source = job.source
     whole_folder = source.is_dir()
     dumps = _dumps(source)
-    if not whole_folder and ".jsonl" in source.name and _is_dump(first_document(source)):
+    if not whole_folder and ".jsonl" in source.name and not _is_logged(first_document(source)):
         match = _DUMP.match(source.name)
         dumps = {int(match[1]) if match else 0: source}
     logged = _logged(job)
