@@ -34,6 +34,7 @@ class _Step:
     fresh: list[SpanRow] = field(default_factory=list)
     kept: list[SpanTable] = field(default_factory=list)
     rows: int = 0
+    folded: bool = False
     sums: Sums = field(default_factory=dict)
     picked: list[tuple[SpanRow, tuple[str, ...]]] = field(default_factory=list)
     groups: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -118,7 +119,12 @@ class Collector:
             row.slot = None
         self._role(row.role, row.slot)
         self.tally.spans += 1
+        if state.folded:
+            # An advantage group that lies on both sides is counted as two in zero_variance.
+            self._ledger.skip("step measured in portions", f"step {row.step}", step=row.step)
+            state.folded = False
         state.fresh.append(row)
+        state.rows += 1
         self._rows += 1
         self._text += len(row.text or "") + len(row.prompt_text)
         if self._text > _TEXT_BUDGET:
@@ -126,9 +132,14 @@ class Collector:
                 self._digest(one)
             self._text = 0
         if self._rows > _ROW_BUDGET:
-            for one in self._open:
+            self._relieve(row.step, state)
+
+    def _relieve(self, step: int, state: _Step) -> None:
+        """Measure what can be done with: in sorted input, every step but the present one."""
+        for one in self._open:
+            if one != step or state.rows > _ROW_BUDGET:
                 self._fold(one)
-            self._rows = 0
+        self._rows = state.rows
 
     def _series(self, series: Series) -> None:
         state = self._step(series.step)
@@ -157,7 +168,6 @@ class Collector:
             )
             state.missing |= {name for one in self._of_text for name in one.needs - table.present}
             state.kept.append(replace(table, text_N=None))
-        state.rows += len(state.fresh)
         state.fresh = []
 
     def _fold(self, step: int) -> None:
@@ -171,6 +181,7 @@ class Collector:
                 if not lacking:
                     state.sums = add([state.sums, probe.measure(table)])
         state.kept = []
+        state.folded, state.rows = state.rows > 0 or state.folded, 0
 
     def _pick(self, step: int, state: _Step) -> None:
         # What an earlier portion of the step kept stands beside the new rows for election.

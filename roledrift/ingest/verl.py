@@ -17,7 +17,7 @@ from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.lines import documents, first_document
 from roledrift.ingest.rows import Events, SpanRow, StepDone
-from roledrift.ingest.values import number, section, text, whole
+from roledrift.ingest.values import number, numbers, section, text, whole
 from roledrift.ingest.wandb_dir import series_of
 
 _DUMP = re.compile(r"(\d{1,12})\.jsonl(?:\.gz)?\Z")
@@ -112,10 +112,10 @@ def _logged(job: Job) -> dict[int, dict[str, object]]:
             if step is None or not isinstance(row.get("data"), dict):
                 job.ledger.skip("row that is no {step, data}", where)
                 continue
-            found.setdefault(step, {}).update(section(row, "data"))
+            found.setdefault(step, {}).update(numbers(section(row, "data")))
     for file in (one for one in logs if one.suffix in _LOGS):
         for step, data in console_log.steps(file, job.ledger):
-            found[step] = data | found.get(step, {})
+            found[step] = numbers(data) | found.get(step, {})
     return found
 
 

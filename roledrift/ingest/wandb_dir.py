@@ -15,6 +15,7 @@ from roledrift.ingest import console_log, wandb_log
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note, step_of
 from roledrift.ingest.rows import Events, Series, StepDone
+from roledrift.ingest.values import numbers
 
 _FOLDER = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-(.+)\Z")
 _LABELS = {
@@ -129,12 +130,12 @@ def _segment(folder: Path, job: Job) -> Iterator[tuple[int, dict[str, object]]]:
             if step is None:
                 job.ledger.skip("history row without a step", log.name)
                 continue
-            rows.setdefault(step, {}).update(entry.data)
+            rows.setdefault(step, {}).update(numbers(entry.data))
     console = folder / "files" / "output.log"
     if console.is_file():
         for step, data in console_log.steps(console, job.ledger):
             # The log rounds less than the console: it wins where it has the number.
-            rows[step] = data | rows.get(step, {})
+            rows[step] = numbers(data) | rows.get(step, {})
     yield from rows.items()
 
 

@@ -66,8 +66,16 @@ def test_portions_do_not_show_in_the_result(texts: int, n: int) -> None:
 
 def test_folded_rows_add_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect, "_ROW_BUDGET", 2)
-    records, _, _ = gathered(rows(0))
+    records, _, collector = gathered([*rows(0), *rows(1), *rows(2)])
     assert records[0].mean("generator", "length") == 12.5
+    assert collector._ledger.counts["step measured in portions"] > 0
+
+
+def test_sorted_steps_are_not_measured_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect, "_ROW_BUDGET", 7)
+    records, _, collector = gathered([one for step in range(5) for one in rows(step)])
+    assert [records[step].mean("generator", "zero_variance") for step in range(5)] == [1.0] * 5
+    assert collector._ledger.counts == {}
 
 
 def test_what_is_measured_here_wins_over_what_was_logged() -> None:
