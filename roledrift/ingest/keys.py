@@ -92,6 +92,12 @@ _IMPLIED: Mapping[str, Mapping[str, int]] = {
 }
 
 
+_Place = tuple[str, tuple[str, ...]]
+# No role can have these names.
+_TOTAL = "/total"
+_VALIDATED = "/validation"
+
+
 @dataclass(slots=True)
 class Translator:
     """Logged numbers of a step as statistics; remembers what it saw.
@@ -106,6 +112,7 @@ class Translator:
     passed: dict[str, None] = field(default_factory=dict)
     implied: dict[str, int] = field(default_factory=dict)
     shared: bool = False
+    _known: dict[str, _Place] = field(default_factory=dict)
 
     def __call__(
         self, data: Mapping[str, object]
@@ -116,43 +123,58 @@ class Translator:
         validations: dict[str, float] = {}
         self._imply(data)
         for key, logged in data.items():
-            value = number(logged)
+            value = logged if isinstance(logged, float) else number(logged)
             if value is None:
                 continue
-            key = _bare(key)
-            if _VALIDATION.match(key):
+            # The same hundred keys come in every row.
+            group, names = self._known.get(key) or self._place(key)
+            if group == _VALIDATED:
                 validations[key] = value
-            elif key in TOTALS:
-                totals[TOTALS[key]] = value
-            elif not self._statistic(key, value, groups) and not key.startswith("_"):
-                self.passed.setdefault(key)
+            elif group == _TOTAL:
+                totals[names[0]] = value
+            elif names:
+                mine = groups.setdefault(group, {})
+                for name in names:
+                    mine[name] = value
         if validations:
             totals["val_accuracy"] = validations[min(validations)]
         if "reward" not in totals and "success" in totals:
             totals["reward"] = totals["success"]
         return groups, totals
 
-    def _statistic(self, key: str, value: float, groups: dict[str, dict[str, float]]) -> bool:
-        if key in EVERYBODY:
-            groups.setdefault(EVERYONE, {})[EVERYBODY[key]] = value
-            return True
+    def _place(self, logged: str) -> _Place:
+        """Where the value of a key belongs; no names for nowhere."""
+        key = _bare(logged)
+        accuracy = _ROLE_ACCURACY.match(key)
+        if accuracy and accuracy[1] in {**self.roles, **self.implied}:
+            self.passed.pop(key, None)
+            return accuracy[1], ("correct",)
+        if _VALIDATION.match(key):
+            place: _Place = (_VALIDATED, ())
+        elif key in TOTALS:
+            place = (_TOTAL, (TOTALS[key],))
+        elif key in EVERYBODY:
+            place = (EVERYONE, (EVERYBODY[key],))
+        else:
+            place = self._actor(key)
+        if place[0] != _VALIDATED and not place[1] and not key.startswith("_"):
+            self.passed.setdefault(key)
+        if not accuracy:
+            # Whose accuracy it is may only be known later in the row.
+            self._known[logged] = place
+        return place
+
+    def _actor(self, key: str) -> _Place:
         own = _ROLE_KEY.match(key)
         if own:
             role, leaf = own.groups()
             names = LEAVES.get(leaf, ())
             if names:
                 self.roles.setdefault(role)
-        else:
-            mixed = _SHARED_KEY.match(key)
-            role = EVERYONE
-            names = LEAVES.get(mixed[1], ()) if mixed else ()
-            self.shared = self.shared or key.startswith("rollout_corr/")
-        accuracy = _ROLE_ACCURACY.match(key)
-        if accuracy and accuracy[1] in {**self.roles, **self.implied}:
-            role, names = accuracy[1], ("correct",)
-        for name in names:
-            groups.setdefault(role, {})[name] = value
-        return bool(names)
+            return role, names
+        mixed = _SHARED_KEY.match(key)
+        self.shared = self.shared or key.startswith("rollout_corr/")
+        return EVERYONE, LEAVES.get(mixed[1], ()) if mixed else ()
 
     def _imply(self, data: Mapping[str, object]) -> None:
         if self.implied:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roledrift.ingest import sniff
 from tests.ingest.logs import FIXTURES, imported, read, series, spans
@@ -44,6 +46,19 @@ def test_without_completions_the_numbers_remain(tmp_path: Path) -> None:
     events, job = read(tmp_path / "t")
     assert len(spans(events)) == 64
     assert job.ledger.counts == {"broken or half-written JSON": 1}
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damaged_completions_never_raise(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    raw = bytearray((TRL / "completions" / "completions_00001.parquet").read_bytes())
+    for _ in range(data.draw(st.integers(1, 5))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    file = tmp_path_factory.mktemp("t") / "completions_00001.parquet"
+    file.write_bytes(raw[: data.draw(st.integers(8, len(raw)))])
+    read(file)
 
 
 def test_conversations_prompts_and_broken_files(tmp_path: Path) -> None:
