@@ -59,18 +59,20 @@ def spans_of(
         job: Roles and ledger.
         broadcast: Counts how rewards are shared.
     """
-    outputs = list(_outputs(body, step, where, job))
+    trajectories = [one for one in _trajectories(body, step, where, job) if one]
+    outputs = [row for one in trajectories for row in one]
     if not outputs:
         job.ledger.skip("episode without a trajectory", where, step=step)
         return
     reason = body.get("termination_reason")
     if reason and reason not in ("unknown", "env_done", "ENV_DONE"):
         job.ledger.skip(f"episode ended by {str(reason)[:40]}", where, step=step)
-    names = [row.role for row in outputs]
-    for row, (slot, turn) in zip(outputs, turns(names), strict=True):
-        # A slot in the name is better than the place in the list.
-        row.slot = slot if row.slot is None else row.slot
-        row.turn = turn if row.turn is None else row.turn
+    roles = [one[0].role for one in trajectories]
+    for one, (slot, turn) in zip(trajectories, turns(roles), strict=True):
+        for number_of, row in enumerate(one):
+            # A slot in the name is better than the place in the list.
+            row.slot = slot if row.slot is None else row.slot
+            row.turn = turn + number_of
     facts = regrade([(row.role, row.text) for row in outputs], truth_of(body.get("task")))
     for row, mine in zip(outputs, facts, strict=True):
         row.shares = mine
@@ -78,7 +80,10 @@ def spans_of(
     yield from outputs
 
 
-def _outputs(body: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[SpanRow]:
+def _trajectories(
+    body: Mapping[str, Any], step: int, where: str, job: Job
+) -> Iterator[list[SpanRow]]:
+    """The outputs of each trajectory, in the order of time."""
     episode = _name(body.get("id", body.get("episode_id")), where)
     prompt = _problem(body, episode)
     for trajectory in rows(body.get("trajectories")):
@@ -89,15 +94,15 @@ def _outputs(body: Mapping[str, Any], step: int, where: str, job: Job) -> Iterat
         steps = rows(trajectory.get("steps"))
         if not steps:
             job.ledger.skip("trajectory without a step", where, step=step)
-        for number_of, one in enumerate(steps):
+        found = []
+        for one in steps:
             row = _output(one, step, name, job)
             row.episode, row.prompt = episode, prompt
             row.group = f"{prompt}|{name}"
-            if len(steps) > 1:
-                row.turn = number_of
             if row.reward is None:
                 row.reward = number(trajectory.get("reward"))
-            yield row
+            found.append(row)
+        yield found
 
 
 def _output(one: Mapping[str, Any], step: int, name: str, job: Job) -> SpanRow:

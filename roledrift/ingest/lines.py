@@ -70,10 +70,12 @@ def document(path: Path, ledger: Ledger) -> dict[str, Any] | None:
 def decoded(raw: bytes, where: str, ledger: Ledger) -> Any:
     """Decoded JSON, None if it is broken (then it is counted)."""
     try:
-        return json.loads(raw)
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         ledger.skip("bytes that are no UTF-8 were replaced", where)
-        return decoded(raw.decode("utf-8", "replace").encode(), where, ledger)
+        text = raw.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
     except (ValueError, RecursionError):
         # ValueError also is Python's refusal of numbers with thousands of digits.
         ledger.skip("broken or half-written JSON", where)

@@ -1,6 +1,7 @@
 """PettingLLMs' environment logs: ``<mm-dd>/<HH-MM-SS>/train/<env>/<rollout>/env_agent.log``.
 
-An entry is a header ``[time] [ENV:i] [ROLLOUT:j] [TURN:t] [AGENT:name]`` followed by a JSON object.
+An entry is a header ``[time] [ENV:i] [ROLLOUT:j] [TURN:t] [AGENT:name]`` followed by a JSON object;
+older versions write one file per phase, without ``ENV``.
 There is no step number: the time folders of the training phases are numbered from 0 in the order of
 their names, which breaks across the turn of a year.
 """
@@ -21,8 +22,8 @@ from roledrift.ingest.values import number, section, text
 
 _LOG = "env_agent.log"
 _HEADER = re.compile(
-    r"(?:\[[^\]]*\]\s*)?\[ENV:(?P<env>[^\]]*)\]\s*\[ROLLOUT:(?P<rollout>[^\]]*)\]\s*\[TURN:(?P<turn>\d{1,9})\]"
-    r"\s*\[AGENT:(?P<agent>[^\]]*)\]\s*(?P<rest>.*)\Z",
+    r"(?:\[[^\]]*\]\s*)??(?:\[ENV:(?P<env>[^\]]*)\]\s*)?\[ROLLOUT:(?P<rollout>[^\]]*)\]\s*"
+    r"\[TURN:(?P<turn>\d{1,9})\]\s*\[AGENT:(?P<agent>[^\]]*)\]\s*(?P<rest>.*)\Z",
     re.DOTALL,
 )
 _PHASES = ("train", "validate")
@@ -47,7 +48,7 @@ def _read(job: Job) -> Events:
             continue
         phase = next((one for one in folder.parents if one.name in _PHASES), None)
         if phase is None or phase.name == "train":
-            moment = phase.parent if phase else folder.parent.parent
+            moment = phase.parent if phase else folder
             phases.setdefault(moment, []).append(folder / _LOG)
         else:
             job.ledger.skip("log of a validation phase", folder)
@@ -101,7 +102,7 @@ def entries(file: Path, ledger: Ledger) -> Iterator[tuple[str, dict[str, str], d
             continue
         if found is not None:
             yield from _entry(where, found, parts, ledger)
-        found, where, size = begin.groupdict(), f"{file.name}:{number_of}", 0
+        found, where, size = begin.groupdict(""), f"{file.name}:{number_of}", 0
         parts = [found.pop("rest")]
     if found is not None:
         yield from _entry(where, found, parts, ledger)

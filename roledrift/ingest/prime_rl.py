@@ -214,8 +214,8 @@ def _join(place: _Place, body: Mapping[str, Any], where: str, job: Job) -> None:
         row.entropy = float(entropy[good].sum()) if entropy is not None else None
     row.tokens = int(mask.sum())
     advantage = mine.get("advantages")
-    if advantage is not None and advantage.size:
-        row.advantage = float(advantage.mean())
+    if advantage is not None and np.isfinite(advantage).any():
+        row.advantage = float(np.nanmean(advantage))
 
 
 def _evaluated(folder: Path, step: int, job: Job) -> Iterator[Series]:

@@ -21,6 +21,10 @@ from roledrift.ingest.values import number, rows, whole
 _ITERATION = re.compile(r"iteration_(\d{1,12})\Z")
 _SUMMARIES = "train_rollout_summaries.jsonl"
 _POLICY = "policy"
+_LABELS = {
+    "source": "foreign series",
+    "entropy": "estimated from the sampled tokens' log-probabilities, of the sampling policy",
+}
 
 
 def _sniff(path: Path) -> str | None:
@@ -61,6 +65,7 @@ def _spans(row: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[
     role, slot = job.roles.resolve(str(index)) if job.roles.rules else (_POLICY, None)
     group = str(row.get("group_idx"))
     for turn, one in enumerate(steps):
+        stop = one.get("stop_reason")
         yield SpanRow(
             step=step,
             role=role,
@@ -70,6 +75,7 @@ def _spans(row: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[
             episode=group if job.roles.rules else f"{group}|{index}",
             group=group,
             tokens=whole(one.get("ac_len")),
+            truncated=stop == "length" if stop in ("length", "stop") else None,
             reward=number(row.get("total_reward")),
         )
 
@@ -85,7 +91,7 @@ def _logged(job: Job) -> dict[int, Series]:
                 job.ledger.skip("row without a step", where)
                 continue
             groups, totals = translate(row)
-            found[step] = Series(step, groups, totals, {"source": "foreign series"})
+            found[step] = Series(step, groups, totals, _LABELS)
     job.facts.notes.update(passed_note(translate.passed))
     return found
 

@@ -23,6 +23,14 @@ def test_half_lines_and_other_things_are_counted(tmp_path: Path) -> None:
     }
 
 
+def test_bytes_that_look_like_another_encoding(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'\x00\x00\x00\n\xef\xbb\xbf{"a":1}\n{\x00"\x00\n')
+    ledger = Ledger()
+    assert [body["a"] for _, body in documents(file, ledger)] == [1]
+    assert ledger.counts == {"broken or half-written JSON": 2}
+
+
 def test_deep_nesting_is_counted(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text("[" * 100_000 + "\n")

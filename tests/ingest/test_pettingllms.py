@@ -37,6 +37,16 @@ def test_phases_are_numbered_in_their_order(tmp_path: Path) -> None:
     assert done.odd == {"entry without a whole JSON object": 1, "log of a validation phase": 1}
 
 
+def test_the_older_layout_without_environments(tmp_path: Path) -> None:
+    for moment in ("10-00-00", "10-05-00"):
+        folder = tmp_path / "logs" / "2025-09-01" / moment
+        folder.mkdir(parents=True)
+        (folder / "env_agent.log").write_text(entry(0, "coder", "x").replace("[ENV:3] ", ""))
+    done, run = imported(tmp_path / "logs", tmp_path / "run")
+    assert [record.step for record in run.steps()] == [0, 1]
+    assert done.odd == {}
+
+
 def test_text_that_looks_like_a_header_stays_text(tmp_path: Path) -> None:
     file = tmp_path / "env_agent.log"
     file.write_text(

@@ -66,6 +66,21 @@ def test_an_episode_log(tmp_path: Path) -> None:
     assert done.odd["row that is no {step, data}"] == 1
 
 
+def test_steps_of_a_trajectory_are_turns_and_not_slots(tmp_path: Path) -> None:
+    log(tmp_path, "train", 1, 0)
+    (file,) = (tmp_path / "episodes" / "train_step_1_epoch_0").iterdir()
+    body = json.loads(file.read_text())
+    for one in body["trajectories"]:
+        one["name"] = one["name"].rstrip("01")
+        one["steps"] *= 3
+    file.write_text(json.dumps(body))
+    rows = spans(read(tmp_path)[0])
+    assert [(row.role, row.slot, row.turn) for row in rows] == [
+        *[("generator", slot, turn) for slot in (0, 1) for turn in (0, 1, 2)],
+        *[("aggregator", 0, turn) for turn in (0, 1, 2)],
+    ]
+
+
 def test_groups_are_those_of_the_advantages(tmp_path: Path) -> None:
     for number in range(2):
         log(tmp_path, "train", 1, number)

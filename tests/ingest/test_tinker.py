@@ -16,7 +16,15 @@ def summaries(root: Path) -> Path:
                     "group_idx": group,
                     "traj_idx": player,
                     "total_reward": float(player),
-                    "steps": [{"step_idx": 0, "ob_len": 9, "ac_len": 5 + player, "reward": 0.0}],
+                    "steps": [
+                        {
+                            "step_idx": 0,
+                            "ob_len": 9,
+                            "ac_len": 5 + player,
+                            "reward": 0.0,
+                            "stop_reason": "length",
+                        }
+                    ],
                 }
                 for group in range(3)
                 for player in range(2)
@@ -34,6 +42,7 @@ def test_players_are_roles_if_the_user_says_so(tmp_path: Path) -> None:
     first = run.steps()[0]
     assert done.format == "tinker"
     assert (first.mean("solver", "length"), first.mean("verifier", "length")) == (5, 6)
+    assert first.mean("solver", "truncated") == 1
     assert (first.mean("*", "entropy"), first.totals["reward"]) == (0.5, 0.4)
     assert first.faults == {"summary without steps or trajectory index": 1}
 
