@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.cli import console
+from roledrift.cli.foreign import opened
 from roledrift.codec import plain
 from roledrift.config import Config, from_mapping, load
 from roledrift.detect.panel import Replay, replay
@@ -88,7 +89,12 @@ def check(
         settings = None if config is None else load(config)
     except ConfigError as error:
         return console.fail(console.failure_of(error), as_json=as_json)
-    checked = [one for path in paths for one in _below(path, settings, fail_on)]
+    with opened(paths) as places:
+        checked = [
+            replace(one, path=shown) if place != shown else one
+            for shown, place in places
+            for one in _below(place, settings, fail_on)
+        ]
     code = console.worst(one.code for one in checked)
     if as_json:
         console.write_json(_document(checked, code))

@@ -133,6 +133,43 @@ def _report(
     raise typer.Exit(report(paths, out, formats=formats, config=config))
 
 
+@app.command("import")
+def _import(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to read.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="RUN", help="Run directory to write.")
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--as", metavar="FORMAT", help="Do not guess the format.")
+    ] = "",
+    roles: Annotated[
+        str,
+        typer.Option("--roles", metavar="MAP", help="Names to roles: 0=generator:0,..."),
+    ] = "",
+    mapping: Annotated[
+        Path | None,
+        typer.Option("--mapping", metavar="FILE", help="TOML: which column of a table is what."),
+    ] = None,
+    routing: Annotated[
+        str, typer.Option("--routing", metavar="WORD", help="shared or isolated policies.")
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read everything, write nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    r"""Turn another tool's logs into a run.
+
+    \b
+    roledrift import wandb/ -o runs/x
+    roledrift import rollouts.csv --mapping columns.toml -o runs/x --dry-run
+    """
+    from roledrift.cli.foreign import Wanted, import_
+
+    wanted = Wanted(form, roles, mapping, routing)
+    raise typer.Exit(import_(source, out, wanted, dry_run=dry_run, as_json=as_json))
+
+
 def run() -> NoReturn:
     """Entry point of the command: runs it and exits with its code."""
     sys.exit(main(sys.argv[1:]))

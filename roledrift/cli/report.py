@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from roledrift.cli import console
+from roledrift.cli.foreign import opened
 from roledrift.config import load
 from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
@@ -33,18 +35,19 @@ def report(paths: Sequence[str], out: Path, *, formats: str, config: Path | None
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"--format {formats!r}: choose from {','.join(FORMATS)}.{hint}"
         return console.fail(console.failure("usage", message))
-    for path in paths:
+    with opened(paths) as places:
+        for shown, place in places:
+            try:
+                found = find_runs(place)
+            except RoleDriftError as error:
+                return console.fail(console.failure_of(error, shown))
+            if not found:
+                console.say(f"{shown}: no run found here")
+                return console.INCONCLUSIVE
         try:
-            found = find_runs(path)
-        except RoleDriftError as error:
-            return console.fail(console.failure_of(error, path))
-        if not found:
-            console.say(f"{path}: no run found here")
-            return console.INCONCLUSIVE
-    try:
-        written = _write(paths, out, wanted, config)
-    except (RoleDriftError, OSError) as error:
-        return console.fail(console.failure_of(error))
+            written = _write(places, out, wanted, config)
+        except (RoleDriftError, OSError) as error:
+            return console.fail(console.failure_of(error))
     printer = console.console()
     for file in written:
         printer.print(str(file), soft_wrap=True)
@@ -52,7 +55,10 @@ def report(paths: Sequence[str], out: Path, *, formats: str, config: Path | None
 
 
 def _write(
-    paths: Sequence[str], out: Path, formats: tuple[str, ...], config: Path | None
+    places: Sequence[tuple[str, str]],
+    out: Path,
+    formats: tuple[str, ...],
+    config: Path | None,
 ) -> list[Path]:
     from rich.progress import Progress
 
@@ -63,7 +69,8 @@ def _write(
         from roledrift.report.build import build_report
         from roledrift.report.write import write_report
 
-        built = build_report(list(paths), settings)
+        shown = "roledrift report " + " ".join(shlex.quote(shown) for shown, _ in places)
+        built = build_report([place for _, place in places], settings, command=shown)
         progress.update(task, advance=1, description="writing")
         written = write_report(built, out, formats)
         progress.update(task, advance=1)

@@ -8,7 +8,7 @@ with small vocabularies decode to them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,6 +29,11 @@ HEDGES = (
     "this is wrong",
 )
 
+_RARE = ("wait", "alternat", "actually", "hmm", "reconsider", "second", "correct", "wrong")
+Boxes = Sequence[tuple[int, int, int]]
+"""Start of each box, and begin and end of its content."""
+
+_BOX = "\\boxed"
 _BRACES = re.compile(r"(?P<box>\\boxed\s*\{)|\\\\(?!boxed)|\\[{}]|[{}]")
 _FENCE = re.compile(r"```[ \t]*python[ \t]*\r?\n(.*?)(?:```|\Z)", re.IGNORECASE | re.DOTALL)
 _HEDGE = re.compile(
@@ -38,8 +43,7 @@ _HEDGE = re.compile(
 
 def boxes(text: str) -> list[str]:
     r"""Contents of the balanced, non-empty ``\boxed{...}`` in ``text``, stripped, in order."""
-    contents = (text[begin:end].strip() for _, begin, end in _boxes(text))
-    return [content for content in contents if content]
+    return _contents(text, _boxes(text))
 
 
 def boxed(text: str) -> bool:
@@ -65,11 +69,7 @@ def bare_stamp(text: str) -> bool:
     Paper (for evaluators): at most 200 tokens, a boxed verdict, no code fence. Here: the text
     without outer white space is exactly one ``\boxed{...}``, for any role and task.
     """
-    text = text.strip()
-    return any(
-        start == 0 and end + 1 == len(text) and bool(text[begin:end].strip())
-        for start, begin, end in _boxes(text)
-    )
+    return _bare(text, _boxes(text))
 
 
 def code_fence(text: str, *, min_body_lines: int = MIN_BODY_LINES) -> bool:
@@ -90,7 +90,7 @@ def verdict_tag(text: str) -> bool:
 
     Paper: ``\boxed{Correct}`` or ``\boxed{Incorrect}``. Here: in any case.
     """
-    return any(content.lower() in ("correct", "incorrect") for content in boxes(text))
+    return _tagged(text, _boxes(text))
 
 
 def hedging(text: str) -> bool:
@@ -99,6 +99,11 @@ def hedging(text: str) -> bool:
     Paper: any phrase of its list (:data:`HEDGES`); case and word borders unspecified. Here: in any
     case, whole words only ("await" is no "wait"), any white space between the words of a phrase.
     """
+    # The search is slow where nothing is found; most texts lack even the rare word of each phrase.
+    if text.isascii():
+        lowered = text.lower()
+        if not any(word in lowered for word in _RARE):
+            return False
     return _HEDGE.search(text) is not None
 
 
@@ -123,21 +128,45 @@ def _shapes(spans: SpanTable, terse_tokens: int, min_body_lines: int) -> Columns
     text_N = spans.text_N or (None,) * len(spans)
     there_N = np.array([text is not None for text in text_N], dtype=np.bool_)
 
+    # Looked for once for the three shapes that are about boxes: it is the dear part.
+    boxes_N = [() if text is None else _boxes(text) for text in text_N]
+
     def share(holds: Callable[[str], bool]) -> Pooled:
         has_N = np.array([text is not None and holds(text) for text in text_N], dtype=np.bool_)
         return Pooled(there_N, has_N)
 
+    def share_of_boxes(holds: Callable[[str, Boxes], object]) -> Pooled:
+        pairs = zip(text_N, boxes_N, strict=True)
+        has_N = np.array([bool(found and holds(text or "", found)) for text, found in pairs])
+        return Pooled(there_N, has_N.astype(np.bool_))
+
     columns = {
-        "boxed": share(boxed),
-        "bare_stamp": share(bare_stamp),
+        "boxed": share_of_boxes(_contents),
+        "bare_stamp": share_of_boxes(_bare),
         "code_fence": share(lambda text: code_fence(text, min_body_lines=min_body_lines)),
-        "verdict_tag": share(verdict_tag),
+        "verdict_tag": share_of_boxes(_tagged),
         "hedging": share(hedging),
     }
     if spans.tokens_N is not None:
         short_N = spans.tokens_N <= terse_tokens
         columns["terse"] = Pooled(there_N, columns["boxed"].totals_N * short_N)
     return columns
+
+
+def _contents(text: str, found: Boxes) -> list[str]:
+    contents = (text[begin:end].strip() for _, begin, end in found)
+    return [content for content in contents if content]
+
+
+def _bare(text: str, found: Boxes) -> bool:
+    return any(
+        not text[:start].strip() and not text[end + 1 :].strip() and bool(text[begin:end].strip())
+        for start, begin, end in found[:1]
+    )
+
+
+def _tagged(text: str, found: Boxes) -> bool:
+    return any(content.lower() in ("correct", "incorrect") for content in _contents(text, found))
 
 
 def _boxes(text: str) -> list[tuple[int, int, int]]:
@@ -147,13 +176,22 @@ def _boxes(text: str) -> list[tuple[int, int, int]]:
     """
     found: list[tuple[int, int, int]] = []
     open_braces: list[tuple[int, int] | None] = []
-    for token in _BRACES.finditer(text):
+    inside = 0
+    # Braces outside of every box cannot matter to one: most texts are skipped at C speed.
+    at = text.find(_BOX)
+    while at >= 0 and (token := _BRACES.search(text, at)) is not None:
+        at = token.end()
         if token.group() == "}":
             box = open_braces.pop() if open_braces else None
             if box is not None:
                 found.append((*box, token.start()))
+                inside -= 1
         elif token.group() == "{":
             open_braces.append(None)
         elif token.group("box"):
             open_braces.append((token.start(), token.end()))
+            inside += 1
+        if not inside:
+            open_braces.clear()
+            at = text.find(_BOX, at)
     return sorted(found)

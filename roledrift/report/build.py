@@ -57,12 +57,18 @@ SECTIONS: tuple[Callable[[View], Section], ...] = (
 _OVERLAID = 12
 
 
-def build_report(paths: Sequence[Path | str] | Path | str, config: Config | None = None) -> Report:
+def build_report(
+    paths: Sequence[Path | str] | Path | str,
+    config: Config | None = None,
+    *,
+    command: str | None = None,
+) -> Report:
     """Read and judge runs.
 
     Args:
         paths: Run directories, or folders that hold some.
         config: Judge with this configuration instead of each run's own.
+        command: How the report says it was made; None makes one of ``paths``.
 
     Returns:
         The report; equal runs give an equal report.
@@ -78,7 +84,8 @@ def build_report(paths: Sequence[Path | str] | Path | str, config: Config | None
         raise StoreError(
             f"no run in {names}: give a run directory (with run.json) or a folder of runs"
         )
-    command = "roledrift report " + " ".join(shlex.quote(str(path)) for path in given)
+    if command is None:
+        command = "roledrift report " + " ".join(shlex.quote(str(path)) for path in given)
     views = [load(path, _key(index, path), config) for index, path in enumerate(found)]
     runs = tuple(_run(view, command) for view in views)
     report = Report(

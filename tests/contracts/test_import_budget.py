@@ -40,6 +40,7 @@ def test_import_roledrift_loads_nothing_heavy() -> None:
         "import roledrift.detect, roledrift.measure, roledrift.store.reader",
         "import roledrift.report.build",
         "import roledrift.cli.main",
+        "import roledrift.ingest.importing, roledrift.cli.foreign",
     ],
 )
 def test_the_analysis_path_never_loads_torch(code: str) -> None:

@@ -1,0 +1,116 @@
+"""``roledrift import``, and other tools' logs where a run is asked for."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from roledrift.cli import console
+from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.store.reader import find_runs
+
+if TYPE_CHECKING:
+    from roledrift.ingest.importing import Imported
+    from roledrift.workflow import Routing
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the user said about the source.
+
+    Attributes:
+        form: Name of the format; empty to recognise it.
+        roles: Foreign names to roles.
+        mapping: Mapping file of a table.
+        routing: ``shared``, ``isolated``, or empty for what the source says.
+    """
+
+    form: str = ""
+    roles: str = ""
+    mapping: Path | None = None
+    routing: str = ""
+
+
+def import_(
+    source: Path, out: Path | None, wanted: Wanted, *, dry_run: bool = False, as_json: bool = False
+) -> int:
+    """Import a foreign log and say what was found.
+
+    Args:
+        source: File or folder.
+        out: Run directory; None puts it into ``runs/`` under the source's name.
+        wanted: What the user said.
+        dry_run: Read everything, write nothing.
+        as_json: Print one JSON document.
+
+    Returns:
+        The exit code: 0, or 2 if it could not be done.
+    """
+    from roledrift.ingest.importing import as_json as document
+    from roledrift.ingest.importing import summary
+
+    target = None if dry_run else (out or Path("runs") / source.resolve().stem)
+    try:
+        done = _import(source, target, wanted)
+    except (RoleDriftError, OSError) as error:
+        return console.fail(console.failure_of(error, source), as_json=as_json)
+    printer = console.console()
+    if as_json:
+        printer.print(document(done), soft_wrap=True)
+        return console.CLEAN
+    console.say(f"{source}: {done.reason}")
+    for what, times in done.odd.items():
+        console.say(f"{source}: {what}: {times} times")
+    printer.print(summary(done), soft_wrap=True)
+    if done.out is not None:
+        printer.print(str(done.out), soft_wrap=True)
+    return console.CLEAN
+
+
+def _import(source: Path, out: Path | None, wanted: Wanted) -> Imported:
+    from roledrift.ingest import named, sniff
+    from roledrift.ingest.importing import import_run, job_for
+
+    routing: Routing | None = None
+    if wanted.routing == "shared":
+        routing = "shared"
+    elif wanted.routing == "isolated":
+        routing = "isolated"
+    elif wanted.routing:
+        raise ConfigError(f"--routing {wanted.routing!r}: say shared or isolated")
+    job = job_for(source, roles=wanted.roles, mapping=wanted.mapping)
+    if not source.exists():
+        sniff(source)
+    form = wanted.form or ("table" if wanted.mapping else "")
+    return import_run(named(form) if form else sniff(source), job, out, routing=routing)
+
+
+@contextmanager
+def opened(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
+    """Paths as given, each with the place where its run can be read.
+
+    A path that holds no run but another tool's log is imported into a temporary run, which is gone
+    afterwards.
+    """
+    with tempfile.TemporaryDirectory(prefix="roledrift-") as folder:
+        yield [(path, _place(path, Path(folder) / str(n))) for n, path in enumerate(paths)]
+
+
+def _place(path: str, folder: Path) -> str:
+    source = Path(path)
+    if not source.exists() or (source.is_dir() and find_runs(path)):
+        return path
+    from roledrift.ingest import sniff
+
+    try:
+        sniff(source)
+    except RoleDriftError:
+        return path
+    target = folder / (source.resolve().stem or "run")
+    done = _import(source, target, Wanted())
+    console.say(f"{path}: imported as {done.format} ({done.reason})")
+    return str(target)

@@ -1,0 +1,71 @@
+"""Foreign logs as runs: one file per format, none of which imports the framework that wrote it.
+
+A format of your own is one more line in :data:`FORMATS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+from roledrift.errors import ConfigError, StoreError
+from roledrift.ingest import (
+    paper,
+    pettingllms,
+    prime_rl,
+    rllm,
+    table,
+    tinker,
+    trl,
+    verl,
+    wandb_dir,
+)
+from roledrift.ingest.form import Format
+
+FORMATS: Mapping[str, Format] = {
+    one.name: one
+    for one in (
+        rllm.FORMAT,
+        paper.FORMAT,
+        prime_rl.FORMAT,
+        tinker.FORMAT,
+        trl.FORMAT,
+        pettingllms.FORMAT,
+        wandb_dir.FORMAT,
+        verl.FORMAT,
+        table.FORMAT,
+    )
+}
+"""Every format that is read, by name, the most specific first."""
+
+
+def sniff(path: Path) -> tuple[Format, str]:
+    """The format of a file or folder and the reason for taking it for that.
+
+    Raises:
+        StoreError: If there is nothing at ``path``, or nobody recognises it.
+    """
+    if not path.exists():
+        raise StoreError(f"{path}: there is no such file or folder")
+    for form in FORMATS.values():
+        reason = form.sniff(path)
+        if reason is not None:
+            return form, reason
+    raise StoreError(
+        f"{path}: not recognised as any of {', '.join(FORMATS)}; name it with --as, or describe "
+        "its columns with --mapping"
+    )
+
+
+def named(name: str) -> tuple[Format, str]:
+    """The format that a user names.
+
+    Raises:
+        ConfigError: If there is none of that name.
+    """
+    if name not in FORMATS:
+        near = get_close_matches(name, FORMATS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"no format {name!r}; there are {', '.join(FORMATS)}.{hint}")
+    return FORMATS[name], "named with --as"

@@ -1,0 +1,262 @@
+"""Spans and series to step records, with a bounded amount of text and rows in memory.
+
+Texts are measured and let go of in portions; what remains of a span until its step is done is a row
+of numbers. Sums add up, so the portions do not show in the result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from roledrift.config import SamplingConfig
+from roledrift.errors import StoreError
+from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.roles import MAX_ROLES, MAX_SLOTS
+from roledrift.ingest.rows import Event, Series, SpanRow
+from roledrift.ingest.tables import shares_of, stacked, tables_of
+from roledrift.measure import probes_for
+from roledrift.measure.sampling import TextSampler
+from roledrift.records import Sample, Stat, StepRecord, summarise
+from roledrift.spans import SpanTable
+from roledrift.sums import EVERYONE, Sums, add
+from roledrift.workflow import SINGLE
+
+_TEXT_BUDGET = 24 * 2**20
+_ROW_BUDGET = 400_000
+_TEXT = "text_N"
+_SOURCE = {"source": "foreign"}
+
+
+@dataclass(slots=True)
+class _Step:
+    fresh: list[SpanRow] = field(default_factory=list)
+    kept: list[SpanTable] = field(default_factory=list)
+    rows: int = 0
+    folded: bool = False
+    sums: Sums = field(default_factory=dict)
+    picked: list[tuple[SpanRow, tuple[str, ...]]] = field(default_factory=list)
+    groups: dict[str, dict[str, float]] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+    present: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was seen: for the header and for the user.
+
+    Attributes:
+        slots: Slots by role, in the order of first appearance.
+        columns: Number of spans that had each column.
+    """
+
+    slots: dict[str, int] = field(default_factory=dict)
+    spans: int = 0
+    steps: int = 0
+    first: int = 0
+    last: int = 0
+    columns: Counter[str] = field(default_factory=Counter)
+
+
+class Collector:
+    """Takes what a reader yields and gives finished steps.
+
+    Args:
+        ledger: Where rows without a place are counted.
+        sampling: Which texts are kept.
+    """
+
+    def __init__(self, ledger: Ledger, sampling: SamplingConfig | None = None) -> None:
+        self.tally = Tally()
+        self._ledger = ledger
+        self._sampler = TextSampler(sampling or SamplingConfig())
+        self._open: dict[int, _Step] = {}
+        self._closed: set[int] = set()
+        self._text = 0
+        self._rows = 0
+        probes = probes_for("business", SINGLE)
+        self._of_text = [one for one in probes if _TEXT in one.needs]
+        self._of_numbers = [one for one in probes if _TEXT not in one.needs]
+
+    def take(self, event: Event) -> Iterator[tuple[StepRecord, list[Sample]]]:
+        """Take one event; gives the step that it finishes, if any."""
+        if isinstance(event, SpanRow):
+            self._span(event)
+        elif isinstance(event, Series):
+            self._series(event)
+        elif event.step in self._open:
+            yield self._close(event.step)
+
+    def finish(self) -> Iterator[tuple[StepRecord, list[Sample]]]:
+        """The steps that nobody closed, in order."""
+        for step in sorted(self._open):
+            yield self._close(step)
+
+    def _step(self, step: int) -> _Step | None:
+        if step in self._closed:
+            self._ledger.skip("record of a step that was finished already", f"step {step}")
+            return None
+        return self._open.setdefault(step, _Step())
+
+    def _role(self, role: str, slot: int | None) -> None:
+        slots = self.tally.slots
+        if role not in slots and len(slots) >= MAX_ROLES:
+            raise StoreError(
+                f"more than {MAX_ROLES} roles, the last is {role!r}: name the right column in the "
+                "mapping, or map the names with --roles"
+            )
+        slots[role] = max(slots.get(role, 1), (slot or 0) + 1)
+
+    def _span(self, row: SpanRow) -> None:
+        state = self._step(row.step)
+        if state is None:
+            return
+        if row.slot is not None and not 0 <= row.slot < MAX_SLOTS:
+            self._ledger.skip("slot number out of range", f"slot {row.slot}", step=row.step)
+            row.slot = None
+        self._role(row.role, row.slot)
+        self.tally.spans += 1
+        if state.folded:
+            # An advantage group that lies on both sides is counted as two in zero_variance.
+            self._ledger.skip("step measured in portions", f"step {row.step}", step=row.step)
+            state.folded = False
+        state.fresh.append(row)
+        state.rows += 1
+        self._rows += 1
+        self._text += len(row.text or "") + len(row.prompt_text)
+        if self._text > _TEXT_BUDGET:
+            for one in self._open:
+                self._digest(one)
+            self._text = 0
+        if self._rows > _ROW_BUDGET:
+            self._relieve(row.step, state)
+
+    def _relieve(self, step: int, state: _Step) -> None:
+        """Measure what can be done with: in sorted input, every step but the present one."""
+        for one in self._open:
+            if one != step or state.rows > _ROW_BUDGET:
+                self._fold(one)
+        self._rows = state.rows
+
+    def _series(self, series: Series) -> None:
+        state = self._step(series.step)
+        if state is None:
+            return
+        for group, stats in series.groups.items():
+            if group != EVERYONE:
+                self._role(group.partition("/")[0], None)
+            state.groups.setdefault(group, {}).update(stats)
+        state.totals.update(series.totals)
+        state.labels.update(series.labels)
+
+    def _digest(self, step: int) -> None:
+        """Measure the texts that have come in, pick those to keep, and let go of the rest."""
+        state = self._open[step]
+        if not state.fresh:
+            return
+        self._pick(step, state)
+        self.tally.columns.update(_columns(state.fresh))
+        state.sums = add([state.sums, *(shares_of(state.fresh))])
+        for table in tables_of(state.fresh, tuple(self.tally.slots)):
+            state.present |= table.present
+            state.sums = add(
+                [state.sums]
+                + [one.measure(table) for one in self._of_text if one.needs <= table.present]
+            )
+            state.missing |= {name for one in self._of_text for name in one.needs - table.present}
+            state.kept.append(replace(table, text_N=None))
+        state.fresh = []
+
+    def _fold(self, step: int) -> None:
+        """Measure the numbers of the rows that are kept."""
+        self._digest(step)
+        state = self._open[step]
+        for table in stacked(state.kept, tuple(self.tally.slots)):
+            for probe in self._of_numbers:
+                lacking = probe.needs - table.present
+                state.missing |= lacking
+                if not lacking:
+                    state.sums = add([state.sums, probe.measure(table)])
+        state.kept = []
+        state.folded, state.rows = state.rows > 0 or state.folded, 0
+
+    def _pick(self, step: int, state: _Step) -> None:
+        # What an earlier portion of the step kept stands beside the new rows for election.
+        rows = [row for row, _ in state.picked] + [row for row in state.fresh if row.text]
+        if not rows:
+            return
+        picks = self._sampler.pick(
+            step,
+            [row.role for row in rows],
+            tokens=[row.tokens or len(row.text or "") for row in rows],
+            prompts=[row.prompt or "" for row in rows],
+            episodes=[row.episode or "" for row in rows],
+        )
+        state.picked = [(rows[pick.row], pick.flags) for pick in picks]
+
+    def _close(self, step: int) -> tuple[StepRecord, list[Sample]]:
+        self._fold(step)
+        state = self._open.pop(step)
+        self._closed.add(step)
+        groups = summarise(state.sums)
+        for group, stats in state.groups.items():
+            mine = groups.setdefault(group, {})
+            for name, value in stats.items():
+                # What was measured on spans here is better founded than a logged mean.
+                mine.setdefault(name, Stat(n=1, mean=value))
+        tally = self.tally
+        tally.first = step if not tally.steps else min(tally.first, step)
+        tally.last = step if not tally.steps else max(tally.last, step)
+        tally.steps += 1
+        record = StepRecord(
+            step=step,
+            groups=groups,
+            totals=state.totals,
+            missing=tuple(sorted(state.missing - state.present)),
+            faults=self._ledger.of_step(step),
+            labels=_SOURCE | state.labels,
+        )
+        return record, [_sample(row, flags) for row, flags in state.picked]
+
+
+def without_single_slots(record: StepRecord, slots: Mapping[str, int]) -> StepRecord:
+    """``record`` without the groups ``role/0`` of roles that turned out to have one slot."""
+    groups = {
+        group: stats
+        for group, stats in record.groups.items()
+        if "/" not in group or slots.get(group.partition("/")[0], 1) > 1
+    }
+    return replace(record, groups=groups)
+
+
+def _columns(rows: list[SpanRow]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name in ("text", "tokens", "truncated", "reward", "advantage", "group", "nll", "entropy"):
+        found[name] = sum(getattr(row, name) is not None for row in rows)
+    for row in rows:
+        found.update(one.kind for one in row.pairs)
+        found.update(row.shares)
+    return found
+
+
+def _sample(row: SpanRow, flags: tuple[str, ...]) -> Sample:
+    unknown = float("nan")
+    finish = "unknown" if row.truncated is None else ("length" if row.truncated else "stop")
+    return Sample(
+        step=row.step,
+        role=row.role,
+        text=row.text or "",
+        slot=row.slot or 0,
+        turn=row.turn or 0,
+        prompt=row.prompt or "",
+        episode=row.episode or "",
+        prompt_text=row.prompt_text,
+        tokens=row.tokens or 0,
+        finish=finish,  # type: ignore[arg-type]
+        reward=unknown if row.reward is None else row.reward,
+        advantage=unknown if row.advantage is None else row.advantage,
+        flags=flags,
+    )

@@ -1,0 +1,69 @@
+"""What a format is: how it is recognised and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.roles import RoleMap
+from roledrift.ingest.rows import Events
+from roledrift.workflow import Routing
+
+
+@dataclass(slots=True)
+class Facts:
+    """What a reader finds out about the run while reading; for the header.
+
+    Attributes:
+        workflow: Name of the workflow; empty for that of the roles.
+        slots: Roles that the source's numbers imply although no output of theirs was seen.
+    """
+
+    host: str = ""
+    run: str = ""
+    task: str = ""
+    scale: str = ""
+    seed: int | None = None
+    routing: Routing | dict[str, str] | None = None
+    workflow: str = ""
+    slots: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Job:
+    """One import, as a reader sees it.
+
+    Attributes:
+        source: File or folder to read.
+        roles: Foreign names to roles.
+        mapping: The mapping file's content, for the ``table`` format.
+        ledger: Where everything skipped or odd is counted.
+        facts: Filled in by the reader.
+    """
+
+    source: Path
+    roles: RoleMap = field(default_factory=RoleMap)
+    mapping: dict[str, Any] | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+    facts: Facts = field(default_factory=Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One foreign format.
+
+    Attributes:
+        name: What ``--as`` takes.
+        title: What it is, for people.
+        sniff: The reason why a path is of this format, None if it is not.
+        read: Yields what the source holds; steps in order, each closed when it is complete.
+    """
+
+    name: str
+    title: str
+    sniff: Callable[[Path], str | None]
+    read: Callable[[Job], Events]

@@ -1,0 +1,119 @@
+"""Reading files that may be huge, cut off or hostile, a piece at a time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from roledrift.ingest.ledger import Ledger
+
+MAX_LINE = 64 * 2**20
+"""Longest line that is read, in bytes; longer ones are skipped without being held in memory."""
+
+MAX_FILE = 512 * 2**20
+"""Largest file of one JSON document."""
+
+
+def lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, bytes]]:
+    """Lines of a text file (also ``.gz``) with their numbers from 1, without the newline.
+
+    A line beyond :data:`MAX_LINE` is skipped and counted; an unreadable rest is counted.
+    """
+    number = 0
+    try:
+        with _open(path) as file:
+            while line := file.readline(MAX_LINE):
+                number += 1
+                if len(line) == MAX_LINE and not line.endswith(b"\n"):
+                    ledger.skip("line over 64 MiB", f"{path.name}:{number}")
+                    while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                        pass
+                    continue
+                yield number, line.rstrip(b"\r\n")
+    except (OSError, EOFError) as error:
+        ledger.skip(f"unreadable file ({type(error).__name__})", f"{path.name}:{number}")
+
+
+def documents(path: Path, ledger: Ledger) -> Iterator[tuple[str, dict[str, Any]]]:
+    """JSON objects of a JSON-lines file with ``file:line``; other lines are counted."""
+    for number, line in lines(path, ledger):
+        if not line.strip():
+            continue
+        where = f"{path.name}:{number}"
+        body = decoded(line, where, ledger)
+        if isinstance(body, dict):
+            yield where, body
+        elif body is not None:
+            ledger.skip("line is no JSON object", where)
+
+
+def document(path: Path, ledger: Ledger) -> dict[str, Any] | None:
+    """The JSON object that a file is; None (and counted) if it is not one."""
+    try:
+        if path.stat().st_size > MAX_FILE:
+            ledger.skip("file over 512 MiB", path.name)
+            return None
+        body = decoded(path.read_bytes(), path.name, ledger)
+    except OSError as error:
+        ledger.skip(f"unreadable file ({type(error).__name__})", path.name)
+        return None
+    if body is not None and not isinstance(body, dict):
+        ledger.skip("file is no JSON object", path.name)
+        return None
+    return body
+
+
+def decoded(raw: bytes, where: str, ledger: Ledger) -> Any:
+    """Decoded JSON, None if it is broken (then it is counted)."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        ledger.skip("bytes that are no UTF-8 were replaced", where)
+        text = raw.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        # ValueError also is Python's refusal of numbers with thousands of digits.
+        ledger.skip("broken or half-written JSON", where)
+        return None
+
+
+def head(path: Path, size: int = 1 << 16) -> bytes:
+    """The first bytes of a file; empty if it cannot be read."""
+    try:
+        with _open(path) as file:
+            return file.read(size)
+    except (OSError, EOFError):
+        return b""
+
+
+def first_document(path: Path) -> dict[str, Any]:
+    """The first JSON object among the first lines; empty if there is none."""
+    for line in head(path, 4 << 20).splitlines()[:5]:
+        body = decoded(line, "", Ledger())
+        if isinstance(body, dict):
+            return body
+    return {}
+
+
+def walk(root: Path, *, depth: int, limit: int = 200_000) -> Iterator[tuple[Path, list[str]]]:
+    """Folders below ``root`` with their file names, sorted, at most ``depth`` levels down.
+
+    Symbolic links to folders are not followed: they can be circles.
+    """
+    level = len(root.parts)
+    for folder, below, files in os.walk(root):
+        here = Path(folder)
+        below[:] = sorted(below) if len(here.parts) - level < depth else []
+        limit -= len(files) + 1
+        yield here, sorted(files)
+        if limit < 0:
+            return
+
+
+def _open(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]

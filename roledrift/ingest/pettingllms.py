@@ -1,0 +1,126 @@
+"""PettingLLMs' environment logs: ``<mm-dd>/<HH-MM-SS>/train/<env>/<rollout>/env_agent.log``.
+
+An entry is a header ``[time] [ENV:i] [ROLLOUT:j] [TURN:t] [AGENT:name]`` followed by a JSON object;
+older versions write one file per phase, without ``ENV``.
+There is no step number: the time folders of the training phases are numbered from 0 in the order of
+their names, which breaks across the turn of a year.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.lines import head, lines, walk
+from roledrift.ingest.rows import Events, SpanRow, StepDone
+from roledrift.ingest.values import number, section, text
+
+_LOG = "env_agent.log"
+_HEADER = re.compile(
+    r"(?:\[[^\]]*\]\s*)??(?:\[ENV:(?P<env>[^\]]*)\]\s*)?\[ROLLOUT:(?P<rollout>[^\]]*)\]\s*"
+    r"\[TURN:(?P<turn>\d{1,9})\]\s*\[AGENT:(?P<agent>[^\]]*)\]\s*(?P<rest>.*)\Z",
+    re.DOTALL,
+)
+_PHASES = ("train", "validate")
+_DEPTH = 7
+_MAX_ENTRY = 16 * 2**20
+
+
+def _sniff(path: Path) -> str | None:
+    if not path.is_dir():
+        return None
+    for folder, files in walk(path, depth=_DEPTH, limit=20_000):
+        if _LOG in files and b"[AGENT:" in head(folder / _LOG):
+            return f"{_LOG} files with [ENV:] [ROLLOUT:] [TURN:] [AGENT:] headers"
+    return None
+
+
+def _read(job: Job) -> Events:
+    job.facts.host = "pettingllms"
+    phases: dict[Path, list[Path]] = {}
+    for folder, files in walk(job.source, depth=_DEPTH):
+        if _LOG not in files:
+            continue
+        phase = next((one for one in folder.parents if one.name in _PHASES), None)
+        if phase is None or phase.name == "train":
+            moment = phase.parent if phase else folder
+            phases.setdefault(moment, []).append(folder / _LOG)
+        else:
+            job.ledger.skip("log of a validation phase", folder)
+    job.facts.notes["steps"] = (
+        f"{len(phases)} rollout phases numbered in the order of their folders; the log has no step"
+    )
+    for step, moment in enumerate(sorted(phases, key=lambda one: one.parts)):
+        for file in phases[moment]:
+            yield from _spans(file, step, job)
+        yield StepDone(step)
+
+
+def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
+    for where, found, body in entries(file, job.ledger):
+        extra = section(body, "extra_data")
+        written = text(extra.get("agent_response"))
+        if written is None:
+            continue
+        prompt = section(extra, "agent_prompt").get("text") or extra.get("agent_prompt")
+        prompt = prompt if isinstance(prompt, str) else ""
+        role, slot = job.roles.resolve(found["agent"] or "unknown", prompt)
+        if not found["agent"]:
+            job.ledger.skip("entry without an agent", where, step=step)
+        yield SpanRow(
+            step=step,
+            role=role,
+            slot=slot,
+            turn=int(found["turn"]),
+            prompt=found["env"],
+            episode=f"{found['env']}|{found['rollout']}",
+            group=f"{found['env']}|{found['turn']}|{found['agent']}",
+            reward=number(extra.get("agent_reward", extra.get("reward"))),
+            text=written,
+            prompt_text=prompt,
+        )
+
+
+def entries(file: Path, ledger: Ledger) -> Iterator[tuple[str, dict[str, str], dict[str, Any]]]:
+    """Header and JSON object of each entry; an entry that is not whole is counted."""
+    found: dict[str, str] | None = None
+    where = ""
+    parts: list[str] = []
+    size = 0
+    for number_of, raw in lines(file, ledger):
+        line = raw.decode("utf-8", "replace")
+        begin = _HEADER.match(line) if "[AGENT:" in line else None
+        if begin is None:
+            size += len(line)
+            if found is not None and size <= _MAX_ENTRY:
+                parts.append(line)
+            continue
+        if found is not None:
+            yield from _entry(where, found, parts, ledger)
+        found, where, size = begin.groupdict(""), f"{file.name}:{number_of}", 0
+        parts = [found.pop("rest")]
+    if found is not None:
+        yield from _entry(where, found, parts, ledger)
+
+
+def _entry(
+    where: str, found: dict[str, str], parts: list[str], ledger: Ledger
+) -> Iterator[tuple[str, dict[str, str], dict[str, Any]]]:
+    joined = "\n".join(parts)
+    start = joined.find("{")
+    try:
+        body, _ = json.JSONDecoder().raw_decode(joined, start) if start >= 0 else (None, 0)
+    except (ValueError, RecursionError):
+        body = None
+    if isinstance(body, dict):
+        yield where, found, body
+    else:
+        ledger.skip("entry without a whole JSON object", where)
+
+
+FORMAT = Format("pettingllms", "PettingLLMs environment logs", _sniff, _read)

@@ -1,0 +1,309 @@
+"""Any JSON lines, CSV or Parquet with a mapping file that says which column is what.
+
+::
+
+    [columns]                 # what a row of the library is made of = where it is in the source
+    step = "iteration"        # a dotted path for nested JSON
+    role = "meta.agent"
+    text = "completion"
+    tokens = "n_tokens"
+    truncated = "finish_reason"
+
+    [values]
+    truncated = ["length"]    # what counts as true
+
+    [constants]
+    role = "generator"        # for every row, instead of a column
+
+    [totals]
+    val_accuracy = "val_acc"  # numbers of the whole step: the last value of the step counts
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from roledrift.errors import ConfigError, StoreError
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.lines import MAX_LINE, documents, lines
+from roledrift.ingest.rows import Events, Pair, Series, SpanRow, floats, pair
+from roledrift.ingest.values import at, number, text, truth, whole
+from roledrift.spans import Kind
+
+_WHOLES = ("slot", "turn", "tokens", "scored", "nonfinite")
+_NUMBERS = ("reward", "advantage", "nll", "entropy")
+_NAMES = ("prompt", "episode", "group", "text", "prompt_text")
+_LISTS = (
+    "logp",
+    "old_logp",
+    "rollout_logp",
+    "reference_logp",
+    "after_logp",
+    "token_entropy",
+    "mask",
+)
+COLUMNS = ("step", "role", *_WHOLES, *_NUMBERS, *_NAMES, "truncated", "answer", *_LISTS)
+"""What ``[columns]`` can name. Per-token columns are lists of numbers."""
+
+_SETTINGS = ("temperature", "rollout_temperature", "steps_between")
+_SECTIONS = ("columns", "values", "constants", "totals", "settings", "format", "files")
+_PAIRS: tuple[tuple[Kind, str, str], ...] = (
+    ("rollout", "logp", "rollout_logp"),
+    ("old", "logp", "old_logp"),
+    ("reference", "logp", "reference_logp"),
+    ("update", "after_logp", "logp"),
+)
+_SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+}
+_BATCH = 2048
+
+
+def load_mapping(path: Path) -> dict[str, Any]:
+    """The mapping file.
+
+    Raises:
+        ConfigError: If it cannot be read or is wrong, with every problem.
+    """
+    import tomllib
+
+    try:
+        body = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give a file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    problems = list(_problems(body))
+    if problems:
+        raise ConfigError(f"{path}: " + "; ".join(problems))
+    return body
+
+
+def _problems(body: Mapping[str, Any]) -> Iterator[str]:
+    yield from _unknown(body, _SECTIONS, "")
+    if body.get("format", "csv") not in ("jsonl", "csv", "parquet"):
+        yield f"format {body['format']!r}: say jsonl, csv or parquet"
+    sections = {}
+    for name in ("columns", "values", "constants", "totals", "settings"):
+        found = body.get(name, {})
+        if not isinstance(found, dict):
+            yield f"{name}: needs a section of keys"
+            found = {}
+        sections[name] = found
+    for name in ("columns", "totals"):
+        for key, value in sections[name].items():
+            if not isinstance(value, str):
+                yield f"{name}.{key}: needs the name of a column, got {value!r}"
+    yield from _unknown(sections["columns"], COLUMNS, "columns.")
+    yield from _unknown(sections["constants"], COLUMNS, "constants.")
+    yield from _unknown(sections["settings"], _SETTINGS, "settings.")
+    if "step" not in sections["columns"]:
+        yield "columns.step: is needed; name the column that holds the optimizer iteration"
+    if not sections["totals"] and not {"role"} & {*sections["columns"], *sections["constants"]}:
+        yield "columns.role: is needed (or constants.role, if all rows are one role's)"
+
+
+def _unknown(body: Mapping[str, Any], known: tuple[str, ...], where: str) -> Iterator[str]:
+    for key in body:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {sorted(known)}"
+            yield f"{where}{key}: unknown, {hint}"
+
+
+def _sniff(path: Path) -> str | None:
+    del path  # a table says nothing about itself: it is read only with a mapping
+    return None
+
+
+def _read(job: Job) -> Events:
+    if job.mapping is None:
+        raise ConfigError("a table needs --mapping FILE that says which column is what")
+    files = _files(job)
+    plan = _Plan(job.mapping)
+    for file in files:
+        for where, row in _rows(file, job):
+            yield from plan.events(row, where, job)
+    job.facts.host = "table"
+
+
+def _files(job: Job) -> list[Path]:
+    source = job.source
+    if source.is_file():
+        return [source]
+    pattern = (job.mapping or {}).get("files")
+    found = (
+        sorted(source.glob(str(pattern)))
+        if pattern
+        else [one for one in sorted(source.iterdir()) if _kind(one, job)]
+    )
+    if not found:
+        raise StoreError(f"{source}: no file here fits {pattern or sorted(_SUFFIXES)}")
+    return found
+
+
+def _kind(file: Path, job: Job) -> str | None:
+    told = (job.mapping or {}).get("format")
+    name = file.name.removesuffix(".gz")
+    return str(told) if told else _SUFFIXES.get(Path(name).suffix)
+
+
+def _rows(file: Path, job: Job) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    kind = _kind(file, job)
+    if kind == "jsonl":
+        return documents(file, job.ledger)
+    if kind == "csv":
+        return _csv(file, job)
+    if kind == "parquet":
+        return _parquet(file, job)
+    raise StoreError(
+        f"{file}: no known table; name its format (jsonl, csv, parquet) in the mapping"
+    )
+
+
+def _csv(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    csv.field_size_limit(MAX_LINE)
+    decoded = (line.decode("utf-8", "replace") + "\n" for _, line in lines(file, job.ledger))
+    rows = csv.DictReader(decoded, delimiter="\t" if ".tsv" in file.name else ",")
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error:
+            job.ledger.skip("broken CSV row", f"{file.name}:{rows.line_num}")
+            continue
+        if None in row:
+            job.ledger.skip("CSV row with too many fields", f"{file.name}:{rows.line_num}")
+        yield f"{file.name}:{rows.line_num}", row
+
+
+def _parquet(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        seen = 0
+        for batch in pq.ParquetFile(file).iter_batches(_BATCH):
+            for row in batch.to_pylist():
+                seen += 1
+                yield f"{file.name}:{seen}", row
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        job.ledger.skip(f"unreadable parquet ({type(error).__name__})", file.name)
+
+
+class _Plan:
+    """The mapping, ready to be applied to rows."""
+
+    def __init__(self, mapping: Mapping[str, Any]) -> None:
+        self._columns: dict[str, str] = mapping.get("columns", {})
+        self._constants: dict[str, Any] = mapping.get("constants", {})
+        self._totals: dict[str, str] = mapping.get("totals", {})
+        self._settings: dict[str, Any] = mapping.get("settings", {})
+        true = mapping.get("values", {})
+        self._true = {
+            name: set(map(str, value if isinstance(value, list) else [value]))
+            for name, value in true.items()
+        }
+        self._spans = "role" in self._columns or "role" in self._constants
+
+    def events(self, row: Mapping[str, Any], where: str, job: Job) -> Iterator[SpanRow | Series]:
+        """The span of a row, and its numbers of the whole step."""
+        step = whole(self._get(row, "step"))
+        if step is None:
+            job.ledger.skip("row without a step", where)
+            return
+        totals = {
+            name: value
+            for name, column in self._totals.items()
+            if (value := number(at(row, column))) is not None
+        }
+        if totals:
+            yield Series(step, totals=totals)
+        name = self._get(row, "role") if self._spans else None
+        if name is None or name == "":
+            if self._spans and not totals:
+                job.ledger.skip("row without a role", where, step=step)
+            return
+        yield self._span(row, step, str(name), where, job)
+
+    def _span(self, row: Mapping[str, Any], step: int, name: str, where: str, job: Job) -> SpanRow:
+        prompt = text(self._get(row, "prompt_text")) or ""
+        role, slot = job.roles.resolve(name, prompt)
+        span = SpanRow(step=step, role=role, slot=slot, truncated=self._truncated(row))
+        for column in (*_WHOLES, *_NUMBERS):
+            raw = self._get(row, column)
+            value = whole(raw) if column in _WHOLES else number(raw)
+            if value is None and raw not in (None, ""):
+                job.ledger.skip(f"{column} is no number", where, step=step)
+            if value is not None and not (column == "tokens" and value < 0):
+                setattr(span, column, value)
+        for column in _NAMES:
+            raw = self._get(row, column)
+            if raw is not None and not isinstance(raw, list | dict):
+                setattr(span, column, str(raw))
+        self._per_token(row, span, where, job)
+        answer = answer_text(self._get(row, "answer"))
+        solves = answers(role)
+        if answer is not None and span.text is not None and solves:
+            span.shares = {"correct": right(span.text, answer)}
+        return span
+
+    def _get(self, row: Mapping[str, Any], name: str) -> Any:
+        column = self._columns.get(name)
+        return self._constants.get(name) if column is None else at(row, column)
+
+    def _truncated(self, row: Mapping[str, Any]) -> bool | None:
+        raw = self._get(row, "truncated")
+        if raw is None or raw == "":
+            return None
+        return str(raw) in self._true["truncated"] if "truncated" in self._true else truth(raw)
+
+    def _per_token(self, row: Mapping[str, Any], span: SpanRow, where: str, job: Job) -> None:
+        lists = {}
+        for name in _LISTS:
+            found = floats(self._get(row, name)) if name in self._columns else None
+            if found is not None:
+                lists[name] = found
+        if not lists:
+            return
+        sizes = {len(one) for one in lists.values()}
+        if len(sizes) > 1:
+            job.ledger.skip("per-token lists of different lengths", where, step=span.step)
+            return
+        mask = lists.get("mask", np.ones(sizes.pop())) != 0
+        mine = {name: one[mask] for name, one in lists.items()}
+        if span.tokens is None:
+            span.tokens = int(mask.sum())
+        if "logp" in mine and span.nll is None:
+            good = np.isfinite(mine["logp"])
+            if "token_entropy" in mine:
+                good &= np.isfinite(mine["token_entropy"])
+                span.entropy = float(mine["token_entropy"][good].sum())
+            span.scored, span.nonfinite = int(good.sum()), int((~good).sum())
+            span.nll = float(-mine["logp"][good].sum())
+        span.pairs = tuple(self._pairs(mine))
+
+    def _pairs(self, mine: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[Pair]:
+        own = number(self._settings.get("temperature"))
+        steps = whole(self._settings.get("steps_between"))
+        for kind, a, b in _PAIRS:
+            if a in mine and b in mine:
+                other = (
+                    number(self._settings.get("rollout_temperature")) if kind == "rollout" else own
+                )
+                yield pair(kind, mine[a], mine[b], temperatures=(own, other), steps_between=steps)
+
+
+FORMAT = Format("table", "JSON lines, CSV or Parquet with a mapping file", _sniff, _read)

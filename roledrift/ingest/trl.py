@@ -1,0 +1,202 @@
+"""TRL's logs: ``completions/completions_<step>.parquet`` and ``trainer_state.json``.
+
+The completions hold texts, rewards per reward function and advantages of the last batch before each
+log; no token counts. Roles are there if a reward function logged them (``log_extra("role", ...)``)
+or the data set had such a column; ``--roles`` can tell roles by their prompts otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.keys import Translator, passed_note
+from roledrift.ingest.lines import document
+from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
+from roledrift.ingest.values import content, number, prompt_of, rows, text, whole
+
+_COMPLETIONS = re.compile(r"completions_(\d{1,12})\.parquet\Z")
+_FUNCTION = re.compile(r"rewards/(.+)/mean\Z")
+_STATE = "trainer_state.json"
+_ROLE_COLUMNS = ("role", "agent", "agent_id", "agent_name")
+_KNOWN = {"step", "prompt", "completion", "advantage", "slot", "turn", "episode", "answer"}
+_LABELS = {"source": "foreign series", "pooling": "as logged by TRL, n unknown"}
+_BATCH = 512
+
+
+def _sniff(path: Path) -> str | None:
+    if path.is_file():
+        return "TRL completions" if _COMPLETIONS.match(path.name) else _state_reason(path)
+    parts = []
+    files = _completions(path)
+    if files:
+        parts.append(f"{len(files)} completions_*.parquet")
+    state = _state(path)
+    if state is not None and _state_reason(state):
+        parts.append(f"{state.name} with a log history")
+    return " and ".join(parts) or None
+
+
+def _state_reason(path: Path) -> str | None:
+    from roledrift.ingest.lines import head
+
+    if path.name != _STATE or b'"log_history"' not in head(path, 1 << 22):
+        return None
+    return "trainer_state.json with a log history"
+
+
+def _completions(path: Path) -> dict[int, Path]:
+    if path.is_file():
+        found = _COMPLETIONS.match(path.name)
+        return {int(found[1]): path} if found else {}
+    folders = (path, path / "completions")
+    there = (file for folder in folders for file in folder.glob("completions_*.parquet"))
+    return {int(found[1]): file for file in there if (found := _COMPLETIONS.match(file.name))}
+
+
+def _state(path: Path) -> Path | None:
+    """The trainer state of the latest checkpoint, or the one in the folder itself."""
+    if path.is_file():
+        return path if path.name == _STATE else None
+    own = [path / _STATE] if (path / _STATE).is_file() else []
+    saved = [
+        (int(found[1]), file)
+        for file in path.glob(f"checkpoint-*/{_STATE}")
+        if (found := re.match(r"checkpoint-(\d{1,12})\Z", file.parent.name))
+    ]
+    return own[0] if own else (max(saved)[1] if saved else None)
+
+
+def _read(job: Job) -> Events:
+    job.facts.host = "trl"
+    files = _completions(job.source)
+    logged, functions = _history(job)
+    if files:
+        job.facts.notes["outputs"] = (
+            "TRL keeps the last batch before each log; texts without token counts"
+        )
+    for step in sorted(set(files) | set(logged)):
+        if step in logged:
+            yield logged[step]
+        if step in files:
+            yield from _spans(files[step], step, functions, job)
+        yield StepDone(step)
+    if not files:
+        job.facts.slots.setdefault("policy", 1)
+        job.facts.notes["roles"] = "TRL's numbers are of all roles together"
+
+
+def _history(job: Job) -> tuple[dict[int, Series], frozenset[str]]:
+    """Logged numbers by step, and the names of the reward functions."""
+    state = _state(job.source)
+    body = document(state, job.ledger) if state else None
+    if body is None:
+        return {}, frozenset()
+    translate = Translator()
+    merged: dict[int, dict[str, Any]] = {}
+    for row in rows(body.get("log_history")):
+        step = whole(row.get("step"))
+        if step is None:
+            job.ledger.skip("log row without a step", _STATE)
+            continue
+        merged.setdefault(step, {}).update(
+            {key: value for key, value in row.items() if key not in ("step", "epoch")}
+        )
+    found = {}
+    functions = {
+        match[1] for data in merged.values() for key in data if (match := _FUNCTION.match(key))
+    }
+    for step, data in merged.items():
+        groups, totals = translate(data)
+        if groups or totals:
+            found[step] = Series(step, groups, totals, _LABELS)
+    job.facts.notes.update(passed_note(translate.passed))
+    return found, frozenset(functions)
+
+
+def _spans(file: Path, step: int, functions: frozenset[str], job: Job) -> Iterator[SpanRow]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(file)
+        names = [str(name) for name in table.schema_arrow.names]
+        counted: dict[str, int] = {}
+        columns = _columns(names, table.schema_arrow, functions)
+        for batch in table.iter_batches(_BATCH):
+            for row in batch.to_pylist():
+                yield _span(row, step, columns, counted, job)
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        job.ledger.skip(f"unreadable parquet ({type(error).__name__})", file.name, step=step)
+
+
+def _columns(
+    names: list[str], schema: Any, functions: frozenset[str]
+) -> tuple[str | None, list[str]]:
+    """The column that holds the role, and those of reward functions.
+
+    Without a log that names the functions, they are the columns of numbers that nobody knows.
+    """
+    import pyarrow as pa
+
+    role = next((name for name in _ROLE_COLUMNS if name in names), None)
+    if functions:
+        return role, [name for name in names if name in functions]
+    rewards = [
+        name
+        for name in names
+        if name not in _KNOWN
+        and name != role
+        and (pa.types.is_floating(schema.field(name).type) or name.endswith("reward"))
+    ]
+    return role, rewards
+
+
+def _span(
+    row: dict[str, Any],
+    step: int,
+    columns: tuple[str | None, list[str]],
+    counted: dict[str, int],
+    job: Job,
+) -> SpanRow:
+    role_column, rewards = columns
+    written = text(row.get("completion"))
+    if written is None:
+        written = "\n".join(
+            found for one in rows(row.get("completion")) if (found := content(one.get("content")))
+        )
+    prompt = prompt_of(row.get("prompt"))
+    name = str(row.get(role_column) or "") if role_column else "policy"
+    if not name:
+        job.ledger.skip("completion without a role", f"completions of step {step}", step=step)
+    role, slot = job.roles.resolve(name or "unknown", prompt)
+    told = whole(row.get("slot"))
+    values = [value for column in rewards if (value := number(row.get(column))) is not None]
+    shares = {}
+    truth = answer_text(row.get("answer"))
+    if truth is not None and answers(role):
+        shares["correct"] = right(written, truth)
+    counted[prompt] = counted.get(prompt, -1) + 1
+    return SpanRow(
+        step=step,
+        role=role,
+        slot=slot if told is None else told,
+        turn=whole(row.get("turn")),
+        prompt=prompt[:200],
+        # Rows of one prompt are its generations; nothing says which roles belong together.
+        episode=f"{prompt[:200]}|{counted[prompt]}",
+        group=prompt,
+        # Without weights in the log, several reward functions count as their plain sum.
+        reward=sum(values) if values else None,
+        advantage=number(row.get("advantage")),
+        text=written,
+        prompt_text=prompt,
+        shares=shares,
+    )
+
+
+FORMAT = Format("trl", "TRL completions and trainer state", _sniff, _read)

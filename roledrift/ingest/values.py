@@ -1,0 +1,108 @@
+"""Foreign values as numbers, whole numbers and texts, or as missing. Nothing here raises."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_WRAPPED = re.compile(r"(?:np|numpy|torch)?\.?(?:float|int|bfloat|tensor)\w*\((.*)\)\Z", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
+_WORDS = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+    "true": 1.0,
+    "false": 0.0,
+}
+_LARGEST = 2**62
+
+
+def number(value: object) -> float | None:
+    """A float; None for everything that is not one. Booleans are 1 and 0; ``NaN`` is kept."""
+    if isinstance(value, int | float):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    if isinstance(value, str) and len(value) < 400:
+        word = value.strip()
+        wrapped = _WRAPPED.match(word)
+        word = wrapped[1].strip() if wrapped else word
+        if word.lower() in _WORDS:
+            return _WORDS[word.lower()]
+        return float(word) if _NUMBER.match(word) else None
+    return None
+
+
+def numbers(data: Mapping[str, object]) -> dict[str, object]:
+    """The numbers in a row of logged values; texts and tables are not worth their memory."""
+    return {key: found for key, value in data.items() if (found := number(value)) is not None}
+
+
+def whole(value: object) -> int | None:
+    """A whole number; None for anything else, also for one that 64 bits cannot hold."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if abs(value) < _LARGEST else None
+    found = number(value)
+    if found is None or not math.isfinite(found) or abs(found) >= _LARGEST or found % 1:
+        return None
+    return int(found)
+
+
+def text(value: object) -> str | None:
+    """A text; None for anything else."""
+    return value if isinstance(value, str) else None
+
+
+def truth(value: object) -> bool | None:
+    """True or False; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    found = number(value)
+    return None if found is None or math.isnan(found) else bool(found)
+
+
+def rows(value: object) -> list[dict[str, Any]]:
+    """The mappings in a list; empty for anything else."""
+    if not isinstance(value, list):
+        return []
+    return [one for one in value if isinstance(one, dict)]
+
+
+def section(value: object, key: str) -> Mapping[str, Any]:
+    """The mapping under ``key`` of a mapping; empty if there is none."""
+    found = value.get(key) if isinstance(value, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def at(value: object, path: str) -> Any:
+    """What lies at a dotted path of nested mappings; a key with dots in it wins. None if absent."""
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
+    for key in path.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def content(value: object) -> str | None:
+    """The text of a chat message's content: a text, or a list of parts with texts."""
+    if isinstance(value, str):
+        return value
+    parts = [one["text"] for one in rows(value) if isinstance(one.get("text"), str)]
+    return "".join(parts) if parts else None
+
+
+def prompt_of(messages: object) -> str:
+    """The last message that the role was given, for telling roles apart and for the reader."""
+    for message in reversed(rows(messages)):
+        if message.get("role") != "assistant":
+            return content(message.get("content")) or ""
+    return messages if isinstance(messages, str) else ""

@@ -1,0 +1,172 @@
+"""verl's rollout dumps ``<step>.jsonl``, file logger rows and console logs.
+
+A dump row is ``{input, output, gts, score, step}`` and, since verl 0.9, ``uid`` with the output's
+index inside its episode. Only some reward functions add a role; ``--roles`` names them otherwise,
+by the output's index or by the prompt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from roledrift.ingest import console_log
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.lines import documents, first_document
+from roledrift.ingest.rows import Events, SpanRow, StepDone
+from roledrift.ingest.values import number, numbers, section, text, whole
+from roledrift.ingest.wandb_dir import series_of
+
+_DUMP = re.compile(r"(\d{1,12})\.jsonl(?:\.gz)?\Z")
+_UID = re.compile(r"(.+)_(\d{1,9})_(\d{1,4})\Z", re.DOTALL)
+_LOGS = (".log", ".txt", ".out")
+_ROLE_KEYS = ("role", "agent_id", "agent", "agent_name")
+_UNNAMED = "output"
+
+
+def _sniff(path: Path) -> str | None:
+    if path.is_file():
+        if path.suffix in _LOGS and console_log.looks_like(path):
+            return "a console log with 'step:N - key:value' lines"
+        first = first_document(path) if ".jsonl" in path.name else {}
+        if _is_dump(first):
+            return "a rollout dump with input, output and score"
+        return "rows of verl's file logger" if _is_logged(first) else None
+    dumps = _dumps(path)
+    if dumps and _is_dump(first_document(dumps[min(dumps)])):
+        return f"{len(dumps)} rollout dumps <step>.jsonl"
+    if any(_is_logged(first_document(file)) for file in _others(path, ".jsonl")[:5]):
+        return "rows of verl's file logger"
+    if any(console_log.looks_like(file) for suffix in _LOGS for file in _others(path, suffix)[:5]):
+        return "a console log with 'step:N - key:value' lines"
+    return None
+
+
+def _is_dump(row: Mapping[str, Any]) -> bool:
+    return {"input", "output"} <= set(row) and ("score" in row or "step" in row)
+
+
+def _is_logged(row: Mapping[str, Any]) -> bool:
+    return set(row) == {"step", "data"} and isinstance(row["data"], dict)
+
+
+def _dumps(path: Path) -> dict[int, Path]:
+    if not path.is_dir():
+        return {}
+    for folder in (path, path / "rollout_data", path / "rollout", path / "train"):
+        there = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else []
+        found = {int(match[1]): file for file in there if (match := _DUMP.match(file.name))}
+        if found:
+            return found
+    return {}
+
+
+def _others(path: Path, suffix: str) -> list[Path]:
+    return [file for file in sorted(path.glob(f"*{suffix}")) if not _DUMP.match(file.name)]
+
+
+def _read(job: Job) -> Events:
+    job.facts.host = "verl"
+    source = job.source
+    whole_folder = source.is_dir()
+    dumps = _dumps(source)
+    if not whole_folder and ".jsonl" in source.name and not _is_logged(first_document(source)):
+        match = _DUMP.match(source.name)
+        dumps = {int(match[1]) if match else 0: source}
+    logged = _logged(job)
+    series = {event.step: event for event in series_of(logged, job) if not _done(event)}
+    if dumps:
+        # What the numbers imply gives way to what the outputs say.
+        job.facts.slots.clear()
+        job.facts.notes.pop("roles", None)
+    for step in sorted(set(dumps) | set(series)):
+        if step in series:
+            yield series[step]
+        if step in dumps:
+            yield from _spans(dumps[step], step, job)
+        yield StepDone(step)
+
+
+def _done(event: object) -> bool:
+    return isinstance(event, StepDone)
+
+
+def _logged(job: Job) -> dict[int, dict[str, object]]:
+    """Numbers by step from file logger rows, then from the console where those lack them."""
+    source = job.source
+    files = [source] if source.is_file() else _others(source, ".jsonl")
+    logs = (
+        [source]
+        if source.is_file()
+        else [file for suffix in _LOGS for file in _others(source, suffix)]
+    )
+    found: dict[int, dict[str, object]] = {}
+    for file in (one for one in files if ".jsonl" in one.name):
+        if not _is_logged(first_document(file)):
+            continue
+        for where, row in documents(file, job.ledger):
+            step = whole(row.get("step"))
+            if step is None or not isinstance(row.get("data"), dict):
+                job.ledger.skip("row that is no {step, data}", where)
+                continue
+            found.setdefault(step, {}).update(numbers(section(row, "data")))
+    for file in (one for one in logs if one.suffix in _LOGS):
+        for step, data in console_log.steps(file, job.ledger):
+            found[step] = numbers(data) | found.get(step, {})
+    return found
+
+
+def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
+    unnamed = 0
+    for where, row in documents(file, job.ledger):
+        if not _is_dump(row):
+            job.ledger.skip("row without input and output", where, step=step)
+            continue
+        said = whole(row.get("step"))
+        if said is not None and said != step:
+            job.ledger.skip("row of another step than its file", where, step=step)
+        span, named = _span(row, step, job)
+        unnamed += not named
+        yield span
+    if unnamed and "roles" not in job.facts.notes:
+        job.facts.notes["roles"] = (
+            "the dump names no roles: slots are the outputs' indices; give --roles "
+            "'0=generator,1=...' or '~words of the prompt=role'"
+        )
+
+
+def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
+    prompt, written = text(row.get("input")) or "", text(row.get("output"))
+    uid = text(row.get("uid")) or ""
+    found = _UID.match(uid)
+    name = next((str(row[key]) for key in _ROLE_KEYS if row.get(key) not in (None, "")), "")
+    named = bool(name)
+    if not named:
+        name = found[3] if found else _UNNAMED
+    role, slot = job.roles.resolve(name, prompt)
+    if not named and role == f"r{name}":
+        role, slot = _UNNAMED, int(name)
+    shares = {}
+    truth = answer_text(row.get("gts"))
+    if truth is not None and written is not None and answers(role):
+        shares["correct"] = right(written, truth)
+    group = found[1] if found else (uid or prompt)
+    return SpanRow(
+        step=step,
+        role=role,
+        slot=slot,
+        prompt=prompt[:200] if not found else found[1],
+        episode=f"{found[1]}_{found[2]}" if found else None,
+        group=f"{group}|{name}",
+        reward=number(row.get("score")),
+        advantage=number(row.get("advantage")),
+        text=written,
+        prompt_text=prompt,
+        shares=shares,
+    ), named or role != _UNNAMED
+
+
+FORMAT = Format("verl", "verl rollout dumps, file logger rows and console logs", _sniff, _read)

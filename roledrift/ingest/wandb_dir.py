@@ -1,0 +1,153 @@
+"""Runs that Weights & Biases left on disk: binary log and console output, segments stitched.
+
+A preempted run leaves one folder per process start, all with the same id. Segments are read in the
+order of their names (which begin with the date); a later one wins on the steps that it repeats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from roledrift.errors import StoreError
+from roledrift.ingest import console_log, wandb_log
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.keys import Translator, passed_note, step_of
+from roledrift.ingest.rows import Events, Series, StepDone
+from roledrift.ingest.values import numbers
+
+_FOLDER = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-(.+)\Z")
+_LABELS = {
+    "source": "foreign series",
+    "pooling": "as logged: unweighted means over micro-batches, n unknown",
+    "log-prob temperatures": "not recorded; rollout.* has a floor if they differ",
+}
+
+
+def _sniff(path: Path) -> str | None:
+    if path.is_file():
+        return "a wandb transaction log" if wandb_log.is_log(path) else None
+    found = _segments(path)
+    if not found:
+        return None
+    runs = len({name for _, name, _ in found})
+    return f"{len(found)} wandb folder(s) of {runs} run(s)"
+
+
+def _segments(path: Path) -> list[tuple[str, str, Path]]:
+    """Date, id and folder of each process start at or directly below ``path``, oldest first."""
+    own = _FOLDER.match(path.name)
+    if own and _holds_run(path):
+        # Of one folder, all process starts with its id are meant.
+        whole = _below(path.resolve().parent)
+        return [one for one in whole if one[1] == own[2]] or [(own[1], own[2], path)]
+    found = _below(path)
+    if not found and (path / "wandb").is_dir():
+        found = _below(path / "wandb")
+    if not found and path.is_dir():
+        logs = sorted(path.glob("*.wandb"))
+        found = [("", logs[0].stem, path)] if logs else []
+    return found
+
+
+def _below(path: Path) -> list[tuple[str, str, Path]]:
+    if not path.is_dir():
+        return []
+    there = ((_FOLDER.match(one.name), one) for one in path.iterdir())
+    return sorted((match[1], match[2], one) for match, one in there if match and _holds_run(one))
+
+
+def _holds_run(folder: Path) -> bool:
+    return folder.is_dir() and (
+        (folder / "files" / "output.log").is_file() or any(folder.glob("*.wandb"))
+    )
+
+
+def _read(job: Job) -> Events:
+    rows: dict[int, dict[str, object]] = {}
+    segments: list[tuple[str, str, Path]]
+    if job.source.is_file():
+        segments = [("", job.source.stem, job.source)]
+    else:
+        segments = _segments(job.source)
+    names = sorted({name for _, name, _ in segments})
+    if len(names) > 1:
+        raise StoreError(
+            f"{job.source}: holds {len(names)} wandb runs; name the folder of one of them, for "
+            f"example {segments[0][2].name} (its other segments are found by its id)"
+        )
+    starts: list[int] = []
+    for _, _, folder in segments:
+        mine = dict(_segment(folder, job))
+        if mine:
+            starts.append(min(mine))
+        for step, data in mine.items():
+            rows.setdefault(step, {}).update(data)
+    job.facts.run = job.facts.run or (names[0] if names else "")
+    if len(segments) > 1:
+        begun = ", ".join(str(step) for step in starts)
+        job.facts.notes["segments"] = f"{len(segments)} process starts, at steps {begun}"
+    yield from series_of(rows, job)
+
+
+def series_of(rows: dict[int, dict[str, object]], job: Job) -> Events:
+    """Logged numbers by step as series; sets what they say about roles and routing.
+
+    Args:
+        rows: Keys and values by step.
+        job: Its facts are filled in.
+    """
+    translate = Translator()
+    for step in sorted(rows):
+        groups, totals = translate(rows[step])
+        if groups or totals:
+            yield Series(step, groups, totals, _LABELS)
+            yield StepDone(step)
+    implied = translate.implied or ({} if translate.roles else {"policy": 1})
+    job.facts.slots.update(
+        {role: n for role, n in implied.items() if not translate.roles or role in translate.roles}
+    )
+    if job.facts.routing is None:
+        job.facts.routing = "isolated" if translate.roles else "shared"
+    if not translate.roles:
+        job.facts.notes["roles"] = (
+            "the numbers are of all roles together: per-role statistics need trajectory dumps"
+        )
+    job.facts.notes.update(passed_note(translate.passed))
+
+
+def _segment(folder: Path, job: Job) -> Iterator[tuple[int, dict[str, object]]]:
+    logs = [folder] if folder.is_file() else sorted(folder.glob("*.wandb"))
+    rows: dict[int, dict[str, object]] = {}
+    for log in logs:
+        for entry in wandb_log.entries(log, job.ledger):
+            if isinstance(entry, wandb_log.About):
+                _about(entry, job)
+                continue
+            step = step_of(entry.data)
+            step = entry.step if step is None else step
+            if step is None:
+                job.ledger.skip("history row without a step", log.name)
+                continue
+            rows.setdefault(step, {}).update(numbers(entry.data))
+    console = folder / "files" / "output.log"
+    if console.is_file():
+        for step, data in console_log.steps(console, job.ledger):
+            # The log rounds less than the console: it wins where it has the number.
+            rows[step] = numbers(data) | rows.get(step, {})
+    yield from rows.items()
+
+
+def _about(entry: wandb_log.About, job: Job) -> None:
+    facts = job.facts
+    facts.run = entry.facts.get("name") or facts.run or entry.facts.get("id", "")
+    project = entry.facts.get("project", "")
+    if project:
+        facts.notes["wandb project"] = project
+    seed = entry.config.get("seed")
+    if isinstance(seed, int) and not isinstance(seed, bool):
+        facts.seed = seed
+
+
+FORMAT = Format("wandb", "Weights & Biases folders and .wandb files", _sniff, _read)

@@ -1,0 +1,79 @@
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from roledrift.cli.main import app
+from tests.ingest.logs import FIXTURES, write_lines
+from tests.ingest.test_importing import inflating
+
+
+def call(*arguments: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_import_then_check(tmp_path: Path) -> None:
+    dump = inflating(tmp_path / "dump")
+    code, out, err = call("import", dump, "-o", tmp_path / "run")
+    assert code == 0
+    assert out.splitlines() == [
+        "paper: 20 steps (0 to 190), 320 spans of generator x3, aggregator; isolated policies",
+        str(tmp_path / "run"),
+    ]
+    assert "episode files with trajectories" in err
+    code, out, _ = call("check", tmp_path / "run")
+    assert (code, "aggregator length_inflation since step 120" in out) == (1, True)
+
+
+def test_check_and_report_take_foreign_logs_as_they_are(tmp_path: Path) -> None:
+    dump = inflating(tmp_path / "dump")
+    code, out, err = call("check", dump)
+    assert (code, out.startswith(f"{dump}: findings")) == (1, True)
+    assert "imported as paper" in err
+    code, out, _ = call("check", dump, "--json")
+    assert json.loads(out)["runs"][0]["path"] == str(dump)
+    code, out, _ = call("report", dump, "-o", tmp_path / "out", "--format", "md")
+    assert code == 0
+    page = Path(out.strip()).read_text()
+    assert "length" in page
+    assert f"roledrift report {dump}" in page.replace("\\", "")
+    assert "/roledrift-" not in page.replace("\\", "")
+
+
+def test_json_and_dry_run(tmp_path: Path) -> None:
+    code, out, err = call("import", FIXTURES / "trl", "--dry-run", "--json")
+    body = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (body["schema"], body["format"], body["out"]) == ("roledrift.import/1", "trl", None)
+
+
+def test_a_table_and_its_map(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "a.jsonl", [{"s": n, "who": "0", "n": 3} for n in range(3)])
+    mapping = tmp_path / "m.toml"
+    mapping.write_text('[columns]\nstep = "s"\nrole = "who"\ntokens = "n"\n')
+    code, out, _ = call(
+        "import", source, "--mapping", mapping, "--roles", "0=solver", "--routing", "isolated",
+        "-o", tmp_path / "run",
+    )  # fmt: skip
+    assert (code, "3 spans of solver" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--as", "wanb"], "Did you mean 'wandb'?"),
+        (["--routing", "mixed"], "say shared or isolated"),
+        (["--roles", "x"], "no name=role"),
+        (["--mapping", "no.toml"], "cannot be read"),
+        ([], "not recognised as any of"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    code, out, err = call("import", tmp_path, "-o", tmp_path / "run", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    code, out, _ = call("import", tmp_path / "nothing", "--json", "--dry-run")
+    assert (code, json.loads(out)["error"]["kind"]) == (2, "not_found")

@@ -1,0 +1,92 @@
+"""Small foreign logs for tests, made after the documented layouts, and what is made of them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from roledrift.ingest import named, sniff
+from roledrift.ingest.form import Job
+from roledrift.ingest.importing import Imported, import_run
+from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.roles import RoleMap
+from roledrift.ingest.rows import Event, Series, SpanRow
+from roledrift.store.reader import Run, open_run
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def job(source: Path, roles: str = "", mapping: dict[str, Any] | None = None) -> Job:
+    return Job(source, RoleMap(roles), mapping, Ledger())
+
+
+def read(source: Path, form: str = "", **facts: Any) -> tuple[list[Event], Job]:
+    """Everything that the reader of ``source`` yields."""
+    one = job(source, **facts)
+    found = named(form)[0] if form else sniff(source)[0]
+    return list(found.read(one)), one
+
+
+def spans(events: Iterable[Event]) -> list[SpanRow]:
+    return [one for one in events if isinstance(one, SpanRow)]
+
+
+def series(events: Iterable[Event]) -> list[Series]:
+    return [one for one in events if isinstance(one, Series)]
+
+
+def imported(source: Path, out: Path, form: str = "", **facts: Any) -> tuple[Imported, Run]:
+    found = named(form) if form else sniff(source)
+    done = import_run(found, job(source, **facts), out)
+    return done, open_run(out)
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def trajectory(
+    name: str, text: str, *, tokens: int = 7, reward: float = 1.0, cut: bool = False
+) -> Any:
+    output = {
+        "text": text,
+        "content": text,
+        "reasoning": "",
+        "prompt_length": 5,
+        "completion_length": tokens,
+        "finish_reason": "length" if cut else "stop",
+    }
+    chat = [{"role": "user", "content": f"do {name}"}, {"role": "assistant", "content": text}]
+    step = {"chat_completions": chat, "action": "?", "model_output": output, "reward": reward}
+    return {"uid": "u", "name": name, "task": None, "steps": [step], "reward": reward, "info": {}}
+
+
+def episode(number: int, *trajectories: Any, correct: bool = True, **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"eval_{number}",
+        "task": {"question": f"problem {number}", "final_answer": "5"},
+        "termination_reason": None,
+        "is_correct": correct,
+        "trajectories": list(trajectories),
+        "metrics": {},
+        "info": {},
+        **more,
+    }
+
+
+def voting(number: int, answers: str = "557", pick: str = "\\boxed{1}") -> dict[str, Any]:
+    solvers = [trajectory(f"generator{i}", f"so \\boxed{{{a}}}") for i, a in enumerate(answers)]
+    return episode(number, *solvers, trajectory("aggregator", pick, tokens=4))
+
+
+def paper_dump(root: Path, episodes: Mapping[int, list[dict[str, Any]]]) -> Path:
+    """``<experiment>/<dataset>/step_<N>/<episode>.json``; the folder of the data set."""
+    dataset = root / "voting-qwen3_1.7b-multi_lora-math" / "dapo_math"
+    for step, bodies in episodes.items():
+        folder = dataset / f"step_{step}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for body in bodies:
+            (folder / f"{body['id']}.json").write_text(json.dumps(body, indent=2))
+    return dataset

@@ -1,0 +1,59 @@
+"""Makes fixtures/trl with the real TRL: `python -m tests.ingest.make_fixtures` from the root.
+
+Not a test: it needs half a minute, and the committed files are what its version (1.16) wrote.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+os.environ["WANDB_MODE"] = "disabled"
+
+import torch
+from trl import GRPOConfig, GRPOTrainer
+
+from tests.integrations.test_trl import tiny_dataset, tiny_model, tiny_tokenizer
+
+HERE = Path(__file__).parent / "fixtures" / "trl"
+
+
+def score(completion_ids: Any, role: Any, copy: Any, log_extra: Any, **_: Any) -> list[float]:
+    log_extra("role", list(role))
+    log_extra("slot", [int(one) for one in copy])
+    return [float(sum(i % 3 == 0 for i in ids)) for ids in completion_ids]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    shutil.rmtree(HERE, ignore_errors=True)
+    out = HERE.parent / "trl-out"
+    trainer = GRPOTrainer(
+        model=tiny_model(),
+        train_dataset=tiny_dataset(),
+        processing_class=tiny_tokenizer(),
+        reward_funcs=score,
+        args=GRPOConfig(
+            output_dir=str(out),
+            per_device_train_batch_size=16,
+            num_generations=4,
+            max_completion_length=6,
+            max_steps=4,
+            logging_steps=1,
+            save_steps=4,
+            log_completions=True,
+            report_to=[],
+            use_cpu=True,
+            bf16=False,
+            seed=0,
+        ),
+    )
+    trainer.train()
+    (HERE / "checkpoint-4").mkdir(parents=True)
+    shutil.copytree(out / "completions", HERE / "completions")
+    shutil.copy(out / "checkpoint-4" / "trainer_state.json", HERE / "checkpoint-4")
+    shutil.rmtree(out)
+
+
+if __name__ == "__main__":
+    main()

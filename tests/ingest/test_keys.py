@@ -1,0 +1,78 @@
+import pytest
+
+from roledrift.ingest.keys import Translator, passed_note, step_of
+
+
+def test_isolated_policies_have_keys_per_role() -> None:
+    translate = Translator()
+    groups, totals = translate(
+        {
+            "actor/generator/chi2_token": 0.1,
+            "actor/generator/training_ppl": 1.4,
+            "actor/generator/kl": 0.02,
+            "actor/generator/k3_kl": 0.01,
+            "actor/aggregator/grad_norm": 3,
+            "actor/generator/actor": 0.4,
+            "actor/entropy": 0.3,
+            "batch/generator_acc": 0.5,
+            "batch/aggregator_acc": 0.6,
+            "batch/success": 0.6,
+            "val/unknown/pass@1": 0.2,
+            "timing_s/step": 9,
+            "text": "x",
+        }
+    )
+    assert groups["generator"] == {
+        "rollout.chi2": 0.1,
+        "rollout.training_ppl": 1.4,
+        "ppl": 1.4,
+        "rollout.k1": 0.02,
+        "rollout.k3": 0.01,
+        "correct": 0.5,
+    }
+    assert groups["aggregator"] == {"grad_norm": 3, "correct": 0.6}
+    assert groups["*"] == {"entropy": 0.3}
+    assert totals == {"success": 0.6, "reward": 0.6, "val_accuracy": 0.2}
+    assert list(translate.roles) == ["generator", "aggregator"]
+    assert translate.implied == {"generator": 3, "aggregator": 1}
+    assert list(translate.passed) == ["actor/generator/actor", "timing_s/step"]
+
+
+def test_a_shared_policy_has_one_series() -> None:
+    translate = Translator()
+    groups, _ = translate(
+        {"rollout_corr/chi2_token": 0.1, "actor/grad_norm": 2, "actor/pg_clipfrac": 0}
+    )
+    assert groups == {"*": {"rollout.chi2": 0.1, "grad_norm": 2, "clip_fraction": 0}}
+    assert (dict(translate.roles), translate.shared) == ({}, True)
+
+
+@pytest.mark.parametrize(
+    ("data", "groups", "totals"),
+    [
+        (
+            {"train/reward": 0.5, "train/completions/mean_length": 12, "kl": 0.1},
+            {"*": {"length": 12, "reference.k3": 0.1}},
+            {"reward": 0.5},
+        ),
+        (
+            {"critic/rewards/mean": 0.4, "batch/success": 0.5},
+            {},
+            {"reward": 0.4, "success": 0.5},
+        ),
+        ({"val-core/math/acc/mean@8": 0.3}, {}, {"val_accuracy": 0.3}),
+        ({"mismatch_kl/mean": 0.1}, {"*": {"rollout.k3": 0.1}}, {}),
+        ({"_step": 1, "_runtime": 2}, {}, {}),
+    ],
+)
+def test_other_trainers(
+    data: dict[str, object], groups: dict[str, dict[str, float]], totals: dict[str, float]
+) -> None:
+    assert Translator()(data) == (groups, totals)
+
+
+def test_the_step_and_the_note() -> None:
+    assert step_of({"train/global_step": 7.0, "global_step": 8}) == 7
+    assert step_of({"train/global_step": 7.5}) is None
+    assert passed_note([]) == {}
+    assert passed_note(map(str, range(10)))["numbers not imported"].endswith("7 and 2 more")
