@@ -60,7 +60,7 @@ def test_change_is_a_ratio_or_a_difference() -> None:
     assert change(1.0, math.nan).text == "–"
 
 
-def test_course_names_both_means_and_calls_noise_level() -> None:
+def test_course_names_both_means() -> None:
     before = [0.5, 0.6, 0.5, 0.6]
     assert course(before, [0.56, 0.58]).startswith("stayed level (0.55 →")
     assert course(before, [0.9, 0.9]) == "rose from 0.55 to 0.9"

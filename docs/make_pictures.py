@@ -1,0 +1,54 @@
+"""The pictures in `docs/images`, from the runs of `make demo`: real pages in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+PICTURES = (
+    # name, run of the demo, width, height
+    ("report", "voting-sp-verbose", 1280, 1480),
+    ("role_drift", "voting-ip-hot", 1280, 1480),
+    ("healthy", "voting-ip-healthy", 1280, 1480),
+)
+
+
+def shoot(browser: str, page: Path, picture: Path, *, size: tuple[int, int]) -> None:
+    """Save what `page` looks like in a window of `size` pixels."""
+    with tempfile.TemporaryDirectory() as profile:
+        command = [
+            *(browser, *FLAGS, f"--user-data-dir={profile}"),
+            *(f"--window-size={size[0]},{size[1]}", f"--screenshot={picture}", page.as_uri()),
+        ]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+def main() -> int:
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        print(f"no browser found (looked for {', '.join(BROWSERS)})", file=sys.stderr)
+        return 2
+    runs = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "runs" / "demo"
+    IMAGES.mkdir(exist_ok=True)
+    for name, run, width, height in PICTURES:
+        with tempfile.TemporaryDirectory() as folder:
+            report = [sys.executable, "-m", "roledrift", "report", str(runs / run), "-o", folder]
+            subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
+            page = Path(folder) / "index.html"
+            shoot(browser, page, IMAGES / f"{name}.png", size=(width, height))
+        print(IMAGES / f"{name}.png")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
