@@ -12,46 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Literal
 
-REPORT_SCHEMA = 1
+from roledrift.report.cells import Cell, Mood, Table
+from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
+
+__all__ = [
+    "Advice", "Bar", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Excerpts",
+    "Figure", "Heat", "Lane", "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Prose",
+    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "to_plain",
+]  # fmt: skip
+
+REPORT_SCHEMA = 2
 """Version of the layout of ``report.json``."""
-
-Mood = Literal["ok", "watch", "drift", "no verdict", ""]
-"""State of a finding, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell of a table.
-
-    Attributes:
-        text: What is shown.
-        value: The number behind the text, at full precision.
-        state: Makes the cell a state chip.
-        note: Second, smaller line.
-        href: Anchor in the page, ``#...``.
-    """
-
-    text: str
-    value: float | None = None
-    state: Mood = ""
-    note: str = ""
-    href: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table.
-
-    Attributes:
-        collapsed: Shown closed, its title as the handle.
-    """
-
-    kind: ClassVar[str] = "table"
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    title: str = ""
-    caption: str = ""
-    collapsed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,67 +179,6 @@ class Heat:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
-    """One text of a role.
-
-    Attributes:
-        when: Why it is shown: ``first``, ``before onset``, ...
-        cut: What was left out of ``text``; empty if nothing was.
-    """
-
-    step: int
-    role: str
-    text: str
-    when: str = ""
-    slot: int = 0
-    turn: int = 0
-    prompt: str = ""
-    prompt_text: str = ""
-    tokens: int = 0
-    finish: str = ""
-    reward: Cell = Cell("–")
-    flags: tuple[str, ...] = ()
-    cut: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpts:
-    """Texts of one role over time."""
-
-    kind: ClassVar[str] = "excerpts"
-    title: str
-    items: tuple[Excerpt, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two texts of one role, before and after an onset."""
-
-    before: Excerpt
-    after: Excerpt
-    same_prompt: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Text pairs that show a finding."""
-
-    kind: ClassVar[str] = "pairs"
-    title: str
-    pairs: tuple[Pair, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Browser:
-    """All texts of a run that fit the size budget, for searching."""
-
-    kind: ClassVar[str] = "browser"
-    key: str
-    note: str
-    items: tuple[Excerpt, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
     """One alert with its evidence."""
 
@@ -280,7 +190,20 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Note | Advice | Table | Figure | Strip | Heat | Excerpts | Pairs | Browser | Card
+Block = (
+    Prose
+    | Note
+    | Advice
+    | Table
+    | Figure
+    | Strip
+    | Heat
+    | Excerpts
+    | Pairs
+    | Diffs
+    | Browser
+    | Card
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,11 @@ class View:
         return self.header.workflow.role_names
 
     @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.header.run or self.path.name
+
+    @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Latest verdict per detector and role."""
         return self.replay.verdicts
