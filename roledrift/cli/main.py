@@ -118,19 +118,30 @@ def _report(
         Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
     ] = Path("report"),
     formats: Annotated[
-        str, typer.Option("--format", metavar="LIST", help="Any of html,md,json.")
+        str, typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png.")
     ] = "html,md,json",
     config: ConfigFile = None,
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Leave out what models wrote, to share the page.")
+    ] = False,
+    redact: Annotated[
+        str, typer.Option("--redact", metavar="REGEX", help="Replace what this matches.")
+    ] = "",
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
+    ] = 0,
+    as_json: Json = False,
 ) -> None:
-    r"""Write a report on one or many runs.
+    r"""Write a report on one or many runs; more than three get an index and a page each.
 
     \b
     roledrift report runs/voting
-    roledrift report runs/ -o report --format html
+    roledrift report runs/ -o report --format html,csv,tex
     """
-    from roledrift.cli.report import report
+    from roledrift.cli.report import Shown, report
 
-    raise typer.Exit(report(paths, out, formats=formats, config=config))
+    shown = Shown(formats, not no_text, redact, jobs)
+    raise typer.Exit(report(paths, out, shown=shown, config=config, as_json=as_json))
 
 
 def run() -> NoReturn:

@@ -13,8 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from roledrift.report.figures import heat_svg, panel_svg, strip_svg
-from roledrift.report.model import Browser, Excerpt, Heat, Panel, Report, Strip
+from roledrift.report.model import Browser, Excerpt, Heat, Panel, Plot, Report, Strip
 from roledrift.report.palette import variables
+from roledrift.report.plots import plot_svg
 
 
 def render_html(report: Report) -> str:
@@ -48,7 +49,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat)
+    environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
     environment.filters.update(island=_island, heading=heading, slug=_slug, run_of=_run_of)
     return environment
 
@@ -79,6 +80,10 @@ def _strip(strip: Strip) -> Markup:
 
 def _heat(heat: Heat) -> Markup:
     return Markup(heat_svg(heat))
+
+
+def _plot(plot: Plot) -> Markup:
+    return Markup(plot_svg(plot))
 
 
 def _island(browser: Browser) -> Markup:

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roledrift.records import Sample
 
@@ -34,6 +34,7 @@ class Likeness:
     words: Mapping[str, tuple[float, ...]]
     unknown: tuple[float, ...]
     until: int
+    _known: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict, repr=False)
 
     def nearest(self, text: str, role: str) -> tuple[str, float]:
         """The role that ``text`` reads most like, and by how much more than like ``role``.
@@ -41,14 +42,20 @@ class Likeness:
         Returns:
             Name and nats per word; ``("", nan)`` if that cannot be said.
         """
+        found = self._known.get((role, text))
+        if found is None:
+            found = self._known[role, text] = self._nearest(text, role)
+        return found
+
+    def _nearest(self, text: str, role: str) -> tuple[str, float]:
         words = tokens(text)
         if role not in self.roles or not words:
             return "", math.nan
         known, unknown = self.words, self.unknown
-        totals = [0.0] * len(self.roles)
-        for word in words:
-            for index, value in enumerate(known.get(word, unknown)):
-                totals[index] += value
+        totals = [
+            sum(column)
+            for column in zip(*(known.get(word, unknown) for word in words), strict=True)
+        ]
         best = max(range(len(totals)), key=lambda index: totals[index])
         away = (totals[best] - totals[self.roles.index(role)]) / len(words)
         return self.roles[best], away
@@ -56,13 +63,9 @@ class Likeness:
 
 def tokens(text: str) -> list[str]:
     """The first words of ``text`` in lower case; digits all alike, for numbers say nothing."""
-    found = []
-    for match in _WORD.finditer(text.lower()):
-        word = match.group()[:24]
-        found.append("0" if word.isdigit() else word)
-        if len(found) == _WORDS:
-            break
-    return found
+    # A word is seldom longer than 24 characters; a line of a million must not be scanned.
+    words = _WORD.findall(text[: 12 * _WORDS].lower())[:_WORDS]
+    return ["0" if word.isdigit() else word[:24] for word in words]
 
 
 def learn(samples: Sequence[Sample], roles: Sequence[str], until: int | None) -> Likeness | None:

@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal
 
 from roledrift.report.cells import Cell, Mood, Table
 from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
+from roledrift.report.plots import Plot
 
 __all__ = [
     "Advice", "Bar", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Excerpts",
-    "Figure", "Heat", "Lane", "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Prose",
-    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "to_plain",
+    "Figure", "Heat", "Lane", "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot",
+    "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "to_plain",
 ]  # fmt: skip
 
 REPORT_SCHEMA = 2
@@ -198,6 +199,7 @@ Block = (
     | Figure
     | Strip
     | Heat
+    | Plot
     | Excerpts
     | Pairs
     | Diffs
@@ -233,6 +235,7 @@ class RunReport:
         roles: Role names in registry order; gives the colours.
         facts: Short facts for the top line.
         quality: Number of remarks about the data.
+        page: Page of its own, relative to the index; empty if it is on this page.
     """
 
     key: str
@@ -244,6 +247,7 @@ class RunReport:
     facts: tuple[str, ...]
     quality: int
     sections: tuple[Section, ...]
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +258,7 @@ class Report:
         title: Name of the run, or how many there are.
         command: The command that makes the page again.
         overview: Blocks above the runs; empty for a single run.
+        home: Link back to the index of the folder that the run is part of; else empty.
     """
 
     title: str
@@ -262,6 +267,7 @@ class Report:
     overview: tuple[Block, ...]
     runs: tuple[RunReport, ...]
     problems: tuple[str, ...] = ()
+    home: str = ""
 
 
 def to_plain(report: Report) -> dict[str, Any]:
@@ -272,7 +278,7 @@ def to_plain(report: Report) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        body = {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        body = {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
         kind = getattr(value, "kind", None)
         return {"kind": kind, **body} if kind else body
     if isinstance(value, float) and not math.isfinite(value):
@@ -284,16 +290,45 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def map_text(value: Any, change: Callable[[str], str]) -> Any:
-    """``value`` with every string in it changed: one place cleans whatever a run brought in."""
+ANCHORS = frozenset({"key", "href", "page", "run", "home", "kind", "state"})
+"""Fields that hold links and words of our own: changing them would break the page."""
+
+
+def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = frozenset()) -> Any:
+    """``value`` with every string in it changed: one place cleans whatever a run brought in.
+
+    What holds nothing that changes is not copied.
+
+    Args:
+        value: A report or a part of one.
+        change: What is done to every string.
+        keep: Names of fields that stay as they are.
+    """
     if isinstance(value, str):
         return change(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(
-            value, **{one.name: map_text(getattr(value, one.name), change) for one in fields(value)}
-        )
     if isinstance(value, tuple):
-        if value and isinstance(value[0], int | float):
+        if not value or isinstance(value[0], int | float):
             return value
-        return tuple(map_text(item, change) for item in value)
-    return value
+        items = [map_text(item, change, keep) for item in value]
+        same = all(a is b for a, b in zip(items, value, strict=True))
+        return value if same else tuple(items)
+    names = _field_names(type(value))
+    changed = {}
+    for name in names:
+        if name in keep:
+            continue
+        old = getattr(value, name)
+        new = map_text(old, change, keep)
+        if new is not old:
+            changed[name] = new
+    return replace(value, **changed) if changed else value
+
+
+_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _field_names(cls: type[Any]) -> tuple[str, ...]:
+    """Names of a dataclass's fields; none for any other class."""
+    if cls not in _FIELDS:
+        _FIELDS[cls] = tuple(one.name for one in fields(cls)) if is_dataclass(cls) else ()
+    return _FIELDS[cls]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +19,39 @@ from roledrift.sums import EVERYONE
 
 VALIDATION = "val_accuracy"
 REWARD = "reward"
+MOST_TEXTS = 20_000
+"""Texts of one run that are read; of a run with more, an even share of every step."""
+
+HIDDEN = "[redacted]"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What a report may show to people who must not see everything.
+
+    Attributes:
+        texts: False leaves every text of a model and every prompt out; numbers on them stay.
+        redact: What it matches is replaced, in texts and everywhere else.
+    """
+
+    texts: bool = True
+    redact: re.Pattern[str] | None = None
+
+    def hide(self, text: str) -> str:
+        """``text`` with what must not be seen replaced."""
+        return text if self.redact is None else self.redact.sub(HIDDEN, text)
+
+    def sample(self, one: Sample) -> Sample:
+        """``one`` with what must not be seen replaced."""
+        if self.redact is None:
+            return one
+        return replace(
+            one,
+            text=self.hide(one.text),
+            prompt_text=self.hide(one.prompt_text),
+            prompt=self.hide(one.prompt),
+            episode=self.hide(one.episode),
+        )
 
 
 @dataclass(frozen=True)
@@ -70,6 +104,8 @@ class View:
         key: Anchor of the run in the page.
         config_note: Why the defaults were used instead of the run's configuration; often empty.
         state: ``finished``, ``open`` or ``empty``.
+        samples: Texts that may be shown; ``counted``: texts that numbers are computed from.
+        texts: How many texts the run directory holds.
     """
 
     key: str
@@ -77,6 +113,8 @@ class View:
     header: RunHeader
     records: tuple[StepRecord, ...]
     samples: tuple[Sample, ...]
+    counted: tuple[Sample, ...]
+    texts: int
     live_alerts: tuple[Alert, ...]
     state: str
     seams: tuple[int, ...]
@@ -158,13 +196,16 @@ class View:
         return (finding.alert.onset, last)
 
 
-def load(path: Path, key: str, config: Config | None = None) -> View:
+def load(
+    path: Path, key: str, config: Config | None = None, sharing: Sharing | None = None
+) -> View:
     """Read and judge one run.
 
     Args:
         path: Its directory.
         key: Anchor in the page.
         config: Judge with this configuration instead of the run's own.
+        sharing: What may be shown; None is everything.
 
     Raises:
         StoreError: If there is no run.
@@ -177,13 +218,24 @@ def load(path: Path, key: str, config: Config | None = None) -> View:
             config = from_mapping(run.header.config, source=f"{path.name}/run.json")
         except ConfigError as error:
             config, note = Config(), f"judged with the default configuration: {error}"
+    sharing = sharing or Sharing()
     records = tuple(run.steps())
+    texts = run.sample_count
+    if texts > MOST_TEXTS:
+        steps = run.sample_steps
+        ends = (steps[0], steps[len(steps) // 2], steps[-1])
+        read = run.samples(MOST_TEXTS, whole=ends)
+    else:
+        read = run.samples()
+    counted = tuple(read) if sharing.redact is None else tuple(map(sharing.sample, read))
     return View(
         key=key,
         path=path,
         header=run.header,
         records=records,
-        samples=tuple(run.samples()),
+        samples=counted if sharing.texts else (),
+        counted=counted,
+        texts=texts,
         live_alerts=tuple(run.alerts()),
         state=run.state,
         seams=tuple(run.seams),

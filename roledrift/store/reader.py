@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -80,20 +81,53 @@ class Run:
         """
         return list(self._alerts)
 
-    def samples(self) -> list[Sample]:
-        """All kept texts in the order of steps, without those of replayed steps.
+    def samples(self, limit: int | None = None, whole: Collection[int] = ()) -> list[Sample]:
+        """Kept texts in the order of steps, without those of replayed steps.
+
+        Args:
+            limit: Of each file take only the first rows, so that about this many come together;
+                None takes all. Files are read one at a time, so memory stays bounded.
+            whole: Steps whose files are taken whole (up to ``limit`` rows each) in any case.
 
         Raises:
             SchemaError: If a file was written by a newer version.
         """
+        files = self._sample_files
+        each = None if limit is None else max(1, limit // max(len(files), 1))
+        return [
+            sample
+            for step, name in files
+            for sample in self._samples_in(name, limit if step in whole else each)
+        ]
+
+    @cached_property
+    def sample_count(self) -> int:
+        """Number of kept texts, from the files' metadata alone."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        total = 0
+        for _, name in self._sample_files:
+            # What cannot be read is named by samples(); here it only has no rows.
+            with suppress(OSError, ValueError, pa.ArrowException):
+                total += pq.read_metadata(pa.BufferReader(self._place.read(name))).num_rows
+        return total
+
+    @property
+    def sample_steps(self) -> tuple[int, ...]:
+        """Steps with kept texts."""
+        return tuple(dict.fromkeys(step for step, _ in self._sample_files))
+
+    @cached_property
+    def _sample_files(self) -> list[tuple[int, str]]:
+        """Step and path of the files of texts that no later segment replaced."""
         replaced = self._merged[1]
         files = [(layout.sample_owner(name), name) for name in self._place.names(layout.SAMPLES)]
         owned = sorted((owner, name) for owner, name in files if owner is not None)
         return [
-            sample
+            (step, f"{layout.SAMPLES}/{name}")
             for (step, writer), name in owned
             if (writer, step) not in replaced
-            for sample in self._samples_in(f"{layout.SAMPLES}/{name}")
         ]
 
     @property
@@ -103,6 +137,10 @@ class Run:
             return "empty"
         later: list[Measured] = []
         for segment in reversed(self.segments):
+            if not later and not segment.ended:
+                return "open"
+            if len(self.segments) == 1:
+                break
             mine = segment.measured
             taken_over = any(mine & other for other in later) or (later and not segment.records)
             if not taken_over and not segment.ended:
@@ -113,6 +151,8 @@ class Run:
     @property
     def seams(self) -> tuple[int, ...]:
         """Steps at which a later segment took over from an earlier one."""
+        if len(self.segments) < 2:
+            return ()
         seams: set[int] = set()
         earlier: list[Measured] = []
         for segment in self.segments:
@@ -203,7 +243,7 @@ class Run:
             return None
         return record
 
-    def _samples_in(self, name: str) -> list[Sample]:
+    def _samples_in(self, name: str, limit: int | None) -> list[Sample]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -216,7 +256,8 @@ class Run:
         version = (table.schema.metadata or {}).get(b"roledrift.schema", b"1")
         _refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
         samples = []
-        for number, row in enumerate(table.to_pylist(), start=1):
+        rows = table if limit is None else table.slice(0, limit)
+        for number, row in enumerate(rows.to_pylist(), start=1):
             known = {key: value for key, value in row.items() if value is not None}
             sample = self._decoded({"v": 1, "kind": "sample", **known}, f"{name}:{number}", Sample)
             if isinstance(sample, Sample):
@@ -293,6 +334,12 @@ def merge(segments: Iterable[Segment]) -> tuple[list[StepRecord], frozenset[tupl
     Returns:
         The records in the order of steps, and ``(writer, step)`` of those that were replaced.
     """
+    segments = tuple(segments)
+    if len(segments) == 1:
+        alone = {record.step: record for record in segments[0].records}
+        if len(alone) == len(segments[0].records):
+            # What a record measured matters only where two of them meet.
+            return [alone[step] for step in sorted(alone)], frozenset()
     kept: dict[int, list[tuple[StepRecord, Measured]]] = {}
     replaced: set[tuple[str, int]] = set()
     for record in (record for segment in segments for record in segment.records):

@@ -23,6 +23,8 @@ _ROW = 110
 
 def build(view: View) -> Section:
     """The texts section."""
+    if not view.samples and view.counted:
+        return Section("texts", "Texts", (Note(f"{len(view.counted)} texts are left out."),))
     if not view.samples:
         note = Note(
             "No texts were kept. Give RoleBatch its text column, or call monitor.add_samples, with "
@@ -31,8 +33,11 @@ def build(view: View) -> Section:
         return Section("texts", "Texts", (note,))
     sampling = view.config.sampling
     steps = sorted({one.step for one in view.samples})
+    kept = f"{view.texts} texts are kept, of which this report reads {len(view.samples)}"
+    if view.texts <= len(view.samples):
+        kept = f"{len(view.samples)} texts are kept"
     lead = (
-        f"{len(view.samples)} texts from {len(steps)} steps ({steps[0]}–{steps[-1]}) are kept; "
+        f"{kept}, from {len(steps)} steps ({steps[0]}–{steps[-1]}); "
         f"the sampler's setting is {sampling.per_role} per role and {sampling.canaries} followed "
         f"prompts every {'step' if sampling.every == 1 else f'{sampling.every} steps'}."
     )
