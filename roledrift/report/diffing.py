@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Literal
 
 from roledrift.report.passages import Piece
@@ -42,6 +43,7 @@ def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:
     return "".join(text for mark, text in parts if mark in ("=", sign))
 
 
+@lru_cache(maxsize=1024)
 def grams(text: str, size: int = 3) -> frozenset[tuple[str, ...]]:
     """Word n-grams of ``text`` in lower case; of a shorter text, all its words as one."""
     words = re.findall(r"\w+|[^\w\s]+", text.lower())

@@ -160,13 +160,21 @@ class View:
 
     def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
         """Step to value of one statistic; steps without it are left out."""
-        found: dict[int, float] = {}
-        for record in self.records:
-            stat = record.stat(group, name)
-            value = None if stat is None or not stat.n else getattr(stat, attribute)
-            if value is not None:
-                found[record.step] = float(value)
-        return found
+        key = (group, name, attribute)
+        if key not in self._curves:
+            found: dict[int, float] = {}
+            for record in self.records:
+                stats = record.groups.get(group)
+                stat = None if stats is None else stats.get(name)
+                value = None if stat is None or not stat.n else getattr(stat, attribute)
+                if value is not None:
+                    found[record.step] = float(value)
+            self._curves[key] = found
+        return self._curves[key]
+
+    @cached_property
+    def _curves(self) -> dict[tuple[str, str, str], dict[int, float]]:
+        return {}
 
     def total(self, name: str) -> dict[int, float]:
         """Step to one of the numbers of the whole step."""
