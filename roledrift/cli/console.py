@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 CLEAN, FINDINGS, FAILED, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 130
 
+OUTCOMES = {
+    CLEAN: "clean",
+    FINDINGS: "findings",
+    FAILED: "unreadable",
+    INCONCLUSIVE: "inconclusive",
+}
+"""Exit code to the word for it."""
+
 Kind = Literal[
     "usage",
     "not_found",
