@@ -72,7 +72,8 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
         if out is not None:
             write_report(build_report([first, second]), out)
     except (RoleDriftError, OSError) as error:
-        return console.fail(console.failure_of(error), as_json=as_json)
+        gone = next((path for path in (first, second) if not Path(path).exists()), None)
+        return console.fail(console.failure_of(error, gone), as_json=as_json)
     found = differences(a, b)
     settings = [summarise(view, build_run(view, "")).settings for view in (a, b)]
     names = sorted({*settings[0], *settings[1]})

@@ -101,7 +101,8 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
                 break
             how.sleep(how.every)
     except (RoleDriftError, OSError) as error:
-        return console.fail(console.failure_of(error), as_json=as_json)
+        gone = next((path for path in paths if not Path(path).exists()), None)
+        return console.fail(console.failure_of(error, gone), as_json=as_json)
     finally:
         teller.close()
     if as_json:
