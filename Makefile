@@ -27,10 +27,17 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/python -m reference_trainer demo --out runs/demo --overwrite
 
-test: $(READY)
+# The page is tested in a browser: the system's, or one that playwright brings.
+CHROMIUM ?= $(shell command -v chromium chromium-browser google-chrome 2>/dev/null | head -1)
+BROWSER  = $(if $(CHROMIUM),,$(VENV)/.browser)
+$(VENV)/.browser: $(READY)
+	$(BIN)/python -m playwright install --with-deps chromium
+	@touch $@
+
+test: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-fast: $(READY)
+test-fast: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 lint: $(READY)
