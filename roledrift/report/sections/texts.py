@@ -10,15 +10,21 @@ from roledrift.report.excerpts import excerpt, flags, of_role, over_time
 from roledrift.report.likeness import Likeness, learn
 from roledrift.report.model import Block, Browser, Diffs, Excerpt, Excerpts, Note, Prose, Section
 from roledrift.report.pairings import of_run
+from roledrift.report.sections.names import QUANTITIES
 from roledrift.report.view import View
 
-BUDGET = 1_500_000
-"""Bytes of the browser of one run in the page: keeps the page within its size."""
+PAGE = 2_800_000
+"""Bytes of the page of one run: what its figures leave of that is for texts."""
 
-LIMITS = (1_200, 800, 500, 300, 200, 120)
+BUDGET = 2_100_000
+"""Most bytes of the browser of one run in the page."""
+
+LIMITS = (1_200, 800, 500, 300, 200, 160, 120)
 """Characters per text, the first that fits is taken."""
 
-_ROW = 110
+_ROW = 90
+_POINT = 14
+_OTHER = 400_000
 
 
 def build(view: View) -> Section:
@@ -53,12 +59,14 @@ def build(view: View) -> Section:
 
 def _browser(view: View, likeness: Likeness | None) -> Browser:
     everything = [one for role in view.roles for one in of_role(view, role)]
-    limit = next((limit for limit in LIMITS if _size(everything, limit) <= BUDGET), LIMITS[-1])
-    kept = _evenly(everything, limit)
-    note = f"All {len(everything)} texts."
-    if len(kept) < len(everything):
+    room = _room(view)
+    limit = next((limit for limit in LIMITS if _size(everything, limit) <= room), LIMITS[-1])
+    kept = _evenly(everything, limit, room)
+    whole = max(view.texts, len(everything))
+    note = f"All {whole} texts."
+    if len(kept) < whole:
         note = (
-            f"{len(kept)} of {len(everything)} texts, evenly spread, so that the page stays "
+            f"{len(kept)} of {whole} texts, evenly spread, so that the page stays "
             "small; the run directory holds all."
         )
     if limit < LIMITS[0]:
@@ -72,15 +80,22 @@ def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
     return replace(excerpt(sample, limit=limit), flags=words, near=near, away=away)
 
 
-def _evenly(samples: Sequence[Sample], limit: int) -> Sequence[Sample]:
-    """As many of ``samples`` as the budget allows."""
+def _room(view: View) -> int:
+    """Bytes for texts: the more roles, slots and steps are drawn, the fewer."""
+    lines = sum(3 + (role.slots if role.slots > 1 else 0) for role in view.header.workflow.roles)
+    drawn = lines * len(QUANTITIES) * min(len(view.records), 600) * _POINT
+    return min(max(PAGE - drawn - _OTHER, BUDGET // 6), BUDGET)
+
+
+def _evenly(samples: Sequence[Sample], limit: int, room: int) -> Sequence[Sample]:
+    """As many of ``samples`` as there is room for."""
     size = _size(samples, limit)
-    if size <= BUDGET:
+    if size <= room:
         return samples
-    count = max(1, int(len(samples) * BUDGET / size))
+    count = max(1, int(len(samples) * room / size))
     while True:
         kept = [samples[(2 * i + 1) * len(samples) // (2 * count)] for i in range(count)]
-        if count == 1 or _size(kept, limit) <= BUDGET:
+        if count == 1 or _size(kept, limit) <= room:
             return kept
         count = max(1, count * 9 // 10)
 

@@ -24,7 +24,7 @@ def test_the_browser_is_thinned_to_its_budget_and_says_so(failing: View) -> None
     many = tuple(replace(one, text="x" * 5_000) for one in failing.samples for _ in range(30))
     browser = texts.build(replace(failing, samples=many)).blocks[-1]
     assert isinstance(browser, Browser)
-    assert max(len(one.text) for one in browser.items) == 800
+    assert max(len(one.text) for one in browser.items) == 1_200
     assert len(browser.items) == 1200
     more = tuple(replace(one, text="x" * 5_000) for one in failing.samples for _ in range(300))
     browser = texts.build(replace(failing, samples=more)).blocks[-1]
