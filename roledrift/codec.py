@@ -117,9 +117,7 @@ def from_plain(body: Mapping[str, Any]) -> Record:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, str):
-        return _NON_FINITE[value]
-    return float(value)
+    return _NON_FINITE[value] if type(value) is str else float(value)
 
 
 def _optional(value: Any) -> float | None:

@@ -43,13 +43,13 @@ def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:
     return "".join(text for mark, text in parts if mark in ("=", sign))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def grams(text: str, size: int = 3) -> frozenset[tuple[str, ...]]:
     """Word n-grams of ``text`` in lower case; of a shorter text, all its words as one."""
     words = re.findall(r"\w+|[^\w\s]+", text.lower())
     if len(words) <= size:
         return frozenset({tuple(words)} if words else ())
-    return frozenset(tuple(words[i : i + size]) for i in range(len(words) - size + 1))
+    return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
 
 
 def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:

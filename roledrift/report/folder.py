@@ -20,6 +20,8 @@ from roledrift.report.summary import Summary, summarise
 from roledrift.report.view import Sharing, load
 from roledrift.report.write import write_page, write_report
 
+_GARBAGE = 200_000
+
 PAGES = "runs"
 """Folder of the runs' own pages, beside ``index.html``."""
 
@@ -114,7 +116,7 @@ def _begin() -> None:
 def one(job: Job) -> tuple[Summary, RunReport]:
     """Read, judge and write one run; what the index needs of it."""
     found = _one(job)
-    if not gc.isenabled():
+    if not gc.isenabled() and sum(gc.get_count()) > _GARBAGE:
         # Only now: while the run was alive, looking at all of it took a tenth of the time.
         gc.collect()
     return found

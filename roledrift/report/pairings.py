@@ -186,17 +186,17 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
     roles = view.header.workflow.roles
     takers = {role.name for role in roles if role.duty in ("select", "synthesize")}
     sources = {role.name for role in roles if role.duty == "solve"}
-    found: dict[Episode, tuple[Sample, Sample, str]] = {}
+    found: dict[Episode, tuple[Sample, list[Sample]]] = {}
     for name, members in groups.items():
         takes = [one for one in members if one.role in takers]
         candidates = [one for one in members if one.role in sources]
         if takes and candidates:
-            candidate, how = _took(takes[-1], candidates)
-            found[name] = (candidate, takes[-1], how)
+            found[name] = (takes[-1], candidates)
     diffs = []
     own = (view.key, view.key)
     for name in _spread(list(found), onset):
-        candidate, taker, how = found[name]
+        taker, candidates = found[name]
+        candidate, how = _took(taker, candidates)
         share = contained(grams(taker.text[:4000]), grams(candidate.text[:4000]))
         remark = f"{how}; {percent(share)} of the selecting role's 3-grams are the candidate's."
         when = ("candidate", taker.role)

@@ -10,12 +10,10 @@ from itertools import combinations
 
 from roledrift.measure.shape import (
     bare_stamp,
-    boxed,
     boxes,
     code_fence,
     hedging,
     terse,
-    verdict_tag,
 )
 from roledrift.records import Sample
 from roledrift.report.diffing import grams, jaccard
@@ -101,7 +99,8 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
     its = [one for one in samples if one.turn == first and (one.prompt or one.episode) in shown]
     texts = [one.text[:_LIMIT] for one in its]
     tokens = sorted(one.tokens for one in its)
-    verdicts = [_verdict(text) for text in texts]
+    inside = [boxes(text) for text in texts]
+    verdicts = [_verdict(one) for one in inside]
     fences = [code_fence(text) for text in texts]
     stamps = [bare_stamp(text) and one.tokens <= 200 for one, text in zip(its, texts, strict=True)]
 
@@ -117,10 +116,10 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
         p50=float(_quantile(tokens, 0.5)),
         p95=float(_quantile(tokens, 0.95)),
         truncated=share([one.finish == "length" for one in its]),
-        boxed=share([boxed(text) for text in texts]),
+        boxed=share([bool(one) for one in inside]),
         hedging=share([hedging(text) for text in texts]),
         terse=share([terse(text, one.tokens) for one, text in zip(its, texts, strict=True)]),
-        verdict=share([verdict_tag(text) for text in texts]),
+        verdict=share([verdict != "" for verdict in verdicts]),
         fence=share(fences),
         stamp=share(stamps),
         correct=share([verdict == "correct" for verdict in verdicts]),
@@ -134,8 +133,9 @@ def _quantile(ordered: Sequence[int], q: float) -> int:
     return ordered[max(math.ceil(q * len(ordered)) - 1, 0)]
 
 
-def _verdict(text: str) -> str:
-    found = [inside.lower() for inside in boxes(text)]
+def _verdict(inside: Sequence[str]) -> str:
+    """The last verdict among the boxes of a text; empty for none."""
+    found = [one.lower() for one in inside]
     return next((one for one in reversed(found) if one in ("correct", "incorrect")), "")
 
 
