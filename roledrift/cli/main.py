@@ -162,7 +162,7 @@ def _watch(
         float, typer.Option("--every", min=0.1, help="Seconds between two looks.")
     ] = 5.0,
     until_alert: Annotated[
-        bool, typer.Option("--until-alert", help="Leave with 1 at the first ERROR.")
+        bool, typer.Option("--until-alert", help="Leave with 1 at the first alert.")
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
     as_json: Json = False,

@@ -57,7 +57,7 @@ class Watching:
 
     Attributes:
         every: Seconds between two looks.
-        until_alert: Leave with exit code 1 at the first alert of level ERROR.
+        until_alert: Leave with exit code 1 at the first alert of level WARN or ERROR.
         once: Look once and leave.
         clock: Seconds since 1970; for tests.
     """
@@ -78,7 +78,7 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
         as_json: Say nothing and print one JSON document at the end.
 
     Returns:
-        The exit code: 0; 1 if an alert of level ERROR came; 2 if a run cannot be read; 3 if there
+        The exit code: 0; 1 if an alert above INFO came; 2 if a run cannot be read; 3 if there
         is none.
     """
     how = how or Watching()
@@ -95,7 +95,7 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
                 console.fail(failed, as_json=as_json)
                 return console.INCONCLUSIVE
             teller.draw(list(watched.values()))
-            bad = any(alert.level == "ERROR" for one in watched.values() for alert in one.alerts)
+            bad = any(alert.level != "INFO" for one in watched.values() for alert in one.alerts)
             over = all(one.state == "finished" for one in watched.values())
             if how.once or over or (bad and how.until_alert):
                 break
