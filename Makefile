@@ -17,7 +17,7 @@ help:
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 
 # torch goes first and by exact version, so that nothing else pulls in another build of it.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt requirements-dev.txt
 	@echo "setting up $(VENV) (once; a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
@@ -27,10 +27,19 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@$(BIN)/python -m reference_trainer demo --out runs/demo --overwrite
 
-test: $(READY)
+# The page is tested in a browser: the system's, Debian's package, or one that playwright brings.
+CHROMIUM ?= $(shell command -v chromium chromium-browser google-chrome 2>/dev/null | head -1)
+BROWSER  = $(if $(CHROMIUM),,$(VENV)/.browser)
+$(VENV)/.browser: $(READY)
+	@{ command -v apt-get && test "$$(id -u)" = 0 && apt-get update -qq && \
+	   apt-get install -y -qq chromium; } >/dev/null || \
+	 $(BIN)/python -m playwright install --with-deps chromium
+	@touch $@
+
+test: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-fast: $(READY)
+test-fast: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 lint: $(READY)

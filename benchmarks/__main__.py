@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("import_time", "token_statistics", "ingest_speed", "role_gradients")
+NAMES = ("import_time", "token_statistics", "report_speed", "ingest_speed", "role_gradients")
 
 
 def main() -> int:

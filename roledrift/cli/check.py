@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
+from roledrift.cli.formats import FORMATS
 from roledrift.codec import plain
 from roledrift.config import Config, from_mapping, load
 from roledrift.detect.panel import Replay, replay
@@ -18,12 +20,6 @@ from roledrift.records import Alert, Level, RunHeader, Verdict
 from roledrift.store.reader import Run, find_runs, open_run
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
-_OUTCOME = {
-    console.CLEAN: "clean",
-    console.FINDINGS: "findings",
-    console.FAILED: "unreadable",
-    console.INCONCLUSIVE: "inconclusive",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,12 @@ class Checked:
 
 
 def check(
-    paths: Sequence[str], config: Path | None, *, fail_on: Level = "WARN", as_json: bool = False
+    paths: Sequence[str],
+    config: Path | None,
+    *,
+    fail_on: Level = "WARN",
+    as_json: bool = False,
+    style: str = "text",
 ) -> int:
     """Check runs and print the outcome.
 
@@ -81,6 +82,7 @@ def check(
         config: TOML file to judge by; None judges each run by what it was watched with.
         fail_on: Level from which a finding counts.
         as_json: Print one JSON document instead of text.
+        style: ``text``, ``json``, or one of :data:`roledrift.cli.formats.FORMATS`.
 
     Returns:
         The exit code: that of the worst run, in the order 2 > 1 > 3 > 0.
@@ -96,8 +98,10 @@ def check(
             for one in _below(place, settings, fail_on)
         ]
     code = console.worst(one.code for one in checked)
-    if as_json:
+    if as_json or style == "json":
         console.write_json(_document(checked, code))
+    elif style in FORMATS:
+        sys.stdout.write(FORMATS[style](checked))
     else:
         _print(checked)
     return code
@@ -240,7 +244,7 @@ def _print(checked: Sequence[Checked]) -> None:
             continue
         # The one line that matters is never folded: a person may grep for it.
         line = Text(f"{printable(one.path)}: ")
-        line.append(_OUTCOME[one.code], style=colours[one.code])
+        line.append(console.OUTCOMES[one.code], style=colours[one.code])
         line.append(f": {printable(one.reason, 1200)}")
         out.print(line, soft_wrap=True)
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -256,7 +260,8 @@ def _document(checked: Sequence[Checked], code: int) -> dict[str, Any]:
     failed = next((one.failed for one in checked if one.failed is not None), None)
     document: dict[str, Any] = {} if failed is None else {"error": failed.plain()}
     counts = {
-        word: sum(_OUTCOME[one.code] == word for one in checked) for word in _OUTCOME.values()
+        word: sum(console.OUTCOMES[one.code] == word for one in checked)
+        for word in console.OUTCOMES.values()
     }
     return document | {
         "schema": "roledrift.check/1",
@@ -271,7 +276,7 @@ def _plain(one: Checked) -> dict[str, Any]:
         "path": one.path,
         "run": one.run,
         "steps": one.steps,
-        "outcome": _OUTCOME[one.code],
+        "outcome": console.OUTCOMES[one.code],
         "code": one.code,
         "reason": one.reason,
         "findings": [asdict(finding) for finding in one.findings],

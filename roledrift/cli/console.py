@@ -23,7 +23,24 @@ if TYPE_CHECKING:
 
 CLEAN, FINDINGS, FAILED, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 130
 
-Kind = Literal["usage", "not_found", "unreadable", "schema_too_new", "invalid_config", "internal"]
+OUTCOMES = {
+    CLEAN: "clean",
+    FINDINGS: "findings",
+    FAILED: "unreadable",
+    INCONCLUSIVE: "inconclusive",
+}
+"""Exit code to the word for it."""
+
+Kind = Literal[
+    "usage",
+    "not_found",
+    "unreadable",
+    "schema_too_new",
+    "missing_extra",
+    "invalid_config",
+    "inconclusive",
+    "internal",
+]
 
 _HINTS: Mapping[Kind, str] = {
     "usage": "roledrift --help",
@@ -31,6 +48,8 @@ _HINTS: Mapping[Kind, str] = {
     "unreadable": "restore what the message names, or leave this path out",
     "schema_too_new": "pip install -U roledrift",
     "invalid_config": "correct the named keys",
+    "missing_extra": "install what the message names",
+    "inconclusive": "give a path that holds runs, or let the run go on",
     "internal": "set ROLEDRIFT_STRICT=1 for the traceback, and please report it",
 }
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="roledrift",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -29,6 +29,16 @@ app = typer.Typer(
 
 # Usage errors have no public class in typer, and their module differs from version to version.
 _UsageError: type[Any] = typer.BadParameter.__bases__[0]
+
+
+class Style(StrEnum):
+    """How the outcome of a check is written."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    github = "github"
+    junit = "junit"
 
 
 class FailOn(StrEnum):
@@ -76,6 +86,7 @@ def _check(
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Level from which a finding counts.")
     ] = FailOn.warn,
+    style: Annotated[Style, typer.Option("--format", help="How to print it.")] = Style.text,
     as_json: Json = False,
 ) -> None:
     r"""Replay the detectors over recorded runs; the exit code is the verdict.
@@ -85,12 +96,12 @@ def _check(
 
     \b
     roledrift check runs/voting
-    roledrift check runs/* --json --fail-on error
+    roledrift check runs/* --format github --fail-on error
     """
     from roledrift.cli.check import check
 
     level: Level = "WARN" if fail_on is FailOn.warn else "ERROR"
-    raise typer.Exit(check(runs, config, fail_on=level, as_json=as_json))
+    raise typer.Exit(check(runs, config, fail_on=level, as_json=as_json, style=style.value))
 
 
 @app.command("ls")
@@ -118,19 +129,107 @@ def _report(
         Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
     ] = Path("report"),
     formats: Annotated[
-        str, typer.Option("--format", metavar="LIST", help="Any of html,md,json.")
+        str, typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png.")
     ] = "html,md,json",
     config: ConfigFile = None,
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Leave out what models wrote, to share the page.")
+    ] = False,
+    redact: Annotated[
+        str, typer.Option("--redact", metavar="REGEX", help="Replace what this matches.")
+    ] = "",
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
+    ] = 0,
+    as_json: Json = False,
 ) -> None:
-    r"""Write a report on one or many runs.
+    r"""Write a report on one or many runs; more than three get an index and a page each.
 
     \b
     roledrift report runs/voting
-    roledrift report runs/ -o report --format html
+    roledrift report runs/ -o report --format html,csv,tex
     """
-    from roledrift.cli.report import report
+    from roledrift.cli.report import Shown, report
 
-    raise typer.Exit(report(paths, out, formats=formats, config=config))
+    shown = Shown(formats, not no_text, redact, jobs)
+    raise typer.Exit(report(paths, out, shown=shown, config=config, as_json=as_json))
+
+
+@app.command("watch")
+def _watch(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs or folders of runs.")],
+    every: Annotated[
+        float, typer.Option("--every", min=0.1, help="Seconds between two looks.")
+    ] = 5.0,
+    until_alert: Annotated[
+        bool, typer.Option("--until-alert", help="Leave with 1 at the first alert.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
+    as_json: Json = False,
+) -> None:
+    r"""Follow runs as they go: a line per step, alerts, and a word when one falls silent.
+
+    \b
+    roledrift watch runs/voting
+    roledrift watch runs/voting --until-alert || scancel $JOB
+    """
+    from roledrift.cli.watch import Watching, watch
+
+    how = Watching(every=every, until_alert=until_alert, once=once)
+    raise typer.Exit(watch(runs, how, as_json=as_json))
+
+
+@app.command("compare")
+def _compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A run.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="Also write a report on both.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    r"""What differs between two runs, with intervals; paired by step and prompt where possible.
+
+    \b
+    roledrift compare runs/shared runs/isolated
+    roledrift compare runs/a runs/b -o report
+    """
+    from roledrift.cli.compare import compare
+
+    raise typer.Exit(compare(first, second, out=out, as_json=as_json))
+
+
+@app.command("doctor")
+def _doctor(
+    path: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run.")] = None,
+    as_json: Json = False,
+) -> None:
+    r"""Look at this machine and, with a run, at what it can answer and which switch is off.
+
+    \b
+    roledrift doctor
+    roledrift doctor runs/voting
+    """
+    from roledrift.cli.doctor import doctor
+
+    raise typer.Exit(doctor(path, as_json=as_json))
+
+
+@app.command("demo")
+def _demo(
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Where run and report go.")
+    ] = Path("roledrift-demo"),
+    as_json: Json = False,
+) -> None:
+    r"""Judge and report a recorded run that comes with the package.
+
+    \b
+    roledrift demo
+    """
+    from roledrift.cli.demo import demo
+
+    raise typer.Exit(demo(out, as_json=as_json))
 
 
 @app.command("import")

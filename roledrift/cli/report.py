@@ -2,76 +2,138 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
-from roledrift.config import load
+from roledrift.config import Config, load
 from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
 
-FORMATS = ("html", "md", "json")
+FORMATS = ("html", "md", "json", "csv", "tex", "png")
+TOGETHER = 3
+"""Up to so many runs share one page; more get an index and a page each."""
 
 
-def report(paths: Sequence[str], out: Path, *, formats: str, config: Path | None = None) -> int:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a report is written.
+
+    Attributes:
+        formats: Comma-separated names out of :data:`FORMATS`.
+        texts: False leaves out what models wrote.
+        redact: Regular expression; what it matches is replaced. Empty for nothing.
+        jobs: Processes that share the work; 0 for one per processor.
+    """
+
+    formats: str = "html,md,json"
+    texts: bool = True
+    redact: str = ""
+    jobs: int = 0
+
+
+def report(
+    paths: Sequence[str],
+    out: Path,
+    *,
+    shown: Shown | None = None,
+    config: Path | None = None,
+    as_json: bool = False,
+) -> int:
     """Write a report.
 
     Args:
         paths: Runs or folders of runs.
         out: Directory the files are written to; created if needed.
-        formats: Comma-separated names out of :data:`FORMATS`.
+        shown: Formats and what may be shown.
         config: TOML file to judge by; None judges each run by what it was watched with.
+        as_json: Print one JSON document that names the files.
 
     Returns:
         The exit code: 0, 2 if it could not be done, 3 if there is no run.
     """
-    wanted = tuple(dict.fromkeys(name.strip() for name in formats.split(",") if name.strip()))
-    unknown = [name for name in wanted if name not in FORMATS]
-    if unknown or not wanted:
-        near = get_close_matches(unknown[0], FORMATS, n=1) if unknown else []
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        message = f"--format {formats!r}: choose from {','.join(FORMATS)}.{hint}"
-        return console.fail(console.failure("usage", message))
+    shown = shown or Shown()
+    wanted = tuple(dict.fromkeys(name.strip() for name in shown.formats.split(",") if name.strip()))
+    wrong = _usage(shown, wanted)
+    if wrong:
+        return console.fail(console.failure("usage", wrong), as_json=as_json)
     with opened(paths) as places:
-        for shown, place in places:
+        count = 0
+        for name, place in places:
             try:
                 found = find_runs(place)
             except RoleDriftError as error:
-                return console.fail(console.failure_of(error, shown))
+                return console.fail(console.failure_of(error, name), as_json=as_json)
             if not found:
-                console.say(f"{shown}: no run found here")
+                failed = console.failure("inconclusive", f"{name}: no run found here")
+                console.fail(failed, as_json=as_json)
                 return console.INCONCLUSIVE
+            count += len(found)
         try:
-            written = _write(places, out, wanted, config)
+            written = _write(places, out, wanted, shown, None if config is None else load(config))
         except (RoleDriftError, OSError) as error:
-            return console.fail(console.failure_of(error))
+            return console.fail(console.failure_of(error), as_json=as_json)
+    if as_json:
+        files = [str(file) for file in written]
+        console.write_json({"schema": "roledrift.report/1", "runs": count, "files": files})
+        return console.CLEAN
     printer = console.console()
     for file in written:
         printer.print(str(file), soft_wrap=True)
     return console.CLEAN
 
 
+def _usage(shown: Shown, wanted: Sequence[str]) -> str:
+    unknown = [name for name in wanted if name not in FORMATS]
+    if unknown or not wanted:
+        near = get_close_matches(unknown[0], FORMATS, n=1) if unknown else []
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        return f"--format {shown.formats!r}: choose from {','.join(FORMATS)}.{hint}"
+    try:
+        re.compile(shown.redact)
+    except re.error as error:
+        return f"--redact {shown.redact!r} is no regular expression: {error}."
+    return ""
+
+
 def _write(
     places: Sequence[tuple[str, str]],
     out: Path,
     formats: tuple[str, ...],
-    config: Path | None,
+    shown: Shown,
+    config: Config | None,
 ) -> list[Path]:
     from rich.progress import Progress
 
-    settings = None if config is None else load(config)
+    from roledrift.report.build import build_report, runs_in
+    from roledrift.report.folder import processes, write_folder
+    from roledrift.report.view import Sharing
+    from roledrift.report.write import write_report
+
+    redact = re.compile(shown.redact) if shown.redact else None
+    sharing = Sharing(texts=shown.texts, redact=redact)
+    paths = [place for _, place in places]
+    # What the user named, not where a foreign log was imported to.
+    command = "roledrift report " + " ".join(shlex.quote(name) for name, _ in places)
+    _, found = runs_in(paths)
     errors = console.console(errors=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("reading and judging", total=2)
-        from roledrift.report.build import build_report
-        from roledrift.report.write import write_report
-
-        shown = "roledrift report " + " ".join(shlex.quote(shown) for shown, _ in places)
-        built = build_report([place for _, place in places], settings, command=shown)
-        progress.update(task, advance=1, description="writing")
-        written = write_report(built, out, formats)
-        progress.update(task, advance=1)
-    return written
+        task = progress.add_task("reading and judging", total=len(found))
+        if len(found) <= TOGETHER:
+            built = build_report(paths, config, sharing, command=command)
+            return write_report(built, out, formats)
+        return write_folder(
+            paths,
+            out,
+            formats,
+            config=config,
+            sharing=sharing,
+            command=command,
+            jobs=shown.jobs or processes(),
+            seen=lambda done, _: progress.update(task, completed=done),
+        )

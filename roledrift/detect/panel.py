@@ -46,6 +46,7 @@ class Panel:
         workflow: Roles, slots, policies.
         config: Sections of the detectors, baseline, alert lifecycle.
         detectors: Detectors to run instead of the enabled ones of :data:`DETECTORS`.
+        rewinds: False for records whose steps are known to rise: nothing is kept to go back to.
 
     Raises:
         ConfigError: If a detector's section does not fit the workflow.
@@ -57,6 +58,7 @@ class Panel:
         config: Config | None = None,
         *,
         detectors: Sequence[Detector] | None = None,
+        rewinds: bool = True,
     ) -> None:
         config = config or Config()
         self.faults: dict[str, str] = {}
@@ -75,6 +77,7 @@ class Panel:
         self._snapshots: deque[_Judgement] = deque(maxlen=_SNAPSHOTS)
         self._records: deque[StepRecord] = deque(maxlen=_SNAPSHOT_EVERY * _SNAPSHOTS)
         self._since_snapshot = 0
+        self._rewinds = rewinds
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -86,6 +89,8 @@ class Panel:
         alerts: list[Alert] = []
         if self._now.last is not None and record.step <= self._now.last:
             alerts += self._take_back(record.step)
+        if not self._rewinds:
+            return alerts + self._judge(record)
         if not self._snapshots or self._since_snapshot == _SNAPSHOT_EVERY:
             self._snapshots.append(copy.deepcopy(self._now))
             self._since_snapshot = 0
@@ -179,7 +184,7 @@ def replay(
         workflow: Roles, slots, policies.
         config: As for :class:`Panel`; thresholds may differ from the live run's.
     """
-    panel = Panel(workflow, config)
+    panel = Panel(workflow, config, rewinds=False)
     by_step = {record.step: record for record in records}
     alerts: list[Alert] = []
     series: dict[tuple[str, str], list[tuple[int, float, float | None]]] = {}

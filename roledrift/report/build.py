@@ -5,28 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from roledrift import __version__
 from roledrift.config import Config
 from roledrift.errors import StoreError
-from roledrift.report.curves import limits, table
-from roledrift.report.model import (
-    Block,
-    Cell,
-    Figure,
-    Line,
-    Note,
-    Panel,
-    Report,
-    RunReport,
-    Section,
-    Table,
-    map_text,
-)
-from roledrift.report.numbers import DASH, cell, count, number
-from roledrift.report.palette import TONES
+from roledrift.report.index import overview
+from roledrift.report.model import ANCHORS, Block, Diffs, Report, RunReport, Section, map_text
+from roledrift.report.pairings import of_two
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import (
     alerts,
@@ -39,7 +25,8 @@ from roledrift.report.sections import (
     timeline,
     verdict,
 )
-from roledrift.report.view import View, load, thinned
+from roledrift.report.summary import summarise
+from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
 SECTIONS: tuple[Callable[[View], Section], ...] = (
@@ -54,12 +41,11 @@ SECTIONS: tuple[Callable[[View], Section], ...] = (
 )
 """In the order of the page; the method section comes last because it also needs the command."""
 
-_OVERLAID = 12
-
 
 def build_report(
     paths: Sequence[Path | str] | Path | str,
     config: Config | None = None,
+    sharing: Sharing | None = None,
     *,
     command: str | None = None,
 ) -> Report:
@@ -68,6 +54,7 @@ def build_report(
     Args:
         paths: Run directories, or folders that hold some.
         config: Judge with this configuration instead of each run's own.
+        sharing: What may be shown; None is everything.
         command: How the report says it was made; None makes one of ``paths``.
 
     Returns:
@@ -77,17 +64,10 @@ def build_report(
         StoreError: If there is no run in ``paths``.
         SchemaError: If a run was written by a newer version.
     """
-    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    found = list(dict.fromkeys(run for path in given for run in find_runs(path)))
-    if not found:
-        names = ", ".join(str(path) for path in given) or "nothing"
-        raise StoreError(
-            f"no run in {names}: give a run directory (with run.json) or a folder of runs"
-        )
-    if command is None:
-        command = "roledrift report " + " ".join(shlex.quote(str(path)) for path in given)
-    views = [load(path, _key(index, path), config) for index, path in enumerate(found)]
-    runs = tuple(_run(view, command) for view in views)
+    given, found = runs_in(paths)
+    command = command or command_of(given)
+    views = [load(path, key_of(at, path), config, sharing) for at, path in enumerate(found)]
+    runs = tuple(build_run(view, command) for view in views)
     report = Report(
         title=runs[0].name if len(runs) == 1 else f"{len(runs)} runs",
         version=__version__,
@@ -95,16 +75,43 @@ def build_report(
         overview=_overview(views, runs) if len(runs) > 1 else (),
         runs=runs,
     )
-    cleaned: Report = map_text(report, clean)
-    return cleaned
+    return cleaned(report, sharing)
 
 
-def _key(index: int, path: Path) -> str:
+def runs_in(paths: Sequence[Path | str] | Path | str) -> tuple[list[Path], list[Path]]:
+    """The paths as given, and the runs in them, each once; raises like :func:`build_report`."""
+    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    found = list(dict.fromkeys(run for path in given for run in find_runs(path)))
+    if not found:
+        names = ", ".join(str(path) for path in given) or "nothing"
+        raise StoreError(
+            f"no run in {names}: give a run directory (with run.json) or a folder of runs"
+        )
+    return given, found
+
+
+def command_of(given: Sequence[Path]) -> str:
+    """The command that makes the report again."""
+    return "roledrift report " + " ".join(shlex.quote(str(path)) for path in given)
+
+
+def cleaned(report: Report, sharing: Sharing | None = None) -> Report:
+    """``report`` without control characters and without what must not be seen."""
+    safe: Report = map_text(report, clean)
+    if sharing is None or sharing.redact is None:
+        return safe
+    hidden: Report = map_text(safe, sharing.hide, ANCHORS)
+    return hidden
+
+
+def key_of(index: int, path: Path) -> str:
+    """Anchor of a run: its number and its directory's name."""
     slug = re.sub(r"[^a-z0-9]+", "-", path.name.lower()).strip("-")
     return f"run{index + 1}-{slug}" if slug else f"run{index + 1}"
 
 
-def _run(view: View, command: str) -> RunReport:
+def build_run(view: View, command: str) -> RunReport:
+    """One run with all its sections."""
     sections = [make(view) for make in SECTIONS] + [method.build(view, command)]
     return RunReport(
         key=view.key,
@@ -136,64 +143,8 @@ def _facts(view: View) -> tuple[str, ...]:
 
 
 def _overview(views: Sequence[View], runs: Sequence[RunReport]) -> tuple[Block, ...]:
-    rows = tuple(_row(view, run) for view, run in zip(views, runs, strict=True))
-    columns = (
-        "run",
-        "verdict",
-        "onset",
-        "best val.",
-        "last val.",
-        "steps",
-        "workflow",
-        "routing",
-        "task",
-        "seed",
-        "notes",
-    )
-    blocks: list[Block] = [Table(columns, rows, title="Runs")]
-    validated = [view for view in views if view.validation]
-    if validated:
-        blocks.append(_overlay(validated[:_OVERLAID]))
-    if len(validated) > _OVERLAID:
-        blocks.append(Note(f"The figure shows the first {_OVERLAID} of {len(validated)} runs."))
-    if len(validated) < len(views):
-        blocks.append(Note(f"Runs without validation accuracy: {len(views) - len(validated)}."))
-    return tuple(blocks)
-
-
-def _row(view: View, run: RunReport) -> tuple[Cell, ...]:
-    header = view.header
-    top = outcome.best(view.validation)
-    return (
-        Cell(run.name, href=f"#{view.key}"),
-        Cell(run.state, state=run.state),
-        count(view.findings[0].alert.onset) if view.findings else Cell(DASH),
-        Cell(DASH) if top is None else Cell(f"{number(top[1])} @ {top[0]}", top[1]),
-        cell(view.validation[max(view.validation)]) if view.validation else Cell(DASH),
-        count(len(view.records)),
-        Cell(header.workflow.name),
-        Cell(header.workflow.routing),
-        Cell(header.task or DASH),
-        Cell(DASH) if header.seed is None else count(header.seed),
-        Cell("; ".join(f"{name}: {value}" for name, value in sorted(header.notes.items())) or DASH),
-    )
-
-
-def _overlay(views: Sequence[View]) -> Figure:
-    curves = {view.header.run or view.path.name: view.validation for view in views}
-    if len(curves) < len(views):
-        curves = {view.key: view.validation for view in views}
-    lines = []
-    for index, (name, curve) in enumerate(curves.items()):
-        kept = thinned(curve)
-        lines.append(Line(name, tuple(kept), tuple(kept.values()), tone=index % len(TONES)))
-    span = (min(view.span[0] for view in views), max(view.span[1] for view in views))
-    whole = Panel("validation accuracy", tuple(lines), span)
-    return Figure(
-        "overview-validation",
-        "Validation accuracy of all runs",
-        "Healthy: curves rise or stay level. Runs that end far below their own best are the ones "
-        "to open first.",
-        (replace(whole, limits=limits([whole], log=False, share=False)),),
-        table(curves),
-    )
+    found = overview([summarise(view, run) for view, run in zip(views, runs, strict=True)])
+    if len(views) == 2:
+        # Two runs are meant to be compared: their texts side by side come right after the table.
+        found = (found[0], Diffs("overview-diffs", (of_two(*views),)), *found[1:])
+    return found

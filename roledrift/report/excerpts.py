@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 
+from roledrift.measure.shape import hedging, terse
 from roledrift.records import Sample
-from roledrift.report.model import Cell, Excerpt, Pair
+from roledrift.report.cells import UNKNOWN, Cell
+from roledrift.report.likeness import Likeness
 from roledrift.report.numbers import cell
+from roledrift.report.passages import Excerpt
 from roledrift.report.sanitise import cut
-from roledrift.report.view import Finding, View
+from roledrift.report.view import View
 
 TEXT_LIMIT = 2_000
 """Characters of an answer that are shown."""
 
 PROMPT_LIMIT = 1_200
 """Characters of a prompt that are shown."""
+
+_SHAPE_LIMIT = 4_000
 
 
 def excerpt(sample: Sample, when: str = "", limit: int = TEXT_LIMIT) -> Excerpt:
@@ -28,17 +34,52 @@ def excerpt(sample: Sample, when: str = "", limit: int = TEXT_LIMIT) -> Excerpt:
         step=sample.step,
         role=sample.role,
         text=text,
+        key=key(sample),
         when=when,
         slot=sample.slot,
         turn=sample.turn,
         prompt=sample.prompt,
         prompt_text=prompt_text,
+        episode=sample.episode,
         tokens=sample.tokens,
         finish=sample.finish,
-        reward=Cell("–") if math.isnan(sample.reward) else cell(sample.reward),
+        reward=_cell(sample.reward),
+        advantage=_cell(sample.advantage),
         flags=sample.flags,
         cut=left_out,
     )
+
+
+def _cell(value: float) -> Cell:
+    return UNKNOWN if math.isnan(value) else cell(value)
+
+
+def key(sample: Sample) -> str:
+    """Name of a span that does not depend on what else is in the report."""
+    place = (sample.step, sample.role, sample.slot, sample.turn, sample.prompt, sample.episode)
+    name = "|".join(str(part) for part in place)
+    # Without prompt and episode names only the text can tell spans of one slot apart.
+    if not sample.prompt and not sample.episode:
+        name += "|" + sample.text[:200]
+    return hashlib.sha1(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
+
+
+def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], str, float | None]:
+    """What a text is flagged with, the role it reads like, and by how much."""
+    found = list(sample.flags)
+    text = sample.text[:_SHAPE_LIMIT]
+    if terse(text, sample.tokens):
+        found.append("terse")
+    if hedging(text):
+        found.append("hedging")
+    if sample.finish == "length":
+        found.append("truncated")
+    if likeness is None:
+        return tuple(dict.fromkeys(found)), "", None
+    near, away = likeness.nearest(text, sample.role)
+    if near and near != sample.role and sample.step > likeness.until:
+        found.append("imposter")
+    return tuple(dict.fromkeys(found)), near, None if math.isnan(away) else away
 
 
 def order(sample: Sample) -> tuple[int, str, int, int, str]:
@@ -49,45 +90,6 @@ def order(sample: Sample) -> tuple[int, str, int, int, str]:
 def of_role(view: View, role: str) -> list[Sample]:
     """Texts of one role, oldest first."""
     return sorted((one for one in view.samples if one.role == role), key=order)
-
-
-def pairs(view: View, finding: Finding, limit: int = 3) -> tuple[Pair, ...]:
-    """Texts of the alerted role before and after the onset, on the same prompt where there is one.
-
-    The text before is the last before the onset; the text after is the first at or after the alert
-    (the finding is established there), else the last after the onset.
-    """
-    texts = of_role(view, finding.alert.role)
-    before = [one for one in texts if one.step < finding.alert.onset]
-    after = [one for one in texts if one.step >= finding.alert.onset]
-    found: list[Pair] = []
-    common = {one.prompt for one in before} & {one.prompt for one in after} - {""}
-    for prompt in sorted(common)[:limit]:
-        found.append(
-            _pair(
-                [one for one in before if one.prompt == prompt],
-                [one for one in after if one.prompt == prompt],
-                finding.raised,
-            )
-        )
-    used = {(pair.before.step, pair.before.prompt) for pair in found}
-    used |= {(pair.after.step, pair.after.prompt) for pair in found}
-    rest_before = [one for one in before if (one.step, one.prompt) not in used][::-1]
-    rest_after = [one for one in after if (one.step, one.prompt) not in used]
-    late = [one for one in rest_after if one.step >= finding.raised] or rest_after[::-1]
-    for a, b in zip(rest_before, late, strict=False):
-        if len(found) == limit:
-            break
-        found.append(Pair(excerpt(a, "before onset"), excerpt(b, "after onset"), False))
-    return tuple(found)
-
-
-def _pair(before: Sequence[Sample], after: Sequence[Sample], raised: int) -> Pair:
-    late = [one for one in after if one.step >= raised]
-    b = late[0] if late else after[-1]
-    same_slot = [one for one in before if one.slot == b.slot]
-    a = (same_slot or before)[-1]
-    return Pair(excerpt(a, "before onset"), excerpt(b, "after onset"), True)
 
 
 def over_time(view: View, role: str, each: int = 2) -> tuple[Excerpt, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from functools import cache
 from importlib.resources import files
 
@@ -12,8 +13,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from roledrift.report.figures import heat_svg, panel_svg, strip_svg
-from roledrift.report.model import Browser, Excerpt, Heat, Panel, Report, Strip
+from roledrift.report.model import Browser, Excerpt, Heat, Panel, Plot, Report, Strip
 from roledrift.report.palette import variables
+from roledrift.report.plots import plot_svg
 
 
 def render_html(report: Report) -> str:
@@ -47,8 +49,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat)
-    environment.filters.update(island=_island, heading=heading, slug=_slug)
+    environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
+    environment.filters.update(island=_island, heading=heading, slug=_slug, run_of=_run_of)
     return environment
 
 
@@ -80,22 +82,51 @@ def _heat(heat: Heat) -> Markup:
     return Markup(heat_svg(heat))
 
 
+def _plot(plot: Plot) -> Markup:
+    return Markup(plot_svg(plot))
+
+
 def _island(browser: Browser) -> Markup:
-    """The texts as JSON that cannot leave its script element: every ``<`` is an escape."""
-    body = json.dumps([_entry(one) for one in browser.items], ensure_ascii=False, sort_keys=True)
-    safe = body.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return Markup(safe)
+    """The texts as JSON that cannot leave its script element: every ``<`` is an escape.
 
+    Rows are short lists and every word that repeats is there once: ten thousand texts have to fit.
+    """
+    words: dict[str, dict[str, int]] = {"finish": {}, "flags": {}, "prompts": {}, "cuts": {}}
 
-def _entry(one: Excerpt) -> dict[str, object]:
-    return {
-        "role": one.role,
-        "step": one.step,
-        "head": heading(one),
-        "text": one.text,
-        "prompt": one.prompt_text,
-        "cut": one.cut,
+    def index(kind: str, word: str) -> int:
+        return words[kind].setdefault(word, len(words[kind]))
+
+    roles = list(dict.fromkeys((*browser.roles, *(one.role for one in browser.items))))
+    prompts: dict[str, str] = {}
+    rows = []
+    for one in browser.items:
+        named = f"{one.prompt}\n{one.prompt_text}"
+        prompts.setdefault(named, one.prompt_text)
+        rows.append(
+            [
+                *(one.key, roles.index(one.role), one.slot, one.turn, one.step, one.tokens),
+                index("finish", one.finish),
+                one.reward.text,
+                one.advantage.text,
+                [index("flags", flag) for flag in one.flags],
+                index("prompts", named),
+                one.episode,
+                roles.index(one.near) if one.near in roles else -1,
+                None if one.away is None or not math.isfinite(one.away) else round(one.away, 2),
+                index("cuts", one.cut),
+                one.text,
+            ]
+        )
+    known = [[named.split("\n", 1)[0], prompts[named]] for named in words["prompts"]]
+    body = {
+        **{kind: list(words[kind]) for kind in ("finish", "flags", "cuts")},
+        "roles": roles,
+        "prompts": known,
+        "rows": rows,
     }
+    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(safe)
 
 
 def heading(one: Excerpt) -> str:
@@ -111,3 +142,8 @@ def heading(one: Excerpt) -> str:
 
 def _slug(text: str) -> str:
     return text.replace(" ", "-")
+
+
+def _run_of(key: str) -> str:
+    """Anchor of the run that a block belongs to."""
+    return key.rsplit("-", 1)[0]

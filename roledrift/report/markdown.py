@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roledrift.report.diffing import side
 from roledrift.report.model import (
     Advice,
     Block,
@@ -131,7 +132,8 @@ def _cell(cell: Cell) -> str:
 def _pairs(block: Pairs) -> list[str]:
     lines = [f"{escaped(block.title)}:", ""]
     for pair in block.pairs:
-        for one in (pair.before, pair.after):
+        for one, sign in ((pair.left, "-"), (pair.right, "+")):
             head = f"{one.when}, step {one.step}, {one.tokens} tokens, reward {one.reward.text}"
-            lines += [f"{escaped(head)}:", "", *fenced(one_line(one.text, _TEXT)).split("\n"), ""]
+            text = side(pair.pieces, "-" if sign == "-" else "+")
+            lines += [f"{escaped(head)}:", "", *fenced(one_line(text, _TEXT)).split("\n"), ""]
     return lines

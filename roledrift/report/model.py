@@ -12,46 +12,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Literal
 
-REPORT_SCHEMA = 1
+from roledrift.report.cells import Cell, Mood, Table
+from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
+from roledrift.report.plots import Plot
+
+__all__ = [
+    "Advice", "Bar", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Excerpts",
+    "Figure", "Heat", "Lane", "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot",
+    "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "to_plain",
+]  # fmt: skip
+
+REPORT_SCHEMA = 2
 """Version of the layout of ``report.json``."""
-
-Mood = Literal["ok", "watch", "drift", "no verdict", ""]
-"""State of a finding, or nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell of a table.
-
-    Attributes:
-        text: What is shown.
-        value: The number behind the text, at full precision.
-        state: Makes the cell a state chip.
-        note: Second, smaller line.
-        href: Anchor in the page, ``#...``.
-    """
-
-    text: str
-    value: float | None = None
-    state: Mood = ""
-    note: str = ""
-    href: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table.
-
-    Attributes:
-        collapsed: Shown closed, its title as the handle.
-    """
-
-    kind: ClassVar[str] = "table"
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    title: str = ""
-    caption: str = ""
-    collapsed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,67 +180,6 @@ class Heat:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
-    """One text of a role.
-
-    Attributes:
-        when: Why it is shown: ``first``, ``before onset``, ...
-        cut: What was left out of ``text``; empty if nothing was.
-    """
-
-    step: int
-    role: str
-    text: str
-    when: str = ""
-    slot: int = 0
-    turn: int = 0
-    prompt: str = ""
-    prompt_text: str = ""
-    tokens: int = 0
-    finish: str = ""
-    reward: Cell = Cell("–")
-    flags: tuple[str, ...] = ()
-    cut: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpts:
-    """Texts of one role over time."""
-
-    kind: ClassVar[str] = "excerpts"
-    title: str
-    items: tuple[Excerpt, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two texts of one role, before and after an onset."""
-
-    before: Excerpt
-    after: Excerpt
-    same_prompt: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """Text pairs that show a finding."""
-
-    kind: ClassVar[str] = "pairs"
-    title: str
-    pairs: tuple[Pair, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Browser:
-    """All texts of a run that fit the size budget, for searching."""
-
-    kind: ClassVar[str] = "browser"
-    key: str
-    note: str
-    items: tuple[Excerpt, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
     """One alert with its evidence."""
 
@@ -280,7 +191,21 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Note | Advice | Table | Figure | Strip | Heat | Excerpts | Pairs | Browser | Card
+Block = (
+    Prose
+    | Note
+    | Advice
+    | Table
+    | Figure
+    | Strip
+    | Heat
+    | Plot
+    | Excerpts
+    | Pairs
+    | Diffs
+    | Browser
+    | Card
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +235,7 @@ class RunReport:
         roles: Role names in registry order; gives the colours.
         facts: Short facts for the top line.
         quality: Number of remarks about the data.
+        page: Page of its own, relative to the index; empty if it is on this page.
     """
 
     key: str
@@ -321,6 +247,7 @@ class RunReport:
     facts: tuple[str, ...]
     quality: int
     sections: tuple[Section, ...]
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +258,7 @@ class Report:
         title: Name of the run, or how many there are.
         command: The command that makes the page again.
         overview: Blocks above the runs; empty for a single run.
+        home: Link back to the index of the folder that the run is part of; else empty.
     """
 
     title: str
@@ -339,6 +267,7 @@ class Report:
     overview: tuple[Block, ...]
     runs: tuple[RunReport, ...]
     problems: tuple[str, ...] = ()
+    home: str = ""
 
 
 def to_plain(report: Report) -> dict[str, Any]:
@@ -349,7 +278,7 @@ def to_plain(report: Report) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        body = {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        body = {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
         kind = getattr(value, "kind", None)
         return {"kind": kind, **body} if kind else body
     if isinstance(value, float) and not math.isfinite(value):
@@ -361,16 +290,45 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def map_text(value: Any, change: Callable[[str], str]) -> Any:
-    """``value`` with every string in it changed: one place cleans whatever a run brought in."""
+ANCHORS = frozenset({"key", "href", "page", "run", "home", "kind", "state"})
+"""Fields that hold links and words of our own: changing them would break the page."""
+
+
+def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = frozenset()) -> Any:
+    """``value`` with every string in it changed: one place cleans whatever a run brought in.
+
+    What holds nothing that changes is not copied.
+
+    Args:
+        value: A report or a part of one.
+        change: What is done to every string.
+        keep: Names of fields that stay as they are.
+    """
     if isinstance(value, str):
         return change(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(
-            value, **{one.name: map_text(getattr(value, one.name), change) for one in fields(value)}
-        )
     if isinstance(value, tuple):
-        if value and isinstance(value[0], int | float):
+        if not value or isinstance(value[0], int | float):
             return value
-        return tuple(map_text(item, change) for item in value)
-    return value
+        items = [map_text(item, change, keep) for item in value]
+        same = all(a is b for a, b in zip(items, value, strict=True))
+        return value if same else tuple(items)
+    names = _field_names(type(value))
+    changed = {}
+    for name in names:
+        if name in keep:
+            continue
+        old = getattr(value, name)
+        new = map_text(old, change, keep)
+        if new is not old:
+            changed[name] = new
+    return replace(value, **changed) if changed else value
+
+
+_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _field_names(cls: type[Any]) -> tuple[str, ...]:
+    """Names of a dataclass's fields; none for any other class."""
+    if cls not in _FIELDS:
+        _FIELDS[cls] = tuple(one.name for one in fields(cls)) if is_dataclass(cls) else ()
+    return _FIELDS[cls]

@@ -21,6 +21,8 @@ def clean(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
+    if not _CONTROLS.search(text):
+        return text
     lines = _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     return _CONTROLS.sub("", lines)
 

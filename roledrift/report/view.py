@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +19,39 @@ from roledrift.sums import EVERYONE
 
 VALIDATION = "val_accuracy"
 REWARD = "reward"
+MOST_TEXTS = 20_000
+"""Texts of one run that are read; of a run with more, an even share of every step."""
+
+HIDDEN = "[redacted]"
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What a report may show to people who must not see everything.
+
+    Attributes:
+        texts: False leaves every text of a model and every prompt out; numbers on them stay.
+        redact: What it matches is replaced, in texts and everywhere else.
+    """
+
+    texts: bool = True
+    redact: re.Pattern[str] | None = None
+
+    def hide(self, text: str) -> str:
+        """``text`` with what must not be seen replaced."""
+        return text if self.redact is None else self.redact.sub(HIDDEN, text)
+
+    def sample(self, one: Sample) -> Sample:
+        """``one`` with what must not be seen replaced."""
+        if self.redact is None:
+            return one
+        return replace(
+            one,
+            text=self.hide(one.text),
+            prompt_text=self.hide(one.prompt_text),
+            prompt=self.hide(one.prompt),
+            episode=self.hide(one.episode),
+        )
 
 
 @dataclass(frozen=True)
@@ -70,6 +104,8 @@ class View:
         key: Anchor of the run in the page.
         config_note: Why the defaults were used instead of the run's configuration; often empty.
         state: ``finished``, ``open`` or ``empty``.
+        samples: Texts that may be shown; ``counted``: texts that numbers are computed from.
+        texts: How many texts the run directory holds.
     """
 
     key: str
@@ -77,6 +113,8 @@ class View:
     header: RunHeader
     records: tuple[StepRecord, ...]
     samples: tuple[Sample, ...]
+    counted: tuple[Sample, ...]
+    texts: int
     live_alerts: tuple[Alert, ...]
     state: str
     seams: tuple[int, ...]
@@ -89,6 +127,11 @@ class View:
     def roles(self) -> tuple[str, ...]:
         """Role names in registry order."""
         return self.header.workflow.role_names
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.header.run or self.path.name
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -117,13 +160,21 @@ class View:
 
     def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
         """Step to value of one statistic; steps without it are left out."""
-        found: dict[int, float] = {}
-        for record in self.records:
-            stat = record.stat(group, name)
-            value = None if stat is None or not stat.n else getattr(stat, attribute)
-            if value is not None:
-                found[record.step] = float(value)
-        return found
+        key = (group, name, attribute)
+        if key not in self._curves:
+            found: dict[int, float] = {}
+            for record in self.records:
+                stats = record.groups.get(group)
+                stat = None if stats is None else stats.get(name)
+                value = None if stat is None or not stat.n else getattr(stat, attribute)
+                if value is not None:
+                    found[record.step] = float(value)
+            self._curves[key] = found
+        return self._curves[key]
+
+    @cached_property
+    def _curves(self) -> dict[tuple[str, str, str], dict[int, float]]:
+        return {}
 
     def total(self, name: str) -> dict[int, float]:
         """Step to one of the numbers of the whole step."""
@@ -153,13 +204,16 @@ class View:
         return (finding.alert.onset, last)
 
 
-def load(path: Path, key: str, config: Config | None = None) -> View:
+def load(
+    path: Path, key: str, config: Config | None = None, sharing: Sharing | None = None
+) -> View:
     """Read and judge one run.
 
     Args:
         path: Its directory.
         key: Anchor in the page.
         config: Judge with this configuration instead of the run's own.
+        sharing: What may be shown; None is everything.
 
     Raises:
         StoreError: If there is no run.
@@ -172,13 +226,24 @@ def load(path: Path, key: str, config: Config | None = None) -> View:
             config = from_mapping(run.header.config, source=f"{path.name}/run.json")
         except ConfigError as error:
             config, note = Config(), f"judged with the default configuration: {error}"
+    sharing = sharing or Sharing()
     records = tuple(run.steps())
+    texts = run.sample_count
+    if texts > MOST_TEXTS:
+        steps = run.sample_steps
+        ends = (steps[0], steps[len(steps) // 2], steps[-1])
+        read = run.samples(MOST_TEXTS, whole=ends)
+    else:
+        read = run.samples()
+    counted = tuple(read) if sharing.redact is None else tuple(map(sharing.sample, read))
     return View(
         key=key,
         path=path,
         header=run.header,
         records=records,
-        samples=tuple(run.samples()),
+        samples=counted if sharing.texts else (),
+        counted=counted,
+        texts=texts,
         live_alerts=tuple(run.alerts()),
         state=run.state,
         seams=tuple(run.seams),

@@ -9,6 +9,12 @@ from pathlib import Path
 
 from roledrift.errors import ConfigError, StoreError
 from roledrift.report.model import Report, to_plain
+from roledrift.report.tabular import tables, to_csv, to_latex
+
+TABLES = "tables"
+"""Folder of CSV and LaTeX tables."""
+
+FORMATS = ("html", "md", "json", "csv", "tex", "png")
 
 
 def write_report(
@@ -20,7 +26,8 @@ def write_report(
         report: What to write.
         out_dir: Directory; made if it is not there.
         formats: Any of ``html`` (``index.html``), ``md`` (``report.md``), ``json``
-            (``report.json``).
+            (``report.json``), ``csv`` and ``tex`` (the overview's tables in ``tables/``), ``png``
+            (every figure in ``figures/``).
 
     Returns:
         The files, in the order of ``formats``.
@@ -29,25 +36,44 @@ def write_report(
         ConfigError: For an unknown format.
         StoreError: If a file cannot be written.
     """
-    unknown = [name for name in formats if name not in _FORMATS]
+    unknown = [name for name in formats if name not in FORMATS]
     if unknown:
-        raise ConfigError(f"unknown report formats {unknown}: known are {list(_FORMATS)}")
+        raise ConfigError(f"unknown report formats {unknown}: known are {list(FORMATS)}")
     folder = Path(out_dir)
     written = []
+    for name in dict.fromkeys(formats):
+        if name in _PAGES:
+            file, render = _PAGES[name]
+            written.append(_put(folder / file, render(report).encode()))
+        elif name == "png":
+            from roledrift.report.pictures import pictures
+
+            written += [_put(folder / "figures" / file, body) for file, body in pictures(report)]
+        else:
+            render_table = to_csv if name == "csv" else to_latex
+            for table in tables(report):
+                where = folder / TABLES / f"{table.key}.{name}"
+                written.append(_put(where, render_table(table).encode()))
+    return written
+
+
+def write_page(report: Report, path: Path) -> Path:
+    """Write one HTML page; raises like :func:`write_report`."""
+    return _put(path, _html(report).encode())
+
+
+def _put(target: Path, body: bytes) -> Path:
+    passing = target.with_name(f".{target.name}.tmp")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in dict.fromkeys(formats):
-            file, render = _FORMATS[name]
-            target, passing = folder / file, folder / f".{file}.tmp"
-            passing.write_text(render(report), encoding="utf-8", newline="\n")
-            os.replace(passing, target)
-            written.append(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        passing.write_bytes(body)
+        os.replace(passing, target)
     except OSError as error:
         raise StoreError(
-            f"{folder}: the report cannot be written ({error.strerror or error}); "
+            f"{target.parent}: the report cannot be written ({error.strerror or error}); "
             "give a directory that can be"
         ) from error
-    return written
+    return target
 
 
 def _html(report: Report) -> str:
@@ -68,7 +94,7 @@ def render_json(report: Report) -> str:
     return json.dumps(body, allow_nan=False, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
 
 
-_FORMATS: Mapping[str, tuple[str, Callable[[Report], str]]] = {
+_PAGES: Mapping[str, tuple[str, Callable[[Report], str]]] = {
     "html": ("index.html", _html),
     "md": ("report.md", _markdown),
     "json": ("report.json", render_json),

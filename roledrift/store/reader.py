@@ -8,8 +8,8 @@ newer schema stops the reader: guessing at it would be worse than saying so.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,34 +17,12 @@ from typing import Any, Literal
 
 from roledrift.codec import from_plain
 from roledrift.errors import SchemaError, StoreError
-from roledrift.records import SCHEMA, Alert, RunHeader, Sample, Stat, StepRecord
+from roledrift.records import SCHEMA, Alert, RunHeader, Sample, StepRecord
 from roledrift.store import layout
+from roledrift.store.merging import Measured, Segment, merge
 from roledrift.store.writer import segment_of
 
 RunState = Literal["finished", "open", "empty"]
-Measured = frozenset[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """What one process start wrote.
-
-    Attributes:
-        writer: Name of the process start.
-        order: Segments with a larger value began later.
-        records: Its steps, in file order.
-        ended: True if the writer was closed in good order.
-    """
-
-    writer: str
-    order: tuple[int, str, str]
-    records: tuple[StepRecord, ...]
-    ended: bool
-
-    @property
-    def measured(self) -> Measured:
-        """Addresses of everything it measured."""
-        return frozenset[tuple[str, str]]().union(*(_measured(one) for one in self.records))
 
 
 @dataclass
@@ -80,20 +58,53 @@ class Run:
         """
         return list(self._alerts)
 
-    def samples(self) -> list[Sample]:
-        """All kept texts in the order of steps, without those of replayed steps.
+    def samples(self, limit: int | None = None, whole: Collection[int] = ()) -> list[Sample]:
+        """Kept texts in the order of steps, without those of replayed steps.
+
+        Args:
+            limit: Of each file take only the first rows, so that about this many come together;
+                None takes all. Files are read one at a time, so memory stays bounded.
+            whole: Steps whose files are taken whole (up to ``limit`` rows each) in any case.
 
         Raises:
             SchemaError: If a file was written by a newer version.
         """
+        files = self._sample_files
+        each = None if limit is None else max(1, limit // max(len(files), 1))
+        return [
+            sample
+            for step, name in files
+            for sample in self._samples_in(name, limit if step in whole else each)
+        ]
+
+    @cached_property
+    def sample_count(self) -> int:
+        """Number of kept texts, from the files' metadata alone."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        total = 0
+        for _, name in self._sample_files:
+            # What cannot be read is named by samples(); here it only has no rows.
+            with suppress(OSError, ValueError, pa.ArrowException):
+                total += pq.read_metadata(pa.BufferReader(self._place.read(name))).num_rows
+        return total
+
+    @property
+    def sample_steps(self) -> tuple[int, ...]:
+        """Steps with kept texts."""
+        return tuple(dict.fromkeys(step for step, _ in self._sample_files))
+
+    @cached_property
+    def _sample_files(self) -> list[tuple[int, str]]:
+        """Step and path of the files of texts that no later segment replaced."""
         replaced = self._merged[1]
         files = [(layout.sample_owner(name), name) for name in self._place.names(layout.SAMPLES)]
         owned = sorted((owner, name) for owner, name in files if owner is not None)
         return [
-            sample
+            (step, f"{layout.SAMPLES}/{name}")
             for (step, writer), name in owned
             if (writer, step) not in replaced
-            for sample in self._samples_in(f"{layout.SAMPLES}/{name}")
         ]
 
     @property
@@ -103,6 +114,10 @@ class Run:
             return "empty"
         later: list[Measured] = []
         for segment in reversed(self.segments):
+            if not later and not segment.ended:
+                return "open"
+            if len(self.segments) == 1:
+                break
             mine = segment.measured
             taken_over = any(mine & other for other in later) or (later and not segment.records)
             if not taken_over and not segment.ended:
@@ -113,6 +128,8 @@ class Run:
     @property
     def seams(self) -> tuple[int, ...]:
         """Steps at which a later segment took over from an earlier one."""
+        if len(self.segments) < 2:
+            return ()
         seams: set[int] = set()
         earlier: list[Measured] = []
         for segment in self.segments:
@@ -203,7 +220,7 @@ class Run:
             return None
         return record
 
-    def _samples_in(self, name: str) -> list[Sample]:
+    def _samples_in(self, name: str, limit: int | None) -> list[Sample]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -216,7 +233,8 @@ class Run:
         version = (table.schema.metadata or {}).get(b"roledrift.schema", b"1")
         _refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
         samples = []
-        for number, row in enumerate(table.to_pylist(), start=1):
+        rows = table if limit is None else table.slice(0, limit)
+        for number, row in enumerate(rows.to_pylist(), start=1):
             known = {key: value for key, value in row.items() if value is not None}
             sample = self._decoded({"v": 1, "kind": "sample", **known}, f"{name}:{number}", Sample)
             if isinstance(sample, Sample):
@@ -282,57 +300,6 @@ def find_runs(path: Path | str) -> list[Path]:
         raise StoreError(
             f"{path}: cannot be listed ({error.strerror or error}); check path and permissions"
         ) from error
-
-
-def merge(segments: Iterable[Segment]) -> tuple[list[StepRecord], frozenset[tuple[str, int]]]:
-    """One record per step from segments in the order of their start.
-
-    A record replaces earlier records of the same step that measured any of the same things; with
-    those that measured other things it is united.
-
-    Returns:
-        The records in the order of steps, and ``(writer, step)`` of those that were replaced.
-    """
-    kept: dict[int, list[tuple[StepRecord, Measured]]] = {}
-    replaced: set[tuple[str, int]] = set()
-    for record in (record for segment in segments for record in segment.records):
-        mine = _measured(record)
-        before = kept.get(record.step, [])
-        replaced |= {(one.writer, one.step) for one, its in before if its & mine}
-        kept[record.step] = [pair for pair in before if not pair[1] & mine] + [(record, mine)]
-    merged = [_united([record for record, _ in kept[step]]) for step in sorted(kept)]
-    alive = {(record.writer, step) for step, pairs in kept.items() for record, _ in pairs}
-    return merged, frozenset(replaced - alive)
-
-
-def _measured(record: StepRecord) -> Measured:
-    found = {(group, name) for group, stats in record.groups.items() for name in stats}
-    found |= {("gradients", gram.policy) for gram in record.gradients}
-    # Totals such as the reward are logged by every process; they tell writers apart only if
-    # nothing else does.
-    return frozenset(found or {("totals", name) for name in record.totals})
-
-
-def _united(records: Sequence[StepRecord]) -> StepRecord:
-    first, *others = records
-    for other in others:
-        groups: dict[str, dict[str, Stat]] = {name: dict(its) for name, its in first.groups.items()}
-        for group, stats in other.groups.items():
-            groups.setdefault(group, {}).update(stats)
-        first = StepRecord(
-            step=first.step,
-            writer=f"{first.writer}+{other.writer}",
-            seq=max(first.seq, other.seq),
-            time=max(first.time, other.time),
-            groups=groups,
-            totals={**first.totals, **other.totals},
-            gradients=first.gradients + other.gradients,
-            missing=tuple(sorted({*first.missing, *other.missing})),
-            faults=dict(Counter(first.faults) + Counter(other.faults)),
-            labels={**first.labels, **other.labels},
-            cost_ms=dict(Counter(first.cost_ms) + Counter(other.cost_ms)),
-        )
-    return first
 
 
 def _header(where: layout.Place) -> RunHeader:

@@ -1,32 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from roledrift.records import Sample
-from roledrift.report.excerpts import excerpt, over_time, pairs
+from roledrift.report.excerpts import excerpt, key, over_time
 from roledrift.report.view import View
-
-
-def test_pairs_are_of_one_prompt_where_there_is_one(failing: View) -> None:
-    finding = failing.findings[0]
-    found = pairs(failing, finding)
-    assert [pair.same_prompt for pair in found[:2]] == [True, True]
-    for pair in found[:2]:
-        assert pair.before.prompt == pair.after.prompt
-    for pair in found:
-        assert pair.before.role == pair.after.role == "aggregator"
-        assert pair.before.step < finding.alert.onset <= pair.after.step
-
-
-def test_pairs_of_different_prompts_say_so(failing: View) -> None:
-    lonely = tuple(replace(one, prompt=f"p{one.step}") for one in failing.samples)
-    found = pairs(replace(failing, samples=lonely), failing.findings[0])
-    assert len(found) == 3
-    assert not any(pair.same_prompt for pair in found)
-
-
-def test_no_texts_no_pairs(failing: View) -> None:
-    assert pairs(replace(failing, samples=()), failing.findings[0]) == ()
 
 
 def test_texts_over_time_are_first_around_the_onset_and_last(failing: View) -> None:
@@ -42,3 +18,10 @@ def test_a_megabyte_line_is_cut_with_a_note() -> None:
     assert one.cut == "cut: the first 2,000 of 1,000,000 characters"
     assert one.prompt_text.endswith("[cut: the first 1,200 of 5,000 characters]")
     assert one.reward.text == "–"
+
+
+def test_a_key_depends_on_the_span_alone() -> None:
+    one = Sample(3, "generator", "text", slot=1, prompt="p")
+    assert key(one) == key(Sample(3, "generator", "other", slot=1, prompt="p", reward=1.0))
+    assert key(one) != key(Sample(3, "generator", "text", slot=2, prompt="p"))
+    assert key(Sample(3, "generator", "a")) != key(Sample(3, "generator", "b"))

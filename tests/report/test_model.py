@@ -27,7 +27,7 @@ def report(value: float) -> Report:
 def test_plain_is_strict_json_with_kinds() -> None:
     body = to_plain(report(math.nan))
     blocks = body["runs"][0]["sections"][0]["blocks"]
-    assert body["v"] == 1
+    assert body["v"] == 2
     assert [block["kind"] for block in blocks] == ["table", "prose"]
     assert blocks[0]["rows"][0][0]["value"] == "NaN"
     json.dumps(body, allow_nan=False)

@@ -62,7 +62,7 @@ def test_change_is_a_ratio_or_a_difference() -> None:
 
 def test_course_names_both_means() -> None:
     before = [0.5, 0.6, 0.5, 0.6]
-    assert course(before, [0.56, 0.58]).startswith("stayed level (0.55 →")
+    assert course(before, [0.56, 0.57]).startswith("stayed level (0.55 →")
     assert course(before, [0.9, 0.9]) == "rose from 0.55 to 0.9"
     assert course(before, [0.1]) == "fell from 0.55 to 0.1"
     assert course([], [0.1]) == ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roledrift.codec import to_json
 from roledrift.errors import SchemaError, StoreError
 from roledrift.records import Stat, StepRecord
-from roledrift.store.reader import Segment, find_runs, merge, open_run
+from roledrift.store.reader import find_runs, open_run
 from roledrift.store.writer import RunWriter
 from tests.store.records import HEADER, alert, sample, step
 
@@ -231,6 +231,18 @@ def test_samples_of_other_shapes_are_read_as_far_as_they_go(tmp_path: Path) -> N
     assert run.problems[0].startswith("samples/00000000-y.parquet:1: left out")
 
 
+def test_a_bounded_number_of_texts_is_read_evenly(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path, HEADER)
+    for number in range(4):
+        writer.write_step(step(number))
+        writer.write_samples(number, [sample(number, f"text {at}") for at in range(10)])
+    run = open_run(tmp_path)
+    assert run.sample_count == 40
+    assert run.sample_steps == (0, 1, 2, 3)
+    assert [one.text for one in run.samples(8)] == ["text 0", "text 1"] * 4
+    assert len(run.samples(8, whole=(3,))) == 3 * 2 + 8
+
+
 def test_samples_of_a_newer_schema_are_refused(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -261,16 +273,6 @@ def test_what_a_later_segment_replayed_replaces_the_earlier(tmp_path: Path) -> N
     assert [one.text for one in run.samples()] == ["old"] * 4 + ["new"] * 4
     assert [(one.step, one.state) for one in run.alerts()] == [(2, "open"), (7, "closed")]
     assert run.seams == (4,)
-
-
-def test_a_replay_leaves_no_statistic_of_the_abandoned_timeline() -> None:
-    old = StepRecord(0, "a", groups={"g": {"length": Stat(1, 1.0), "chi2": Stat(1, 1.0)}})
-    new = StepRecord(0, "b", groups={"g": {"length": Stat(1, 2.0)}})
-    merged, replaced = merge(
-        [Segment("a", (0, "", "a"), (old,), False), Segment("b", (1, "", "b"), (new,), False)]
-    )
-    assert merged == [new]
-    assert replaced == {("a", 0)}
 
 
 def test_segments_are_ordered_by_number_not_by_clock(tmp_path: Path) -> None:

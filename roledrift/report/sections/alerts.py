@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from roledrift.report.curves import odd_values, panel, role_line, table
-from roledrift.report.excerpts import pairs
 from roledrift.report.model import (
     Advice,
     Block,
@@ -21,6 +20,7 @@ from roledrift.report.model import (
     Table,
 )
 from roledrift.report.numbers import average, cell, change, count, number
+from roledrift.report.pairings import around
 from roledrift.report.sections.names import QUANTITIES, detector_name
 from roledrift.report.sections.verdict import strength
 from roledrift.report.view import Finding, View, thinned
@@ -96,7 +96,7 @@ def _card(view: View, finding: Finding) -> Card:
     power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     text = alert.text or f"{power[:1].upper()}{power[1:]}."
     blocks: list[Block] = [Prose(text), _statistic(view, finding), _numbers(view, finding)]
-    shown = pairs(view, finding)
+    shown = around(view, finding, f"{_anchor(view, finding)}-pair")
     if shown:
         blocks.append(Pairs(f"{alert.role} before and after the onset", shown))
     else:

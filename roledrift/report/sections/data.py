@@ -35,6 +35,11 @@ def remarks(view: View) -> tuple[str, ...]:
     for a, b in pairwise(bars):
         found.append(f"no records between steps {a.last} and {b.first}")
     found += [f"a later process took over at step {seam}" for seam in view.seams]
+    if view.texts > len(view.counted):
+        found.append(
+            f"{len(view.counted)} of {view.texts} texts are read: the first of every step, and all "
+            "at the first, the middle and the last step"
+        )
     faults: Counter[str] = Counter()
     for record in view.records:
         faults.update(record.faults)
@@ -92,7 +97,7 @@ def _facts(view: View) -> Table:
         "open": "still open, or it ended without closing",
         "empty": "empty",
     }.get(view.state, view.state)
-    caption = f"The run directory is {state}. {len(view.samples)} texts are kept."
+    caption = f"The run directory is {state}. {view.texts} texts are kept."
     return Table(("writer", "records", "first step", "last step"), tuple(rows), caption=caption)
 
 

@@ -1,0 +1,52 @@
+"""``roledrift demo``: a recorded run that comes with the package, judged and reported."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from roledrift.cli import console
+from roledrift.errors import RoleDriftError
+
+RUN = "demo_run"
+
+
+def demo(out: Path, *, as_json: bool = False) -> int:
+    """Copy the recorded run, judge it and write its report.
+
+    Args:
+        out: Directory that gets ``run/`` and ``report/``; created if needed.
+        as_json: Print one JSON document.
+
+    Returns:
+        The exit code: 0, 2 if ``out`` cannot be written.
+    """
+    from roledrift.report.build import build_report
+    from roledrift.report.write import write_report
+
+    run = out / "run"
+    try:
+        with as_file(files("roledrift.report") / RUN) as recorded:
+            shutil.copytree(recorded, run, dirs_exist_ok=True)
+        report = build_report(run)
+        written = write_report(report, out / "report")
+    except (RoleDriftError, OSError) as error:
+        return console.fail(console.failure_of(error), as_json=as_json)
+    found = report.runs[0]
+    if as_json:
+        console.write_json(
+            {
+                "schema": "roledrift.demo/1",
+                "run": str(run),
+                "state": found.state,
+                "headline": found.headline,
+                "files": [str(file) for file in written],
+            }
+        )
+        return console.CLEAN
+    printer = console.console()
+    printer.print(f"{found.state}: {found.headline}", soft_wrap=True)
+    printer.print(f"open {written[0]}", soft_wrap=True)
+    printer.print(f"next: roledrift check {run}; roledrift watch {run}", soft_wrap=True)
+    return console.CLEAN

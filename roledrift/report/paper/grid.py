@@ -1,0 +1,100 @@
+"""Runs in the cells of the paper's grid: task, scale, workflow, policy; several seeds in one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import stdev
+from typing import NamedTuple
+
+from roledrift.report.cells import UNKNOWN, Cell
+from roledrift.report.numbers import number
+from roledrift.report.summary import Summary
+
+POLICIES = {"SA": 0, "IP": 1, "SP": 2, "mixed": 3}
+"""Policy to index of its colour."""
+
+
+class Place(NamedTuple):
+    """Where a run stands in the grid."""
+
+    task: str
+    scale: str
+    workflow: str
+
+    @property
+    def label(self) -> str:
+        """In words, without what is not known."""
+        return " · ".join(part for part in self if part) or "unnamed"
+
+
+def place(one: Summary) -> Place:
+    """The place of one run."""
+    return Place(one.task, one.scale, one.workflow)
+
+
+def grid(summaries: Sequence[Summary]) -> dict[Place, dict[str, list[Summary]]]:
+    """Place to policy to runs, seeds in order; without runs on transferred adapters."""
+    found: dict[Place, dict[str, list[Summary]]] = {}
+    order = sorted(summaries, key=lambda one: (place(one), one.policy, one.seed or 0, one.key))
+    for one in order:
+        if "transfer" not in one.notes:
+            found.setdefault(place(one), {}).setdefault(one.policy, []).append(one)
+    return found
+
+
+def of_block(cells: Mapping[Place, Mapping[str, list[Summary]]], at: Place) -> list[Summary]:
+    """Single-role runs of the same task and scale."""
+    return [
+        run
+        for other, policies in cells.items()
+        if other[:2] == at[:2]
+        for run in policies.get("SA", ())
+    ]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Mean of the finite values; None if there are none."""
+    finite = [value for value in values if math.isfinite(value)]
+    return sum(finite) / len(finite) if finite else None
+
+
+def over_seeds(
+    runs: Sequence[Summary], read: Callable[[Summary], float | None], shown: str = ""
+) -> Cell:
+    """One number from one or several seeds, linked to its run (of several, the first).
+
+    Args:
+        runs: Runs of one cell.
+        read: The number of one run; None if it has none.
+        shown: Format of the text; three significant digits if empty.
+    """
+    having = [(run, value) for run in runs if (value := read(run)) is not None]
+    values = [value for _, value in having if math.isfinite(value)]
+    middle = mean(values)
+    if middle is None:
+        return UNKNOWN
+    text = f"{middle:{shown}}" if shown else number(middle)
+    note = ""
+    if len(values) > 1:
+        spread = stdev(values)
+        note = f"n={len(values)} seeds, sd {f'{spread:{shown}}' if shown else number(spread)}"
+    return Cell(text, middle, note=note, href=having[0][0].href)
+
+
+def points(a: Cell, b: Cell) -> Cell:
+    """Difference of two accuracies in percentage points."""
+    if a.value is None or b.value is None:
+        return UNKNOWN
+    difference = 100 * (a.value - b.value)
+    return Cell(f"{difference:+.1f}", difference)
+
+
+def peak(one: Summary) -> float | None:
+    """Best validation accuracy."""
+    return None if one.best is None else one.best[1]
+
+
+def base(one: Summary) -> float | None:
+    """Validation accuracy before training: at step 0."""
+    return one.validation.get(0)

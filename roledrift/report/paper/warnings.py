@@ -1,0 +1,77 @@
+"""What stands in the way of comparing the runs of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roledrift.report.model import Block, Note
+from roledrift.report.numbers import number
+from roledrift.report.paper.grid import grid
+from roledrift.report.summary import Summary
+
+_FEW = 3
+
+
+def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
+    """One note with all warnings; nothing if there is nothing to warn of."""
+    found = (*_seeds(summaries), *_peaks(summaries), *_rows(summaries), *_sources(summaries))
+    if not found:
+        return ()
+    return (Note("Before comparing these runs:", found),)
+
+
+def _seeds(summaries: Sequence[Summary]) -> list[str]:
+    sizes = {
+        f"{at.label} {policy}": len(runs)
+        for at, policies in grid(summaries).items()
+        for policy, runs in policies.items()
+    }
+    single = sum(size < _FEW for size in sizes.values())
+    if not single:
+        return []
+    return [
+        f"{single} of {len(sizes)} cells rest on fewer than {_FEW} runs (seeds): a difference "
+        "between two of them has no known error."
+    ]
+
+
+def _peaks(summaries: Sequence[Summary]) -> list[str]:
+    counts = sorted({len(one.validation) for one in summaries if one.validation})
+    if not counts or counts[-1] < 2:
+        return []
+    text = (
+        "A peak is the largest of several noisy evaluations and therefore biased upwards, the more "
+        "the more evaluations there are"
+    )
+    if len(counts) > 1:
+        return [f"{text}; here runs have {counts[0]} to {counts[-1]} of them."]
+    return [f"{text} ({counts[0]} per run here)."]
+
+
+def _rows(summaries: Sequence[Summary]) -> list[str]:
+    """Under one mini-batch size, a role with more answers gets more optimizer steps."""
+    found = []
+    for one in summaries:
+        sizes = {role: rows for role, rows in one.rows.items() if rows > 0}
+        if one.policy == "IP" and sizes and max(sizes.values()) >= 1.5 * min(sizes.values()):
+            listed = ", ".join(f"{role} {number(rows)}" for role, rows in sizes.items())
+            found.append((one.name, listed))
+    if not found:
+        return []
+    name, listed = found[0]
+    more = f", and {len(found) - 1} more runs" if len(found) > 1 else ""
+    return [
+        f"Roles with a policy of their own see different numbers of answers per step ({name}: "
+        f"{listed}{more}), so at one mini-batch size they take different numbers of optimizer "
+        "steps; statistics of their updates are not comparable as they stand."
+    ]
+
+
+def _sources(summaries: Sequence[Summary]) -> list[str]:
+    sources = sorted({course.source for one in summaries for course in one.chi2.values()})
+    if len(sources) < 2:
+        return []
+    return [
+        f"chi² comes from different comparisons in different runs ({', '.join(sources)}); compare "
+        "within one of them only."
+    ]

@@ -1,0 +1,91 @@
+"""One record per step out of what several process starts wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from roledrift.records import Stat, StepRecord
+
+Measured = frozenset[tuple[str, str]]
+"""Addresses of statistics: group and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one process start wrote.
+
+    Attributes:
+        writer: Name of the process start.
+        order: Segments with a larger value began later.
+        records: Its steps, in file order.
+        ended: True if the writer was closed in good order.
+    """
+
+    writer: str
+    order: tuple[int, str, str]
+    records: tuple[StepRecord, ...]
+    ended: bool
+
+    @property
+    def measured(self) -> Measured:
+        """Addresses of everything it measured."""
+        return frozenset[tuple[str, str]]().union(*(_measured(one) for one in self.records))
+
+
+def merge(segments: Iterable[Segment]) -> tuple[list[StepRecord], frozenset[tuple[str, int]]]:
+    """One record per step from segments in the order of their start.
+
+    A record replaces earlier records of the same step that measured any of the same things; with
+    those that measured other things it is united.
+
+    Returns:
+        The records in the order of steps, and ``(writer, step)`` of those that were replaced.
+    """
+    segments = tuple(segments)
+    if len(segments) == 1:
+        alone = {record.step: record for record in segments[0].records}
+        if len(alone) == len(segments[0].records):
+            # What a record measured matters only where two of them meet.
+            return [alone[step] for step in sorted(alone)], frozenset()
+    kept: dict[int, list[tuple[StepRecord, Measured]]] = {}
+    replaced: set[tuple[str, int]] = set()
+    for record in (record for segment in segments for record in segment.records):
+        mine = _measured(record)
+        before = kept.get(record.step, [])
+        replaced |= {(one.writer, one.step) for one, its in before if its & mine}
+        kept[record.step] = [pair for pair in before if not pair[1] & mine] + [(record, mine)]
+    merged = [_united([record for record, _ in kept[step]]) for step in sorted(kept)]
+    alive = {(record.writer, step) for step, pairs in kept.items() for record, _ in pairs}
+    return merged, frozenset(replaced - alive)
+
+
+def _measured(record: StepRecord) -> Measured:
+    found = {(group, name) for group, stats in record.groups.items() for name in stats}
+    found |= {("gradients", gram.policy) for gram in record.gradients}
+    # Totals such as the reward are logged by every process; they tell writers apart only if
+    # nothing else does.
+    return frozenset(found or {("totals", name) for name in record.totals})
+
+
+def _united(records: Sequence[StepRecord]) -> StepRecord:
+    first, *others = records
+    for other in others:
+        groups: dict[str, dict[str, Stat]] = {name: dict(its) for name, its in first.groups.items()}
+        for group, stats in other.groups.items():
+            groups.setdefault(group, {}).update(stats)
+        first = StepRecord(
+            step=first.step,
+            writer=f"{first.writer}+{other.writer}",
+            seq=max(first.seq, other.seq),
+            time=max(first.time, other.time),
+            groups=groups,
+            totals={**first.totals, **other.totals},
+            gradients=first.gradients + other.gradients,
+            missing=tuple(sorted({*first.missing, *other.missing})),
+            faults=dict(Counter(first.faults) + Counter(other.faults)),
+            labels={**first.labels, **other.labels},
+            cost_ms=dict(Counter(first.cost_ms) + Counter(other.cost_ms)),
+        )
+    return first

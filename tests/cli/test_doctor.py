@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from roledrift.cli.doctor import doctor, machine, of_run
+from tests.cli.runs import write_run
+
+
+def test_this_machine_is_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not [one for one in machine() if one.state == "broken"]
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setenv("ROLEDRIFT_CONFIG", str(tmp_path / "no.toml"))
+    assert [one.topic for one in machine() if one.state == "broken"] == ["configuration"]
+
+
+def test_a_run_says_what_is_missing_and_which_switch_supplies_it(tmp_path: Path) -> None:
+    items = {one.topic: one for one in of_run(str(write_run(tmp_path / "run")))}
+    assert items["Answer length"].state == "ok"
+    assert items["Entropy"].state == "absent"
+    assert "entropy_BT" in items["Entropy"].advice
+    assert "per_role" in items["texts"].advice
+    assert items["length inflation"].text == "judges aggregator"
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_run(tmp_path / "run")
+    assert doctor(str(path)) == 0
+    assert "\x1b" not in capsys.readouterr().out
+    assert doctor(str(path), as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "roledrift.doctor/1"
+    assert doctor(str(tmp_path / "no"), as_json=True) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "not_found"

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from roledrift.cli.main import main
+from tests.cli.runs import write_run
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    drift = write_run(tmp_path / "drift", inflate_from=15)
+    return [str(drift), str(write_run(tmp_path / "short", 3)), str(tmp_path / "no")]
+
+
+@pytest.mark.parametrize("style", ["markdown", "github", "junit", "json", "text"])
+def test_the_exit_code_does_not_depend_on_the_format(
+    paths: list[str], style: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *paths[:2], "--format", style]) == 1
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_github_annotates_findings_and_what_could_not_be_done(
+    paths: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["check", *paths, "--format", "github"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("::error title=aggregator%3A length_inflation::")
+    assert lines[1].startswith("::warning title=inconclusive::")
+    assert lines[2].startswith("::error title=could not check::")
+
+
+def test_junit_is_xml_and_no_verdict_is_skipped(
+    paths: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["check", *paths, "--format", "junit"])
+    root = ElementTree.fromstring(capsys.readouterr().out.split("\n", 1)[1])
+    kinds = [case[0].tag if len(case) else "passed" for case in root.iter("testcase")]
+    assert "failure" in kinds
+    assert "skipped" in kinds
+    assert kinds[-1] == "error"
+
+
+def test_markdown_is_tables(paths: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", paths[0], "--format", "markdown"])
+    out = capsys.readouterr().out
+    assert out.startswith("| run | outcome | why |")
+    assert "<script>" not in out

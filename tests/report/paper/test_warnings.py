@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from roledrift.report.build import build_run
+from roledrift.report.model import Note
+from roledrift.report.paper.warnings import blocks
+from roledrift.report.summary import Course, summarise
+from roledrift.report.view import View
+
+
+def test_every_warning_has_its_case(failing: View) -> None:
+    one = summarise(failing, build_run(failing, "x"))
+    isolated = replace(
+        one, policy="IP", rows={"generator": 48.0, "aggregator": 16.0}, validation={0: 0.1, 1: 0.2}
+    )
+    sources = [
+        replace(isolated, chi2={"generator": Course(name, 1.0, 1.0, 0, 1.0, {})})
+        for name in ("rollout.chi2", "update.chi2")
+    ]
+    (note,) = blocks([one, *sources])
+    assert isinstance(note, Note)
+    said = " ".join(note.items)
+    assert "fewer than 3 runs" in said
+    assert "biased upwards" in said
+    assert "2 to 8" in said
+    assert "generator 48, aggregator 16" in said
+    assert "rollout.chi2, update.chi2" in said
+
+
+def test_nothing_to_warn_of(failing: View) -> None:
+    one = replace(summarise(failing, build_run(failing, "x")), validation={})
+    assert blocks([replace(one, seed=seed) for seed in range(3)]) == ()

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from roledrift.errors import StoreError
+from roledrift.report.folder import processes, write_folder
+from roledrift.report.view import Sharing
+from roledrift.workflow import SINGLE, VOTING
+
+
+@pytest.fixture(scope="module")
+def folder(write_run: object, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("study")
+    for name, how in (
+        ("a", {"inflates": True, "text": "secret 42"}),
+        ("b", {"workflow": VOTING.routed("isolated"), "gradients": True}),
+        ("c", {"workflow": SINGLE}),
+        ("d", {"steps": 0}),
+    ):
+        write_run(base / name, **how)  # type: ignore[operator]
+    return base
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_index_and_a_page_per_run_that_link_to_each_other(
+    folder: Path, tmp_path: Path, jobs: int
+) -> None:
+    told: list[tuple[int, int]] = []
+    formats = ("html", "md", "json", "csv", "tex")
+    files = write_folder(folder, tmp_path, formats, jobs=jobs, seen=lambda *at: told.append(at))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    index = (tmp_path / "index.html").read_text()
+    links = set(re.findall(r'href="(runs/[^"#]+)#', index))
+    assert len(links) == 4
+    for link in links:
+        page = (tmp_path / link).read_text()
+        assert 'href="../index.html"' in page
+        assert len(page) < 3_000_000
+    assert (tmp_path / "tables" / "table1.csv") in files
+    assert (tmp_path / "tables" / "table1.tex") in files
+    assert len((tmp_path / "report.md").read_text().splitlines()) <= 200
+    body = json.loads((tmp_path / "report.json").read_text())
+    assert [run["page"] for run in body["runs"]] == sorted(links)
+
+
+def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    for out in ("one", "two"):
+        write_folder(folder, tmp_path / out)
+    files = [file.relative_to(tmp_path / "one") for file in (tmp_path / "one").rglob("*.*")]
+    assert files
+    for file in files:
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_nothing_that_must_not_be_seen_is_in_any_file(folder: Path, tmp_path: Path) -> None:
+    formats = ("html", "md", "json", "csv", "tex")
+    write_folder(folder, tmp_path / "all", formats)
+    write_folder(folder, tmp_path / "no", formats, sharing=Sharing(texts=False))
+    write_folder(
+        folder, tmp_path / "cut", formats, sharing=Sharing(redact=re.compile(r"secret \d+"))
+    )
+
+    def said(name: str) -> str:
+        files = sorted(one for one in (tmp_path / name).rglob("*") if one.is_file())
+        return "".join(file.read_text() for file in files)
+
+    assert "secret 42" in said("all")
+    assert "secret" not in said("no")
+    assert "secret" not in said("cut")
+    assert "[redacted]" in said("cut")
+
+
+def test_no_runs_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no run in"):
+        write_folder(tmp_path, tmp_path / "out")
+    assert processes() >= 1

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from roledrift.records import Stat, StepRecord
+from roledrift.store.merging import Segment, merge
+
+
+def test_a_replay_leaves_no_statistic_of_the_abandoned_timeline() -> None:
+    old = StepRecord(0, "a", groups={"g": {"length": Stat(1, 1.0), "chi2": Stat(1, 1.0)}})
+    new = StepRecord(0, "b", groups={"g": {"length": Stat(1, 2.0)}})
+    merged, replaced = merge(
+        [Segment("a", (0, "", "a"), (old,), False), Segment("b", (1, "", "b"), (new,), False)]
+    )
+    assert merged == [new]
+    assert replaced == {("a", 0)}
+
+
+def test_a_single_segment_that_replays_a_step_keeps_the_later_record() -> None:
+    old, new = (StepRecord(0, "a", seq, groups={"g": {"x": Stat(1, 1.0)}}) for seq in (0, 1))
+    assert merge([Segment("a", (0, "", "a"), (old, new), True)])[0] == [new]
