@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+from roledrift.budget import Budget
 from roledrift.config import Config, from_mapping, load
 from roledrift.detect.panel import Panel
 from roledrift.errors import ConfigError
@@ -63,18 +64,17 @@ def open_monitor(
     settings = read_config(config)
     header = _header(roles, Path(out), settings, facts)
     strict = os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0")
-    first = reducer is None or reducer.is_first()
-    if not first:
-        return Monitor(
-            header, Parts(probes_for(settings.tier, roles), reducer=reducer), strict=strict
-        )
+    probes, budget = probes_for(settings.tier, roles), Budget(settings.budget)
+    if reducer is not None and not reducer.is_first():
+        return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     parts = Parts(
-        probes=probes_for(settings.tier, roles),
+        probes=probes,
         judge=Panel(roles, settings),
         sinks=(RunWriter(out, header, resume=resume), *sinks),
         notifiers=(ConsoleNotifier(),) if notifiers is None else tuple(notifiers),
         reducer=reducer,
         history=(lambda: _history(out)) if resume else None,
+        budget=budget,
     )
     return Monitor(header, parts, strict=strict)
 

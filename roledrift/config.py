@@ -182,11 +182,14 @@ class Config:
             (and role gradients, texts), ``full`` (everything, every step).
         stop_on: Detectors whose drift stops the run. Empty: observe only.
         close_after: Clean records in a row after which an alert closes.
+        budget: Share of a step's wall time that watching may take. Above it, re-scoring and role
+            gradients are thinned and the record says so; 0 switches that off.
     """
 
     tier: Tier = "business"
     stop_on: tuple[str, ...] = ()
     close_after: int = 5
+    budget: float = 0.03
     baseline: BaselineConfig = field(default_factory=BaselineConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     rescore: RescoreConfig = field(default_factory=RescoreConfig)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from roledrift.budget import Budget
 from roledrift.protocols import GradientSource, Judge, Notifier, Probe, Reducer, Sink, SpanSource
 from roledrift.records import (
     Alert,
@@ -43,6 +44,7 @@ class Parts:
         notifiers: Pass on alerts.
         reducer: Adds over ranks; None for a single process.
         history: Records of earlier segments of the same run, for a resumed run.
+        budget: What watching may cost; by default nothing is thinned.
     """
 
     probes: Sequence[Probe] = ()
@@ -51,6 +53,7 @@ class Parts:
     notifiers: Sequence[Notifier] = ()
     reducer: Reducer | None = None
     history: Callable[[], Iterable[StepRecord]] | None = None
+    budget: Budget = field(default_factory=lambda: Budget(0.0))
 
 
 @dataclass(slots=True)
@@ -110,6 +113,7 @@ class Monitor:
         self._pending = _Pending()
         self._named: set[str] = set()
         self._started = False
+        self._last_end: float | None = None
         self._closed = False
 
     def attach(self, source: SpanSource | GradientSource) -> None:
@@ -194,7 +198,32 @@ class Monitor:
         if reducer is not None:
             with self.fenced("spread the decision"):
                 decision = replace(decision, stop=reducer.spread(decision.stop))
+        with self.fenced("budget"):
+            self._keep_budget(sum(pending.cost_ms.values()))
         return decision
+
+    def due(self, step: int, every: int) -> bool:
+        """Is a measurement that was asked for every ``every`` steps due, the budget considered?"""
+        return self._parts.budget.due(step, every)
+
+    def _keep_budget(self, cost_ms: float) -> None:
+        """Stretch the schedules while watching costs more than its share; the same on all ranks."""
+        budget, end = self._parts.budget, self._clock()
+        if self._last_end is not None:
+            budget.see(cost_ms, (end - self._last_end) * 1e3)
+        self._last_end = end
+        if not budget.full:
+            return
+        wish, reducer = budget.wish(), self._parts.reducer
+        if reducer is not None:
+            up, down = reducer.spread(wish > 0), reducer.spread(wish < 0)
+            wish = int(up) - int(down)
+        said = budget.decide(wish)
+        if said:
+            self.label(schedule=said)
+            for source in self._sources:
+                if isinstance(source, GradientSource):
+                    source.stretch(budget.factor)
 
     def close(self) -> None:
         """Close the sinks. Calling it again does nothing."""

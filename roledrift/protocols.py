@@ -55,6 +55,10 @@ class GradientSource(Protocol):
         """One record per policy updated since the last call; empty if none was measured."""
         ...
 
+    def stretch(self, factor: int) -> None:
+        """Measure ``factor`` times more rarely than was asked; 1 is as asked."""
+        ...
+
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
         ...

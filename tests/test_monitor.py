@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from roledrift.budget import Budget
 from roledrift.monitor import Monitor, Parts
 from roledrift.records import Alert, GramRecord, RunHeader, Sample, StepRecord
 from roledrift.spans import Comparison, SpanTable
@@ -171,6 +172,9 @@ def test_sources_are_drained_once_per_step() -> None:
         def faults(self) -> dict[str, int]:
             return {"no labels": 1}
 
+        def stretch(self, factor: int) -> None:
+            self.factor = factor
+
     keeper, source = Keeper(), Source()
     monitor = Monitor(HEADER, Parts(probes=[Lengths()], sinks=[keeper]))
     monitor.attach(source)
@@ -273,3 +277,42 @@ def test_shares_are_in_the_record() -> None:
     monitor.observe(table(4))
     monitor.end_step(0)
     assert keeper.records[0].mean("generator", "token_share") == 14 / 16
+
+
+def test_above_its_budget_it_measures_more_rarely_and_says_so() -> None:
+    """A clock by hand: steps take a second, of which draining the gradients takes 200 ms."""
+
+    class Clock:
+        now = 0.0
+
+        def __call__(self) -> float:
+            return self.now
+
+    clock = Clock()
+
+    class Slow:
+        factor = 1
+
+        def drain_gradients(self) -> list[GramRecord]:
+            clock.now += 0.2
+            return []
+
+        def faults(self) -> dict[str, int]:
+            return {}
+
+        def stretch(self, factor: int) -> None:
+            self.factor = factor
+
+    keeper, source = Keeper(), Slow()
+    monitor = Monitor(HEADER, Parts(sinks=[keeper], budget=Budget(0.05)), clock=clock)
+    monitor.attach(source)
+    for step in range(20):
+        clock.now += 0.8
+        monitor.end_step(step)
+    assert source.factor == 4
+    assert not monitor.due(6, 2)
+    assert monitor.due(8, 2)
+    said = {record.step: record.labels["schedule"] for record in keeper.records if record.labels}
+    assert set(said) == {9, 17}, "eight known steps per decision; the next record says it"
+    assert said[9].startswith("every x2 of what was asked")
+    assert "20.0%" in said[9]

@@ -282,7 +282,7 @@ class _Watch:
         self._moved = set()
         parts, self._parts, self._again = self._parts, [], []
         settings = self._config.rescore
-        if not parts or not settings.rows_per_role or step % max(settings.every, 1):
+        if not (parts and settings.rows_per_role and self.monitor.due(step, settings.every)):
             return
         with self.monitor.fenced("rows to score again", cost="rescore"):
             rows = rescoring.choose(parts, per_role=settings.rows_per_role, roles=len(names))

@@ -125,6 +125,7 @@ class RoleGradientProbe:
         self.workflow = workflow
         self.registry = GroupRegistry.of(workflow, slots=slots)
         self._every, self._capture, self._kind = every, capture, store
+        self._factor = 1
         self._reduction = reduction
         self._step = 0
         self._watch = Watch()
@@ -167,7 +168,7 @@ class RoleGradientProbe:
                 "store='sketch' for linear layers that are trained in full, or RoleOrderedGradients"
             )
         self._scaler = scaler
-        self._watch = Watch(measuring=self._step % self._every == 0)
+        self._watch = Watch(measuring=self._step % (self._every * self._factor) == 0)
         self._install(parts, policies)
         coverage = self._coverage(model, parts, policies)
         _LOG.info("%s", coverage.describe())
@@ -238,7 +239,7 @@ class RoleGradientProbe:
         Raises:
             CaptureError: If shapes do not fit, or slots are missing.
         """
-        if not (self._watch.measuring and self._handles):
+        if not self.measuring:
             return
         self._watch.label(None if role is None else self.registry.rows(role, slot))
         if self._scale is None:
@@ -262,21 +263,24 @@ class RoleGradientProbe:
             Empty on steps that are not measured, and for a policy in which something was seen that
             would make the numbers wrong; see :meth:`faults`.
         """
-        measured = self._watch.measuring and bool(self._handles)
         records: list[GramRecord] = []
-        if measured:
+        if self.measuring:
             try:
                 records = self._read()
             finally:
                 self._forget()
         self._step += 1
-        self._watch.measuring = self._step % self._every == 0
+        self._watch.measuring = self._step % (self._every * self._factor) == 0
         return records
+
+    def stretch(self, factor: int) -> None:
+        """Measure ``factor`` times more rarely than ``every`` says, from the next drain on."""
+        self._factor = factor
 
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
-        found, self._faults = dict(self._faults), Counter()
-        return found
+        found, self._faults = self._faults, Counter()
+        return dict(found)
 
     def detach(self) -> None:
         """Take everything out of the model again."""
@@ -368,7 +372,7 @@ def attach_gradients(
     slots: bool = True,
     scaler: Any = None,
 ) -> tuple[RoleGradientProbe | None, str]:
-    """A probe as the configuration asks for it, and one sentence on what it covers, for the header.
+    """A probe as the configuration asks for it, and a sentence on what it covers for the header.
 
     Args:
         model: With PEFT LoRA layers.
@@ -378,8 +382,7 @@ def attach_gradients(
         scaler: A ``torch.amp.GradScaler``, if one is used.
 
     Returns:
-        None and the reason if nothing is to be measured or nothing can be: gradients are part of
-        a tier, nobody asked for them in particular, so the run goes on without and says why.
+        None and the reason if nothing is to be or can be measured: the run goes on without.
     """
     settings = config.gradients
     if config.tier == "economy" or not settings.every:

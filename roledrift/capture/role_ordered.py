@@ -105,6 +105,7 @@ class RoleOrderedGradients:
         self.workflow = workflow
         self.registry = GroupRegistry.of(workflow, slots=slots)
         self._every, self._kind = every, store
+        self._factor = 1
         self._step = 0
         self._sums: list[_Sums] = []
         self._counts = torch.zeros(len(self.registry.labels))
@@ -156,7 +157,7 @@ class RoleOrderedGradients:
     @property
     def measuring(self) -> bool:
         """Whether the present step is measured."""
-        return self._step % self._every == 0 and bool(self._sums)
+        return self._step % (self._every * self._factor) == 0 and bool(self._sums)
 
     def mark(self, role: str, slot: int = 0) -> None:
         """The backwards since the last mark were those of this group.
@@ -199,6 +200,10 @@ class RoleOrderedGradients:
             self._scale = None
         self._step += 1
         return [one for one in records if one is not None]
+
+    def stretch(self, factor: int) -> None:
+        """Measure ``factor`` times more rarely than ``every`` says, from the next step on."""
+        self._factor = factor
 
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
