@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("import_time", "token_statistics", "report_speed", "ingest_speed", "role_gradients")
+NAMES = (
+    "import_time",
+    "token_statistics",
+    "report_speed",
+    "ingest_speed",
+    "role_gradients",
+    "price_table",
+)
 
 
 def main() -> int:

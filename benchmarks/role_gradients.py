@@ -53,6 +53,20 @@ SIZES = (
     Size("mid r16", hidden=512, layers=8, tokens=512, rank=16, rounds=5),
     Size("mid r64", hidden=512, layers=8, tokens=512, rank=64, rounds=5),
 )
+GPU_SIZES = (
+    # Shaped like Qwen3-0.6B, random weights, bf16: only where there is a GPU.
+    Size("0.6b r16", 1024, layers=28, tokens=2048, rank=16, rounds=15, vocabulary=151_936),
+    Size("0.6b r64", 1024, layers=28, tokens=2048, rank=64, rounds=15, vocabulary=151_936),
+)
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def clock() -> float:
+    """CPU seconds of this process; on a GPU wall seconds after everything queued has run."""
+    if DEVICE.type == "cuda":
+        torch.cuda.synchronize()
+        return time.perf_counter()
+    return time.process_time()
 
 
 def model_of(size: Size) -> nn.Module:
@@ -68,7 +82,8 @@ def model_of(size: Size) -> nn.Module:
     )
     lora = LoraConfig(r=size.rank, target_modules="all-linear", task_type="CAUSAL_LM")
     model: nn.Module = get_peft_model(Qwen3ForCausalLM(config), lora)  # type: ignore[no-untyped-call]
-    return model.train()
+    dtype = torch.bfloat16 if DEVICE.type == "cuda" else torch.float32
+    return model.to(device=DEVICE, dtype=dtype).train()
 
 
 @dataclass
@@ -82,7 +97,7 @@ class Step:
         weights = [one for one in self.model.parameters() if one.requires_grad]
         self.optimizer = torch.optim.AdamW(weights, lr=1e-5)
         shape = (self.size.micro_batches, 2, self.size.tokens)
-        self.ids = torch.randint(self.size.vocabulary, shape)
+        self.ids = torch.randint(self.size.vocabulary, shape).to(DEVICE)
 
     def backward(self, ids: Tensor) -> None:
         """Forward and backward of one micro-batch."""
@@ -97,11 +112,11 @@ class Step:
 
     def plain(self) -> float:
         """CPU seconds of a step that nobody watches."""
-        begin = time.process_time()
+        begin = clock()
         for ids in self.ids:
             self.backward(ids)
         self.finish()
-        return time.process_time() - begin
+        return clock() - begin
 
     def probed(self, capture: str, labels: Labels, *, idle: bool = False) -> float:
         """CPU seconds of a step with a probe attached; ``idle``: in a step it does not measure."""
@@ -109,13 +124,13 @@ class Step:
         probe.attach(self.model)
         if idle:
             probe.drain_gradients()
-        begin = time.process_time()
+        begin = clock()
         for ids, (role, slot) in zip(self.ids, labels, strict=True):
             with probe.groups(role, slot):
                 self.backward(ids)
         self.finish()
         records = probe.drain_gradients()
-        seconds = time.process_time() - begin
+        seconds = clock() - begin
         assert bool(records) != idle, "measured exactly when it should"
         probe.detach()
         return seconds
@@ -124,13 +139,13 @@ class Step:
         """CPU seconds of a step whose gradients are read after each micro-batch."""
         its = RoleOrderedGradients(VOTING, every=1)
         its.attach(self.model)
-        begin = time.process_time()
+        begin = clock()
         for ids, (role, slot) in zip(self.ids, PLACES, strict=False):
             self.backward(ids)
             its.mark(role, slot)
         self.finish()
         its.drain_gradients()
-        return time.process_time() - begin
+        return clock() - begin
 
 
 def variants(step: Step) -> dict[str, Callable[[], float]]:
@@ -181,7 +196,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     wanted = parser.parse_args(arguments)
     torch.set_num_threads(1)
     results = []
-    for size in SIZES:
+    if DEVICE.type == "cpu":
+        print("no GPU here: the sizes of Qwen3-0.6B are left out")
+    for size in GPU_SIZES if DEVICE.type == "cuda" else SIZES:
         if wanted.only and not size.name.startswith(wanted.only):
             continue
         found = compare(size, wanted.rounds or size.rounds)
@@ -189,7 +206,12 @@ def main(arguments: Sequence[str] = ()) -> None:
         print(f"{size.name}: plain {found['plain_ms']:.1f} ms CPU, floor {found['floor']:.1%}")
         for name, value in dict(found["overhead"]).items():  # type: ignore[call-overload]
             print(f"  {value:+7.2%}  {name}", flush=True)
-    machine = {"python": platform.python_version(), "torch": torch.__version__, "threads": 1}
+    machine = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": 1,
+        "device": str(DEVICE),
+    }
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text(json.dumps({**machine, "results": results}, indent=1) + "\n")
 
