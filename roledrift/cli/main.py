@@ -65,7 +65,7 @@ def _start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print versions and exit.")] = False,
 ) -> None:
-    r"""Know that a role has begun to drift while the run is still cheap to save.
+    """Know that a role has begun to drift while the run is still cheap to save.
 
     \b
     roledrift check runs/voting
@@ -89,7 +89,7 @@ def _check(
     style: Annotated[Style, typer.Option("--format", help="How to print it.")] = Style.text,
     as_json: Json = False,
 ) -> None:
-    r"""Replay the detectors over recorded runs; the exit code is the verdict.
+    """Replay the detectors over recorded runs; the exit code is the verdict.
 
     \b
     0 clean   1 findings   2 could not be done   3 inconclusive
@@ -111,7 +111,7 @@ def _ls(
     ] = "runs",
     as_json: Json = False,
 ) -> None:
-    r"""List the runs in a folder.
+    """List the runs in a folder.
 
     \b
     roledrift ls
@@ -143,7 +143,7 @@ def _report(
     ] = 0,
     as_json: Json = False,
 ) -> None:
-    r"""Write a report on one or many runs; more than three get an index and a page each.
+    """Write a report on one or many runs; more than three get an index and a page each.
 
     \b
     roledrift report runs/voting
@@ -167,7 +167,7 @@ def _watch(
     once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
     as_json: Json = False,
 ) -> None:
-    r"""Follow runs as they go: a line per step, alerts, and a word when one falls silent.
+    """Follow runs as they go: a line per step, alerts, and a word when one falls silent.
 
     \b
     roledrift watch runs/voting
@@ -188,7 +188,7 @@ def _compare(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    r"""What differs between two runs, with intervals; paired by step and prompt where possible.
+    """What differs between two runs, with intervals; paired by step and prompt where possible.
 
     \b
     roledrift compare runs/shared runs/isolated
@@ -204,7 +204,7 @@ def _doctor(
     path: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run.")] = None,
     as_json: Json = False,
 ) -> None:
-    r"""Look at this machine and, with a run, at what it can answer and which switch is off.
+    """Look at this machine and, with a run, at what it can answer and which switch is off.
 
     \b
     roledrift doctor
@@ -222,7 +222,7 @@ def _demo(
     ] = Path("roledrift-demo"),
     as_json: Json = False,
 ) -> None:
-    r"""Judge and report a recorded run that comes with the package.
+    """Judge and report a recorded run that comes with the package.
 
     \b
     roledrift demo
@@ -257,7 +257,7 @@ def _import(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    r"""Turn another tool's logs into a run.
+    """Turn another tool's logs into a run.
 
     \b
     roledrift import wandb/ -o runs/x
