@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_source(train)
     train.add_argument("--out", type=Path, required=True, help="run directory")
     train.add_argument("--no-monitor", action="store_true", help="train without roledrift")
+    train.add_argument("--resume", action="store_true", help="go on from the latest checkpoint")
     evaluate = commands.add_parser("evaluate", help="validate the adapters of a finished run")
     evaluate.add_argument("run", type=Path, help="run directory of `train`")
     evaluate.add_argument("--problems", type=int, help="number of validation problems")
@@ -98,7 +99,7 @@ def _train(options: argparse.Namespace) -> int:
         overrides.setdefault("monitor", {})["enabled"] = False
     config = load(options.source, overrides)
     _set_up_torch(options.threads)
-    train_run(config, out=options.out, cache=options.cache)
+    train_run(config, out=options.out, cache=options.cache, resume=options.resume)
     return 0
 
 

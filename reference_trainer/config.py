@@ -127,6 +127,19 @@ class MonitorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """What is kept to resume from, and to evaluate later.
+
+    Attributes:
+        every: Iterations between checkpoints; also after the last. 0 = never.
+        keep: So many of the latest stay, and the one that validated best; 0 = all.
+    """
+
+    every: int = 10
+    keep: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """One training run.
 
@@ -142,6 +155,7 @@ class Config:
         rollout: Sampling.
         train: Optimisation.
         validation: Validation.
+        checkpoint: Checkpoints.
         stress: What goes wrong on purpose.
         monitor: Monitoring.
     """
@@ -157,6 +171,7 @@ class Config:
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
+    checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
     stress: Stress = field(default_factory=Stress)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
 
@@ -245,6 +260,8 @@ def _problems(config: Config) -> list[str]:
         problems.append(
             f"stress.role {config.stress.role!r} is not a role; there are {list(shape.role_names)}"
         )
+    if min(config.checkpoint.every, config.checkpoint.keep) < 0:
+        problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     if not 0.0 <= config.stress.share <= 1.0:
         problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
     return problems
