@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -197,13 +198,13 @@ def from_mapping(values: Mapping[str, Any]) -> Config:
 
 
 def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Config:
-    """A preset by name or a TOML file by path, with values laid over it.
+    """A preset by name or a TOML or JSON file by path, with values laid over it.
 
     Raises:
         SettingsError: If there is neither a preset nor a file of that name, or a value is wrong.
     """
     path = Path(source)
-    if path.suffix == ".toml" and path.is_file():
+    if path.suffix in (".toml", ".json") and path.is_file():
         text = path.read_text("utf-8")
     else:
         preset = resources.files("reference_trainer") / "presets" / f"{source}.toml"
@@ -213,9 +214,9 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Conf
             )
         text = preset.read_text("utf-8")
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{source} is not valid TOML: {error}") from error
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"{source} is not valid {path.suffix[1:].upper()}: {error}") from error
     return from_mapping(merge(values, overrides or {}))
 
 
