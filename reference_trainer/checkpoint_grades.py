@@ -13,6 +13,7 @@ from reference_trainer.checkpoint import write_atomically
 from reference_trainer.paper_files import (
     Played,
     append_result,
+    base_parameters,
     experiment_name,
     result_row,
     write_episodes,
@@ -64,9 +65,7 @@ def grade_checkpoint(setup: Setup, *, out: Path, step: int, rollouts: int = 1) -
         rollouts=rollouts,
         roles=measure([one.graded for one in played], workflow.role_names),
     )
-    parameters = setup.bank.model.get_nb_trainable_parameters()[1] - sum(
-        one.numel() for policy in setup.bank.policies for one in setup.bank.parameters_of(policy)
-    )
+    parameters = base_parameters(setup.bank)
     name = experiment_name(config, workflow, parameters=parameters)
     write_episodes(
         out / "trajectories" / name / config.task.name / f"step_{step}",

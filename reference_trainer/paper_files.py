@@ -9,6 +9,7 @@ it drops what we know (which candidate was chosen, which turn an output belongs 
 from __future__ import annotations
 
 import json
+import os
 import socket
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import Any
 
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode
+from reference_trainer.policies import AdapterBank
 from reference_trainer.regrading import Graded, pass_at_k
 from reference_trainer.tasks import Problem
 from roledrift import Workflow
@@ -56,6 +58,25 @@ def experiment_name(config: Config, workflow: Workflow, *, parameters: int) -> s
     policy = "multi_lora" if workflow.routing == "isolated" else "share_policy"
     name = _WORKFLOWS.get(workflow.name, workflow.name)
     return f"{name}-qwen3_{model_size(parameters)}-{policy}-{config.task.name}"
+
+
+def base_parameters(bank: AdapterBank) -> int:
+    """Weights of the base model, adapters not counted."""
+    adapters = {id(one) for policy in bank.policies for one in bank.parameters_of(policy)}
+    return sum(one.numel() for one in bank.model.parameters() if id(one) not in adapters)
+
+
+def training_metadata(
+    config: Config, workflow: Workflow, *, step: int, parameters: int
+) -> dict[str, Any]:
+    """Content of ``training_metadata.json`` beside the checkpoints."""
+    return {
+        "global_steps": step,
+        "total_training_steps": config.train.steps,
+        "experiment_name": experiment_name(config, workflow, parameters=parameters),
+        "project_name": "reference_trainer",
+        "slurm_job_id": os.environ.get("SLURM_JOB_ID"),
+    }
 
 
 def model_size(parameters: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +15,7 @@ from reference_trainer.checkpoint import (
     restore_latest,
     save_adapters,
     save_checkpoint,
+    write_atomically,
 )
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
@@ -21,6 +23,7 @@ from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate, summarise
 from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.observation import Observation
+from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import load_base, pretrained
 from reference_trainer.rollout.engine import Sampling
@@ -208,6 +211,14 @@ def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) ->
         accuracy = None if report.validation is None else report.validation.accuracy
         position = Position(report.step, report.step * config.rollout.problems, accuracy)
         save_checkpoint(setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep)
+        facts = training_metadata(
+            config,
+            setup.stage.workflow,
+            step=report.step,
+            parameters=base_parameters(setup.bank),
+        )
+        text = json.dumps(facts, indent=2) + "\n"
+        write_atomically(folder.checkpoints / "training_metadata.json", text)
 
 
 def _iterate(

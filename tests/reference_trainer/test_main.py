@@ -85,5 +85,8 @@ def test_every_checkpoint_is_graded(
         grades = json.loads((folder / f"step_{step}.json").read_text())
         assert set(grades["roles"]["generator"]["pass_at_k"]) == {"1", "2", "3"}
         assert grades["roles"]["generator"]["overruled"] == 0
+    facts = json.loads((out / "trainer/checkpoints/training_metadata.json").read_text())
+    assert (facts["global_steps"], facts["total_training_steps"]) == (3, 3)
+    assert facts["experiment_name"] == rows[0]["experiment_name"]
     files = list((folder / "trajectories").rglob("step_*/eval_*.json"))
     assert len(files) == 3 * 8
