@@ -1,4 +1,4 @@
-"""``python -m reference_trainer train | evaluate | pretrain | demo``."""
+"""``python -m reference_trainer train | evaluate | pretrain | demo | grid``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _CACHE = Path("runs/.cache")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (2 for a wrong setting)."""
     options = _parser().parse_args(arguments)
-    commands = {"train": _train, "evaluate": _evaluate, "pretrain": _pretrain, "demo": _demo}
+    commands = {
+        "train": _train,
+        "evaluate": _evaluate,
+        "pretrain": _pretrain,
+        "demo": _demo,
+        "grid": _grid,
+    }
     try:
         return commands[options.command](options)
     except RoleDriftError as error:
@@ -33,9 +39,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_source(train)
     train.add_argument("--out", type=Path, required=True, help="run directory")
     train.add_argument("--no-monitor", action="store_true", help="train without roledrift")
+    train.add_argument("--resume", action="store_true", help="go on from the latest checkpoint")
     evaluate = commands.add_parser("evaluate", help="validate the adapters of a finished run")
     evaluate.add_argument("run", type=Path, help="run directory of `train`")
     evaluate.add_argument("--problems", type=int, help="number of validation problems")
+    evaluate.add_argument("--all", action="store_true", help="grade every checkpoint, role by role")
+    evaluate.add_argument("--rollouts", type=int, default=1, help="with --all: per problem")
     pretrain = commands.add_parser("pretrain", help="warm up the base model of a run")
     _add_source(pretrain)
     demo = commands.add_parser("demo", help="a healthy, a hot and a verbose run, and their report")
@@ -43,15 +52,32 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--seed", type=int, default=0)
     demo.add_argument("--jobs", type=int, default=2, help="runs at the same time")
     demo.add_argument("--overwrite", action="store_true", help="replace an earlier demo in --out")
-    for command in (train, evaluate, pretrain, demo):
+    grid = commands.add_parser("grid", help="every workflow, routing, task and scale")
+    _add_grid(grid)
+    for command in (train, evaluate, pretrain, demo, grid):
         command.add_argument("--cache", type=Path, default=_CACHE, help="warmed-up models")
     for command in (train, evaluate, pretrain):
         command.add_argument("--threads", type=int, default=1, help="CPU threads of torch")
     return parser
 
 
+def _add_grid(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--preset", default="tiny", help="tiny, or paper (only with --dry-run)")
+    parser.add_argument("--out", type=Path, default=Path("runs/grid"), help="folder for the runs")
+    parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cell names")
+    parser.add_argument("--seeds", default="0", help="comma-separated; a run per cell and seed")
+    parser.add_argument("--shard", default="1/1", metavar="I/N", help="this part of N, from 1")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at the same time")
+    parser.add_argument("--dry-run", action="store_true", help="list the cells, run nothing")
+    _add_overrides(parser)
+
+
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", help="preset name or TOML file")
+    parser.add_argument("source", help="preset name, or TOML or JSON file")
+    _add_overrides(parser)
+
+
+def _add_overrides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         action="append",
@@ -98,14 +124,19 @@ def _train(options: argparse.Namespace) -> int:
         overrides.setdefault("monitor", {})["enabled"] = False
     config = load(options.source, overrides)
     _set_up_torch(options.threads)
-    train_run(config, out=options.out, cache=options.cache)
+    train_run(config, out=options.out, cache=options.cache, resume=options.resume)
     return 0
 
 
 def _evaluate(options: argparse.Namespace) -> int:
-    from reference_trainer.commands import evaluate_run
+    from reference_trainer.commands import evaluate_all, evaluate_run
 
     _set_up_torch(options.threads)
+    if options.all:
+        evaluate_all(
+            options.run, cache=options.cache, problems=options.problems, rollouts=options.rollouts
+        )
+        return 0
     evaluate_run(options.run, cache=options.cache, problems=options.problems)
     return 0
 
@@ -130,6 +161,42 @@ def _demo(options: argparse.Namespace) -> int:
         jobs=options.jobs,
         overwrite=options.overwrite,
     )
+
+
+def _grid(options: argparse.Namespace) -> int:
+    from reference_trainer.commands import list_grid, list_paper_grid
+    from reference_trainer.grid import Choice, plan, run_grid
+
+    choice = Choice(
+        only=tuple(options.only),
+        seeds=_numbers(options.seeds, ",", "--seeds 0,1,2"),
+        shard=_pair(options.shard),
+        overrides=_overrides(options.set),
+    )
+    if options.preset == "paper":
+        if not options.dry_run:
+            raise SettingsError("--preset paper only lists cells: add --dry-run")
+        list_paper_grid(choice)
+        return 0
+    jobs = plan(options.preset, choice)
+    if options.dry_run:
+        list_grid(jobs, options.out)
+        return 0
+    return run_grid(jobs, out=options.out, cache=options.cache, parallel=options.jobs)
+
+
+def _pair(text: str) -> tuple[int, int]:
+    numbers = _numbers(text, "/", "--shard 1/4")
+    if len(numbers) != 2:
+        raise SettingsError(f"{text!r} must look like --shard 1/4")
+    return numbers[0], numbers[1]
+
+
+def _numbers(text: str, separator: str, example: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(separator))
+    except ValueError:
+        raise SettingsError(f"{text!r} must look like {example}") from None
 
 
 if __name__ == "__main__":

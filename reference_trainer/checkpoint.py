@@ -1,22 +1,214 @@
-"""Adapters on disk, one folder per policy in PEFT's format."""
+"""Checkpoints: everything a run needs to go on as if it had never stopped.
+
+One folder per checkpoint, named and arranged like those of the paper's code where that has a name
+for the thing: ``global_step_<n>/actor/lora_adapter[_<policy>]/`` in PEFT's format. A folder gets
+its name only once it is complete, so whatever is called ``global_step_<n>`` can be resumed from.
+
+The learning rate is a function of the step and every random stream is derived from the run's seed
+and the step (:mod:`reference_trainer.seeds`), so what is left to keep is small: adapters, the
+optimizers' moments, the global random generators (dropout draws from torch's), and the step.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import random
 import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import torch
+from peft import load_peft_weights, set_peft_model_state_dict
+
+from reference_trainer.errors import SettingsError
 from reference_trainer.policies import AdapterBank
+from roledrift.workflow import SHARED_POLICY
+
+_PREFIX = "global_step_"
+_LATEST = "latest_checkpointed_iteration.txt"
+_STATE = "state.pt"
+_POSITION = "position.json"
 
 
-def save_checkpoint(bank: AdapterBank, folder: Path) -> None:
-    """Write the adapters; an older checkpoint goes only once the new one is complete."""
-    draft = folder.with_name(folder.name + ".draft")
-    shutil.rmtree(draft, ignore_errors=True)
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in the run a checkpoint was made.
+
+    Attributes:
+        step: Iterations done.
+        next_problem: Number of the first training problem not yet seen.
+        accuracy: Of the validation that ended this iteration, None without one.
+    """
+
+    step: int
+    next_problem: int
+    accuracy: float | None = None
+
+
+def save_adapters(bank: AdapterBank, folder: Path) -> None:
+    """Write the adapters only; older ones go once the new ones are complete."""
+    draft = _draft(folder)
     bank.save(draft)
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
+    _put(draft, folder)
 
 
-def load_checkpoint(bank: AdapterBank, folder: Path) -> None:
-    """Read adapters that :func:`save_checkpoint` wrote into the policies of ``bank``."""
-    bank.load(folder)
+def load_adapters(bank: AdapterBank, folder: Path) -> None:
+    """Read adapters into the policies of ``bank``.
+
+    Args:
+        bank: Its adapters are overwritten.
+        folder: One that :func:`save_adapters` or :func:`save_checkpoint` wrote.
+
+    Raises:
+        SettingsError: If a policy of the bank is not there.
+    """
+    if not (folder / "actor").is_dir():
+        bank.load(folder)
+        return
+    found = {policy: folder / "actor" / _adapter(policy) for policy in bank.policies}
+    missing = [policy for policy, where in found.items() if not where.is_dir()]
+    if missing:
+        raise SettingsError(
+            f"{folder} holds no adapter for {missing}: is it a checkpoint of another routing?"
+        )
+    for policy, where in found.items():
+        set_peft_model_state_dict(bank.model, load_peft_weights(str(where)), adapter_name=policy)
+
+
+def save_checkpoint(bank: AdapterBank, folder: Path, position: Position, *, keep: int) -> Path:
+    """Add a checkpoint and drop those that are no longer wanted.
+
+    Args:
+        bank: Adapters and optimizers.
+        folder: Of all checkpoints of the run.
+        position: Where the run is.
+        keep: So many of the latest stay, and the best; 0 keeps all.
+
+    Returns:
+        The folder of the new checkpoint.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"{_PREFIX}{position.step}"
+    draft = _draft(final)
+    bank.save(draft / "actor")
+    for policy in bank.policies:
+        (draft / "actor" / policy).rename(draft / "actor" / _adapter(policy))
+    torch.save(_state(bank), draft / _STATE)
+    (draft / _POSITION).write_text(json.dumps(asdict(position)) + "\n", "utf-8")
+    _put(draft, final)
+    write_atomically(folder / _LATEST, f"{position.step}")
+    _prune(folder, keep=keep)
+    return final
+
+
+def checkpoints(folder: Path) -> dict[int, Path]:
+    """Step to folder of every complete checkpoint, in order."""
+    found = {
+        int(number): one
+        for one in (folder.iterdir() if folder.is_dir() else ())
+        if one.name.startswith(_PREFIX) and (number := one.name[len(_PREFIX) :]).isdecimal()
+    }
+    return dict(sorted(found.items()))
+
+
+def restore_latest(bank: AdapterBank, folder: Path) -> Position | None:
+    """Put the run back to its latest checkpoint; None if there is none.
+
+    Raises:
+        SettingsError: If the checkpoint belongs to another routing.
+    """
+    there = checkpoints(folder)
+    return restore(bank, there[max(there)]) if there else None
+
+
+def restore(bank: AdapterBank, checkpoint: Path) -> Position:
+    """Adapters, optimizers and random generators as they were; raises as :func:`load_adapters`."""
+    load_adapters(bank, checkpoint)
+    state = torch.load(checkpoint / _STATE, weights_only=True)
+    for name, optimizer in bank.optimizers.items():
+        optimizer.load_state_dict(state["optimizers"][name])
+    _set_generators(state["generators"])
+    return position_of(checkpoint)
+
+
+def position_of(checkpoint: Path) -> Position:
+    """Where in the run ``checkpoint`` was made."""
+    return Position(**json.loads((checkpoint / _POSITION).read_text("utf-8")))
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace ``file`` by ``text``: whoever reads it sees the old text or the new one, whole."""
+    draft = file.with_name(f".draft-{file.name}")
+    draft.write_text(text, "utf-8")
+    draft.replace(file)
+
+
+def _adapter(policy: str) -> str:
+    return "lora_adapter" if policy == SHARED_POLICY else f"lora_adapter_{policy}"
+
+
+def _state(bank: AdapterBank) -> dict[str, Any]:
+    return {
+        "optimizers": {name: one.state_dict() for name, one in bank.optimizers.items()},
+        "generators": _generators(),
+    }
+
+
+def _generators() -> dict[str, Any]:
+    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "python": random.getstate(),
+        "numpy": [str(kind), [int(key) for key in keys], int(position), has_gauss, float(cached)],
+    }
+
+
+def _set_generators(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["torch"])
+    if state["cuda"]:
+        torch.cuda.set_rng_state_all(state["cuda"])
+    random.setstate(state["python"])
+    kind, keys, *rest = state["numpy"]
+    np.random.set_state((kind, np.array(keys, dtype=np.uint32), *rest))
+
+
+def _prune(folder: Path, *, keep: int) -> None:
+    there = checkpoints(folder)
+    if keep <= 0 or len(there) <= keep:
+        return
+    accuracies = {step: position_of(one).accuracy for step, one in there.items()}
+    best = max(there, key=lambda step: (-1.0 if (a := accuracies[step]) is None else a, -step))
+    for step in list(there)[:-keep]:
+        if step != best:
+            # The name goes first: half a checkpoint must not look like a whole one.
+            shutil.rmtree(there[step].rename(folder / f".old-{there[step].name}"))
+
+
+def _draft(final: Path) -> Path:
+    """An empty place for what will become ``final``."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    draft = final.with_name(f".draft-{final.name}")
+    shutil.rmtree(draft, ignore_errors=True)
+    shutil.rmtree(final.with_name(f".old-{final.name}"), ignore_errors=True)
+    return draft
+
+
+def _put(draft: Path, final: Path) -> None:
+    """Give ``draft`` its name, after its bytes are on the disk."""
+    for path in _files(draft):
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())
+    old = final.with_name(f".old-{final.name}")
+    if final.exists():
+        final.rename(old)
+    draft.rename(final)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())

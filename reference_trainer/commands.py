@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from reference_trainer.checkpoint import load_checkpoint
-from reference_trainer.config import Config, from_mapping
+from reference_trainer import paper_scale
+from reference_trainer.checkpoint import checkpoints, load_adapters
+from reference_trainer.checkpoint_grades import CheckpointGrades, grade_checkpoint
+from reference_trainer.config import Config
 from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate
+from reference_trainer.grid import Choice, Job, cells, choose, status
 from reference_trainer.progress import Progress
+from reference_trainer.run_folder import RunFolder
 from reference_trainer.trainer import Result, StepReport, prepare, train
 
 
-def train_run(config: Config, *, out: Path, cache: Path) -> Result:
-    """Train one run with a progress line, and say how it went."""
+def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -> Result:
+    """Train one run with a progress line, and say how it went.
+
+    Args:
+        config: The run.
+        out: Run directory.
+        cache: Of warmed-up base models.
+        resume: Go on from the latest checkpoint in ``out``, if there is one.
+    """
     print(f"{config.name}: {config.workflow}, routing {config.routing}, seed {config.seed}")
     print(f"{config.name}: stress: {config.stress.label}", flush=True)
     setup = prepare(config, cache=cache)
@@ -24,15 +35,17 @@ def train_run(config: Config, *, out: Path, cache: Path) -> Result:
         def advance(report: StepReport) -> None:
             progress.advance(report.step, _line(report))
 
-        result = train(setup, out=out, on_step=advance)
+        result = train(setup, out=out, resume=resume, on_step=advance)
     curve = [result.before, *(report.validation for report in result.steps)]
     accuracies = " ".join(f"{one.accuracy:.2f}" for one in curve if one is not None)
     if accuracies:
         print(f"{config.name}: validation {accuracies}")
+    if resume:
+        first = f"from step {result.steps[0].step}" if result.steps else "nothing left to do"
+        print(f"{config.name}: resumed {first}")
     if result.stopped:
-        print(
-            f"{config.name}: stopped after step {len(result.steps)} by the alert: {result.stopped}"
-        )
+        where = f" after step {result.steps[-1].step}" if result.steps else ""
+        print(f"{config.name}: stopped{where} by the alert: {result.stopped}")
     print(f"{config.name}: written to {out}", flush=True)
     return result
 
@@ -43,20 +56,93 @@ def evaluate_run(run: Path, *, cache: Path, problems: int | None) -> Evaluation:
     Raises:
         SettingsError: If ``run`` is not a folder that ``train`` wrote.
     """
-    file = run / "trainer" / "config.json"
-    if not file.is_file():
-        raise SettingsError(f"{run} holds no trainer/config.json: give a folder written by `train`")
-    config = from_mapping(json.loads(file.read_text("utf-8"))["config"])
+    folder = RunFolder(run)
+    config = folder.config()
     if problems is not None:
         config = replace(config, validation=replace(config.validation, problems=problems))
     setup = prepare(config, cache=cache)
-    load_checkpoint(setup.bank, run / "trainer" / "adapters")
+    load_adapters(setup.bank, folder.adapters)
     result = evaluate(setup.stage, config, step=config.train.steps)
     print(f"{config.name}: accuracy {result.accuracy:.3f} on {result.problems} problems")
     for role, one in result.roles.items():
         own = "" if one.accuracy is None else f"accuracy {one.accuracy:.3f}, "
         print(f"  {role}: {own}{one.tokens:.1f} tokens, demanded form in {one.tagged:.0%}")
     return result
+
+
+def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int = 1) -> list[Path]:
+    """Evaluate the untrained adapters and every checkpoint of ``run``, graded again per role.
+
+    Writes ``<run>/evaluation/``: ``step_<n>.json`` per checkpoint, and the same episodes and
+    results in the files of the paper's code under ``trajectories/`` and ``eval_results.jsonl``.
+
+    Args:
+        run: Run directory of ``train``.
+        cache: Of warmed-up base models.
+        problems: Number of validation problems; None for the run's own.
+        rollouts: How often each is played.
+
+    Returns:
+        The files ``step_<n>.json``.
+
+    Raises:
+        SettingsError: If ``run`` is not a folder that ``train`` wrote, or it has no checkpoints.
+    """
+    folder = RunFolder(run)
+    config = folder.config()
+    if problems is not None:
+        config = replace(config, validation=replace(config.validation, problems=problems))
+    there = checkpoints(folder.checkpoints)
+    if not there:
+        raise SettingsError(
+            f"{folder.checkpoints} holds no checkpoint: train with checkpoint.every > 0"
+        )
+    setup = prepare(config, cache=cache)
+    written = []
+    with Progress(f"evaluation of {config.name}", total=len(there) + 1) as progress:
+        for number, (step, checkpoint) in enumerate([(0, None), *there.items()], start=1):
+            if checkpoint is not None:
+                load_adapters(setup.bank, checkpoint)
+            graded = grade_checkpoint(setup, out=run / "evaluation", step=step, rollouts=rollouts)
+            written.append(run / "evaluation" / f"step_{step}.json")
+            print(f"{config.name}: step {step}: {_graded_line(graded)}", flush=True)
+            progress.advance(number)
+    return written
+
+
+def list_grid(jobs: Sequence[Job], out: Path) -> None:
+    """Say which runs there are and how far each is."""
+    for job in jobs:
+        state = f"cannot be run: {job.problem}" if job.problem else status(out / job.name)
+        print(f"{job.name:34} {state}")
+    unknown = sum(job.config is None for job in jobs)
+    print(f"{len(jobs)} runs, {unknown} of them cannot be run by this version")
+
+
+def list_paper_grid(choice: Choice) -> None:
+    """Print the grid at the paper's scale; raises as :func:`~reference_trainer.grid.choose`."""
+    for name, value in paper_scale.SETTINGS.items():
+        print(f"{name}: {value}")
+    print("memory: one device, nothing sharded, 32 sequences sampled at a time at full length")
+    chosen = choose(cells(paper_scale.SCALES), choice)
+    for cell, seed in chosen:
+        print("\n".join(paper_scale.describe(cell, seed=seed)))
+    print(f"{len(chosen)} runs; {paper_scale.NOT_RUNNABLE}")
+
+
+def _graded_line(graded: CheckpointGrades) -> str:
+    parts = [f"accuracy {graded.accuracy:.3f} on {graded.problems}"]
+    for role, one in graded.roles.items():
+        words = [] if one.accuracy is None else [f"{one.accuracy:.2f} right"]
+        if one.pass_at_k:
+            k, oracle = list(one.pass_at_k.items())[-1]
+            words.append(f"pass@{k} {oracle:.2f}")
+        if one.selection is not None:
+            words.append(f"{one.selection:.2f} where it mattered")
+        for known, said in one.verdicts.items():
+            words.append(f"of {known} answers {said['correct']}/{sum(said.values())} approved")
+        parts.append(f"{role} {', '.join(words) or 'not graded'}")
+    return "; ".join(parts)
 
 
 def _line(report: StepReport) -> str:

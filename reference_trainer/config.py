@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -127,6 +128,19 @@ class MonitorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """What is kept to resume from, and to evaluate later.
+
+    Attributes:
+        every: Iterations between checkpoints; also after the last. 0 = never.
+        keep: So many of the latest stay, and the one that validated best; 0 = all.
+    """
+
+    every: int = 10
+    keep: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """One training run.
 
@@ -142,6 +156,7 @@ class Config:
         rollout: Sampling.
         train: Optimisation.
         validation: Validation.
+        checkpoint: Checkpoints.
         stress: What goes wrong on purpose.
         monitor: Monitoring.
     """
@@ -157,6 +172,7 @@ class Config:
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
+    checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
     stress: Stress = field(default_factory=Stress)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
 
@@ -182,13 +198,13 @@ def from_mapping(values: Mapping[str, Any]) -> Config:
 
 
 def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Config:
-    """A preset by name or a TOML file by path, with values laid over it.
+    """A preset by name or a TOML or JSON file by path, with values laid over it.
 
     Raises:
         SettingsError: If there is neither a preset nor a file of that name, or a value is wrong.
     """
     path = Path(source)
-    if path.suffix == ".toml" and path.is_file():
+    if path.suffix in (".toml", ".json") and path.is_file():
         text = path.read_text("utf-8")
     else:
         preset = resources.files("reference_trainer") / "presets" / f"{source}.toml"
@@ -198,9 +214,9 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Conf
             )
         text = preset.read_text("utf-8")
     try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{source} is not valid TOML: {error}") from error
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"{source} is not valid {path.suffix[1:].upper()}: {error}") from error
     return from_mapping(merge(values, overrides or {}))
 
 
@@ -245,6 +261,8 @@ def _problems(config: Config) -> list[str]:
         problems.append(
             f"stress.role {config.stress.role!r} is not a role; there are {list(shape.role_names)}"
         )
+    if min(config.checkpoint.every, config.checkpoint.keep) < 0:
+        problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     if not 0.0 <= config.stress.share <= 1.0:
         problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
     return problems

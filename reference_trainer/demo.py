@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+from reference_trainer.children import run_all
 from reference_trainer.config import load
 from reference_trainer.errors import SettingsError
 from reference_trainer.pretrain import cache_key
@@ -52,7 +52,8 @@ def run_demo(out: Path, *, cache: Path, seed: int, jobs: int, overwrite: bool) -
         for cell, folder in zip(CELLS, folders, strict=True)
     ]
     for stage in (warm_ups, runs):
-        if any(_run_all(stage, jobs=jobs)):
+        names = [command[1] for command in stage]
+        if any(run_all(stage, jobs=jobs, say=partial(_pass_on, names))):
             print("demo: a part failed, see above", file=sys.stderr)
             return 1
     report = [*map(str, folders), "--out", str(out / "report")]
@@ -80,28 +81,6 @@ def _clear(folders: Sequence[Path], *, overwrite: bool) -> None:
         shutil.rmtree(folder)
 
 
-def _run_all(commands: Sequence[Sequence[str]], *, jobs: int) -> list[int]:
-    """Exit codes of ``python -m reference_trainer <command>`` for every command."""
-    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        return list(pool.map(_run_one, commands))
-
-
-def _run_one(command: Sequence[str]) -> int:
-    """Run one child and pass its lines on as they come; its threads are limited to one."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "reference_trainer", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
-        text=True,
-    )
-    assert child.stdout is not None
-    name = command[1]
-    try:
-        for line in child.stdout:
-            text = line.rstrip()
-            print(text if text.startswith(name) else f"{name}: {text}", flush=True)
-    finally:
-        if child.poll() is None and sys.exc_info()[0] is not None:
-            child.terminate()
-    return child.wait()
+def _pass_on(names: Sequence[str], number: int, line: str) -> None:
+    name = names[number]
+    print(line if line.startswith(name) else f"{name}: {line}", flush=True)

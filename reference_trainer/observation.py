@@ -44,12 +44,25 @@ class Observation:
         stage: To play the canary problems with.
         bank: Its adapters' gradients are split by role and slot.
         out: Run directory of the monitor.
+        resume: Write a further segment of the run in ``out``, if there is one. What is judged and
+            which problems are followed is as if there had been one segment.
+        done: Iterations of earlier segments that are not done again.
 
     Raises:
-        RoleDriftError: If the monitor's settings are wrong or ``out`` already holds a run.
+        RoleDriftError: If the monitor's settings are wrong, or ``out`` already holds a run and
+            ``resume`` is False.
     """
 
-    def __init__(self, config: Config, stage: Stage, bank: AdapterBank, *, out: Path) -> None:
+    def __init__(
+        self,
+        config: Config,
+        stage: Stage,
+        bank: AdapterBank,
+        *,
+        out: Path,
+        resume: bool = False,
+        done: int = 0,
+    ) -> None:
         self._config = config
         self._stage = stage
         self._bank = bank
@@ -58,6 +71,7 @@ class Observation:
             stage.workflow,
             out,
             config=_options(config),
+            resume=resume,
             host="reference_trainer",
             task=stage.scene.task.name,
             scale=f"tiny-{config.pretrain.size}",
@@ -71,6 +85,9 @@ class Observation:
             self._gradients = RoleGradientProbe(
                 stage.workflow, every=config.monitor.gradients_every
             )
+            # The probe counts steps by its drains: it goes on in the same rhythm.
+            for _ in range(done % config.monitor.gradients_every):
+                self._gradients.drain_gradients()
             self._gradients.attach(bank.model)
             self.monitor.attach(self._gradients)
         sampling = replace(MonitorConfig().sampling, **self.monitor.header.config["sampling"])

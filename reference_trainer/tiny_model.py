@@ -13,7 +13,7 @@ from typing import Literal
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-Size = Literal["S", "M"]
+Size = Literal["S", "M", "L"]
 
 END = "<end>"
 """End of a turn, and padding: a padding token of its own would be an id that no text trains."""
@@ -28,8 +28,12 @@ WORDS: tuple[str, ...] = (
     *("add", "sub", "mul", "\n", "```python", "```", "def", "f(x):", "return", "x"),
 )
 
-_SIZES: dict[Size, tuple[int, int, int]] = {"S": (48, 2, 128), "M": (64, 3, 192)}
-"""Hidden size, layers, feed-forward size."""
+_SIZES: dict[Size, tuple[int, int, int, int]] = {
+    "S": (48, 2, 128, 16),
+    "M": (64, 3, 192, 16),
+    "L": (128, 4, 384, 32),
+}
+"""Hidden size, layers, feed-forward size, size of an attention head."""
 
 MAX_POSITIONS = 512
 
@@ -61,9 +65,9 @@ def build_config(size: Size) -> Qwen3Config:
     """Configuration of a tiny Qwen3: tied embeddings, four query heads on two key-value heads.
 
     Args:
-        size: ``"S"`` (58 k parameters) or ``"M"`` (152 k parameters).
+        size: ``"S"`` (58 k parameters), ``"M"`` (152 k) or ``"L"`` (796 k).
     """
-    hidden, layers, feed_forward = _SIZES[size]
+    hidden, layers, feed_forward, head = _SIZES[size]
     return Qwen3Config(
         # Exactly the vocabulary: an id without a word could be sampled and has no text.
         vocab_size=len(WORDS) + 1,
@@ -72,7 +76,7 @@ def build_config(size: Size) -> Qwen3Config:
         intermediate_size=feed_forward,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=16,
+        head_dim=head,
         tie_word_embeddings=True,
         max_position_embeddings=MAX_POSITIONS,
         # At these widths the usual 0.02 starts in a plateau: 0.1 halves the warm-up.

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
-from reference_trainer.checkpoint import save_checkpoint
+from reference_trainer.checkpoint import (
+    Position,
+    load_adapters,
+    restore_latest,
+    save_adapters,
+    save_checkpoint,
+    write_atomically,
+)
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
+from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate, summarise
 from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.observation import Observation
+from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import load_base, pretrained
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.rollout.transformers_engine import TransformersEngine
+from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.stress import inject
 from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
@@ -70,11 +79,12 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A finished run.
+    """A finished run, or the last stretch of it if it was resumed.
 
     Attributes:
-        before: Validation before the first iteration; None if validation is off.
-        steps: One report per iteration.
+        before: Validation before the first iteration; None if validation is off, or the first
+            iteration was in an earlier stretch.
+        steps: One report per iteration of this stretch.
         stopped: Why the run ended early, empty if it did not.
     """
 
@@ -101,44 +111,114 @@ def train(
     setup: Setup,
     *,
     out: Path | None = None,
+    resume: bool = False,
     on_step: Callable[[StepReport], None] | None = None,
 ) -> Result:
-    """Run the whole training.
+    """Run the whole training, or what is left of it.
 
     Args:
         setup: From :func:`prepare`; its adapters are trained in place.
-        out: Run directory of the monitor; ``trainer/`` in it gets the trace and the adapters. None
-            writes nothing and trains without a monitor.
+        out: Run directory of the monitor; ``trainer/`` in it is a
+            :class:`~reference_trainer.run_folder.RunFolder`. None writes nothing and trains without
+            a monitor.
+        resume: Go on from the latest checkpoint of the run in ``out``, if there is one; its trace
+            and its weights become those of a run that was never interrupted.
         on_step: Called after every iteration.
 
     Raises:
-        RoleDriftError: If ``out`` already holds a run.
+        RoleDriftError: If ``out`` holds a run and ``resume`` is False, or another one.
     """
     config = setup.config
+    folder = None if out is None else RunFolder(out)
+    done = 0 if folder is None else _take_up(setup, folder, resume=resume)
+    if folder is not None and done >= config.train.steps and (end := folder.finished()):
+        return Result(None, (), str(end["stopped"]))
     observation: Observation | None = None
     if out is not None and config.monitor.enabled:
-        observation = Observation(config, setup.stage, setup.bank, out=out)
-    trace = _Trace(out, config)
-    before = evaluate(setup.stage, config, step=0) if config.validation.every else None
-    trace.write({"step": 0, "validation": before and asdict(before)})
+        observation = Observation(
+            config, setup.stage, setup.bank, out=out, resume=resume, done=done
+        )
+    before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
-    for step in range(1, config.train.steps + 1):
+    for report, stopped in _iterations(setup, observation, done=done):
+        reports.append(report)
+        if folder is not None:
+            folder.write(asdict(report))
+            _keep(setup, folder, report, last=bool(stopped) or report.step == config.train.steps)
+        if on_step is not None:
+            on_step(report)
+    if observation is not None:
+        observation.close()
+    if folder is not None:
+        save_adapters(setup.bank, folder.adapters)
+        folder.finish(steps=done + len(reports), stopped=stopped)
+    return Result(before, tuple(reports), stopped)
+
+
+def _iterations(
+    setup: Setup, observation: Observation | None, *, done: int
+) -> Iterator[tuple[StepReport, str]]:
+    """Iterations after ``done``, each with why it is the last one (empty for: it is not)."""
+    for step in range(done + 1, setup.config.train.steps + 1):
         report, rescored = _iterate(setup, step, observation)
+        stopped = ""
         if observation is not None:
             decision = observation.end_step(step, rescored, _totals(report))
             stopped = decision.reason if decision.stop else ""
-        reports.append(report)
-        trace.write(asdict(report))
-        if on_step is not None:
-            on_step(report)
+        yield report, stopped
         if stopped:
-            break
-    if observation is not None:
-        observation.close()
-    if out is not None:
-        save_checkpoint(setup.bank, out / "trainer" / "adapters")
-    return Result(before, tuple(reports), stopped)
+            return
+
+
+def _take_up(setup: Setup, folder: RunFolder, *, resume: bool) -> int:
+    """Iterations already done; puts the adapters and optimizers where they were after them."""
+    if not folder.holds_a_run():
+        return 0
+    if not resume:
+        raise SettingsError(
+            f"{folder.path.parent} holds a run already: choose another folder, or resume it"
+        )
+    folder.refuse_another(setup.config)
+    finished = folder.finished()
+    if finished and (finished["stopped"] or finished["steps"] >= setup.config.train.steps):
+        load_adapters(setup.bank, folder.adapters)
+        return setup.config.train.steps
+    position = restore_latest(setup.bank, folder.checkpoints)
+    return 0 if position is None else position.step
+
+
+def _begin(setup: Setup, folder: RunFolder | None, *, done: int) -> Evaluation | None:
+    """Open the trace; at the very start also validate."""
+    config = setup.config
+    if folder is not None and folder.holds_a_run():
+        folder.go_on(config, after=done)
+    elif folder is not None:
+        folder.begin(config)
+    if done > 0:
+        return None
+    before = evaluate(setup.stage, config, step=0) if config.validation.every else None
+    if folder is not None:
+        folder.write({"step": 0, "validation": before and asdict(before)})
+    return before
+
+
+def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) -> None:
+    """Make a checkpoint if one is due."""
+    config = setup.config
+    every = config.checkpoint.every
+    if every and (last or report.step % every == 0):
+        accuracy = None if report.validation is None else report.validation.accuracy
+        position = Position(report.step, report.step * config.rollout.problems, accuracy)
+        save_checkpoint(setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep)
+        facts = training_metadata(
+            config,
+            setup.stage.workflow,
+            step=report.step,
+            parameters=base_parameters(setup.bank),
+        )
+        text = json.dumps(facts, indent=2) + "\n"
+        write_atomically(folder.checkpoints / "training_metadata.json", text)
 
 
 def _iterate(
@@ -232,25 +312,3 @@ def _role_reports(
 
 def _entropy(rescored: Rescored) -> float:
     return float(rescored.after.entropy_BC.sum() / rescored.batch.mask_BC.sum())
-
-
-class _Trace:
-    """Lines of ``trainer/trace.jsonl``, flushed one by one; nothing without a folder."""
-
-    def __init__(self, out: Path | None, config: Config) -> None:
-        self._path: Path | None = None
-        if out is None:
-            return
-        folder = out / "trainer"
-        folder.mkdir(parents=True, exist_ok=True)
-        described: dict[str, Any] = {"stress": config.stress.label, "config": asdict(config)}
-        (folder / "config.json").write_text(
-            json.dumps(described, indent=2, default=str) + "\n", "utf-8"
-        )
-        self._path = folder / "trace.jsonl"
-        self._path.write_text("", "utf-8")
-
-    def write(self, row: dict[str, Any]) -> None:
-        if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")

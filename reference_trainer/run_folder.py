@@ -1,0 +1,124 @@
+"""What the trainer itself leaves in a run directory, all of it under ``trainer/``.
+
+``config.json`` (the run, resolved), ``trace.jsonl`` (one line per iteration, line 0 the validation
+before the first), ``checkpoints/``, ``adapters/`` (the final ones), ``finished.json``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from reference_trainer.checkpoint import write_atomically
+from reference_trainer.config import Config, from_mapping
+from reference_trainer.errors import SettingsError
+
+_MAY_CHANGE = ("name", "train.steps", "checkpoint.every", "checkpoint.keep")
+"""Settings that a resumed run may have differently: they change no iteration."""
+
+
+class RunFolder:
+    """The ``trainer/`` folder of one run.
+
+    Args:
+        run: Run directory.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.path = run / "trainer"
+        self.checkpoints = self.path / "checkpoints"
+        self.adapters = self.path / "adapters"
+        self._config = self.path / "config.json"
+        self._trace = self.path / "trace.jsonl"
+        self._finished = self.path / "finished.json"
+
+    def holds_a_run(self) -> bool:
+        """Whether a run was begun here."""
+        return self._config.is_file()
+
+    def begin(self, config: Config) -> None:
+        """Describe a new run."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._trace.write_text("", "utf-8")
+        described = {"stress": config.stress.label, "config": asdict(config)}
+        write_atomically(self._config, json.dumps(described, indent=2, default=str) + "\n")
+
+    def go_on(self, config: Config, *, after: int) -> None:
+        """Take up the run that is here: forget what it did after iteration ``after``.
+
+        Raises:
+            SettingsError: If it was another run; says which settings differ.
+        """
+        self.refuse_another(config)
+        self._finished.unlink(missing_ok=True)
+        kept = [line for row, line in self._lines() if after > 0 and int(row["step"]) <= after]
+        write_atomically(self._trace, "".join(kept))
+        described = {"stress": config.stress.label, "config": asdict(config)}
+        write_atomically(self._config, json.dumps(described, indent=2, default=str) + "\n")
+
+    def refuse_another(self, config: Config) -> None:
+        """Raise a :class:`SettingsError` if the run that is here has other settings."""
+        stored = dict(_flat(json.loads(self._config.read_text("utf-8"))["config"]))
+        mine = dict(_flat(json.loads(json.dumps(asdict(config), default=str))))
+        differing = [
+            f"{name} was {stored.get(name)!r}, is {mine.get(name)!r}"
+            for name in sorted(stored.keys() | mine.keys())
+            if stored.get(name) != mine.get(name) and name not in _MAY_CHANGE
+        ]
+        if differing:
+            raise SettingsError(
+                f"{self.path.parent} cannot be resumed with other settings: {'; '.join(differing)}"
+            )
+
+    def config(self) -> Config:
+        """The run that is here.
+
+        Raises:
+            SettingsError: If there is none.
+        """
+        if not self.holds_a_run():
+            raise SettingsError(
+                f"{self.path.parent} holds no trainer/config.json: give a folder written by `train`"
+            )
+        return from_mapping(json.loads(self._config.read_text("utf-8"))["config"])
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append one line to the trace."""
+        with self._trace.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def trace(self) -> list[dict[str, Any]]:
+        """All whole lines of the trace."""
+        return [row for row, _ in self._lines()]
+
+    def finish(self, *, steps: int, stopped: str) -> None:
+        """Note that the run came to its end."""
+        write_atomically(
+            self._finished, json.dumps({"steps": steps, "stopped": stopped}, indent=2) + "\n"
+        )
+
+    def finished(self) -> dict[str, Any] | None:
+        """``steps`` done and why it ``stopped`` (empty for all iterations); None if it goes on."""
+        if not self._finished.is_file():
+            return None
+        found: dict[str, Any] = json.loads(self._finished.read_text("utf-8"))
+        return found
+
+    def _lines(self) -> Iterator[tuple[dict[str, Any], str]]:
+        if not self._trace.is_file():
+            return
+        for line in self._trace.read_text("utf-8").splitlines(keepends=True):
+            # A killed process may leave half a line, always the last one.
+            if line.endswith("\n"):
+                yield json.loads(line), line
+
+
+def _flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value

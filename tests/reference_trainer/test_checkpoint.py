@@ -1,0 +1,233 @@
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from reference_trainer.__main__ import main
+from reference_trainer.checkpoint import (
+    Position,
+    checkpoints,
+    load_adapters,
+    position_of,
+    restore,
+    restore_latest,
+    save_checkpoint,
+)
+from reference_trainer.config import CheckpointSettings, Config
+from reference_trainer.errors import SettingsError
+from reference_trainer.policies import AdapterBank
+from reference_trainer.run_folder import RunFolder
+from reference_trainer.trainer import prepare, train
+from roledrift import open_run
+
+
+def weights(bank: AdapterBank) -> list[torch.Tensor]:
+    return [one.detach().clone() for policy in bank.policies for one in bank.parameters_of(policy)]
+
+
+def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def push(bank: AdapterBank, policy: str) -> None:
+    bank.activate(policy)
+    for parameter in bank.parameters_of(policy):
+        parameter.grad = torch.ones_like(parameter)
+    bank.step(policy)
+
+
+def test_what_is_saved_comes_back(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:
+    bank = make_bank("generator", "aggregator")
+    push(bank, "generator")
+    random.seed(3)
+    np.random.seed(3)
+    torch.manual_seed(3)
+    where = save_checkpoint(bank, tmp_path, Position(4, 32, 0.5), keep=0)
+    kept = weights(bank)
+    drawn = (random.random(), np.random.rand(), torch.rand(1))
+    push(bank, "generator")
+    after = weights(bank)
+
+    other = make_bank("generator", "aggregator", seed=1)
+    assert restore(other, where) == Position(4, 32, 0.5)
+    assert same(weights(other), kept)
+    assert (random.random(), np.random.rand(), torch.rand(1)) == drawn
+    push(other, "generator")
+    assert same(weights(other), after)
+
+
+def test_the_layout_is_that_of_the_papers_code(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path
+) -> None:
+    save_checkpoint(make_bank("generator", "aggregator"), tmp_path, Position(5, 0), keep=0)
+    save_checkpoint(make_bank("shared"), tmp_path, Position(6, 0), keep=0)
+    found = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("adapter_*")}
+    assert found == {
+        f"global_step_{folder}/{file}"
+        for folder in (
+            "5/actor/lora_adapter_generator",
+            "5/actor/lora_adapter_aggregator",
+            "6/actor/lora_adapter",
+        )
+        for file in ("adapter_config.json", "adapter_model.safetensors")
+    }
+    assert (tmp_path / "latest_checkpointed_iteration.txt").read_text() == "6"
+
+
+def test_the_last_ones_and_the_best_stay(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path
+) -> None:
+    bank = make_bank("shared")
+    for step, accuracy in ((1, None), (2, 0.7), (3, 0.4), (4, 0.7), (5, 0.1), (6, None)):
+        save_checkpoint(bank, tmp_path, Position(step, 0, accuracy), keep=2)
+    assert list(checkpoints(tmp_path)) == [2, 5, 6]
+    assert position_of(checkpoints(tmp_path)[2]).accuracy == 0.7
+    assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
+
+
+def test_a_draft_is_no_checkpoint(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:
+    assert restore_latest(make_bank("shared"), tmp_path / "none") is None
+    (tmp_path / ".draft-global_step_9").mkdir()
+    (tmp_path / "global_step_x").mkdir()
+    assert restore_latest(make_bank("shared"), tmp_path) is None
+
+
+def test_another_routing_is_refused(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:
+    where = save_checkpoint(make_bank("shared"), tmp_path, Position(1, 0), keep=0)
+    with pytest.raises(SettingsError, match="another routing"):
+        load_adapters(make_bank("generator"), where)
+
+
+def long_run(smoke: Config) -> Config:
+    return replace(
+        smoke,
+        train=replace(smoke.train, steps=6),
+        checkpoint=CheckpointSettings(every=2, keep=2),
+    )
+
+
+def lines(run: Path) -> list[dict[str, Any]]:
+    return [row | {"seconds": 0.0} for row in RunFolder(run).trace()]
+
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+import torch
+from reference_trainer.config import load
+from reference_trainer.trainer import prepare, train
+
+torch.set_num_threads(1)
+run, cache, kind, value = sys.argv[1:]
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def watch(event, arguments):
+    if event == kind and value in str(arguments[0]):
+        die()
+
+def on_step(report):
+    if kind == "step" and report.step == int(value):
+        die()
+
+settings = {"train": {"steps": 6}, "checkpoint": {"every": 2, "keep": 2}}
+setup = prepare(load("tiny-smoke", settings), cache=Path(cache))
+sys.addaudithook(watch)
+train(setup, out=Path(run), resume=True, on_step=on_step)
+"""
+
+KILLS = (
+    ("step", "1"),  # before the first checkpoint
+    ("open", ".draft-global_step_2/state.pt"),  # half of the first checkpoint is written
+    ("os.rename", ".draft-global_step_4"),  # complete, but without its name
+    ("step", "5"),  # between two checkpoints
+    ("open", "finished.json"),  # everything done but the last line
+)
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_it_ends_in_the_same_bits(
+    smoke: Config, cache: Path, base_folder: Path, tmp_path: Path
+) -> None:
+    whole = prepare(long_run(smoke), cache=cache)
+    train(whole, out=tmp_path / "whole")
+    run = tmp_path / "killed"
+    for kind, value in KILLS:
+        command = [sys.executable, "-c", CHILD, str(run), str(cache), kind, value]
+        child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert child.returncode == -9, child.stderr
+    setup = prepare(long_run(smoke), cache=cache)
+    train(setup, out=run, resume=True)
+    assert lines(run) == lines(tmp_path / "whole")
+    assert same(weights(setup.bank), weights(whole.bank))
+    final = sorted(path for path in (run / "trainer" / "adapters").rglob("*.safetensors"))
+    assert len(final) == 2
+    for file in final:
+        twin = tmp_path / "whole" / file.relative_to(run)
+        assert file.read_bytes() == twin.read_bytes()
+
+    mine, its = open_run(run), open_run(tmp_path / "whole")
+    assert mine.state == "finished"
+    assert [one.step for one in mine.steps()] == [1, 2, 3, 4, 5, 6]
+    for one, other in zip(mine.steps(), its.steps(), strict=True):
+        assert (one.groups, one.totals) == (other.groups, other.totals)
+        assert [gram.labels for gram in one.gradients] == [gram.labels for gram in other.gradients]
+    texts = [
+        {
+            (one.step, one.role, one.slot, one.text)
+            for one in seen.samples()
+            if "canary" in one.flags
+        }
+        for seen in (mine, its)
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_a_longer_run_goes_on_and_another_is_refused(
+    smoke: Config, cache: Path, tmp_path: Path
+) -> None:
+    short = replace(
+        smoke, train=replace(smoke.train, steps=2), validation=replace(smoke.validation, every=0)
+    )
+    train(prepare(short, cache=cache), out=tmp_path / "run")
+    longer = replace(short, train=replace(short.train, steps=3))
+    result = train(prepare(longer, cache=cache), out=tmp_path / "run", resume=True)
+    assert [report.step for report in result.steps] == [3]
+    whole = train(prepare(longer, cache=cache))
+    assert replace(result.steps[0], seconds=0.0) == replace(whole.steps[2], seconds=0.0)
+    assert RunFolder(tmp_path / "run").finished() == {"steps": 3, "stopped": ""}
+    with pytest.raises(SettingsError, match="seed was 0, is 1"):
+        train(prepare(replace(longer, seed=1), cache=cache), out=tmp_path / "run", resume=True)
+
+
+def test_resume_on_the_command_line(
+    cache: Path, base_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    arguments = ["train", "tiny-smoke", "--out", str(run), "--cache", str(cache)]
+    assert main([*arguments, "--resume", "--set", "train.steps=1"]) == 0
+    assert main([*arguments, "--set", "train.steps=1"]) == 2
+    assert "resume it" in capsys.readouterr().err
+    assert main([*arguments, "--resume", "--set", "train.steps=1"]) == 0
+    assert "nothing left to do" in capsys.readouterr().out
+    assert [row["step"] for row in lines(run)] == [0, 1]
+
+
+def test_half_a_line_of_a_trace_is_forgotten(smoke: Config, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(smoke)
+    for step in range(4):
+        folder.write({"step": step})
+    with (tmp_path / "trainer" / "trace.jsonl").open("a") as file:
+        file.write('{"step": 4, "rew')
+    folder.go_on(smoke, after=2)
+    assert folder.trace() == [{"step": 0}, {"step": 1}, {"step": 2}]
+    assert folder.config() == smoke

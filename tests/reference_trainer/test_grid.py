@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from reference_trainer.__main__ import main
+from reference_trainer.errors import SettingsError
+from reference_trainer.grid import Cell, Choice, cell_settings, cells, choose, plan, summary
+
+TINY = (
+    "pretrain.size=S",
+    "pretrain.steps=40",
+    "pretrain.rows=16",
+    "pretrain.lr=6e-3",
+    "rollout.problems=2",
+    "rollout.copies=4",
+    "rollout.max_new_tokens=16",
+    "train.steps=1",
+    "validation.problems=4",
+)
+
+
+def test_there_are_36_cells_and_6_controls() -> None:
+    every = cells()
+    assert len({cell.name for cell in every}) == len(every) == 42
+    assert sum(cell.workflow == "single" for cell in every) == 6
+    assert Cell("voting", "ip", "math", "M") in every
+    assert Cell("orch_workers", "sp", "code", "L") in every
+
+
+def test_shards_are_disjoint_and_complete() -> None:
+    every = cells()
+    whole = choose(every, Choice(seeds=(0, 1)))
+    parts = [choose(every, Choice(seeds=(0, 1), shard=(i, 5))) for i in range(1, 6)]
+    assert sorted(whole, key=str) == sorted((one for part in parts for one in part), key=str)
+    assert len(whole) == 84
+
+
+def test_cells_are_chosen_by_pattern() -> None:
+    chosen = choose(cells(), Choice(only=("voting-*-M", "single-*-code-S")))
+    assert {cell.name for cell, _ in chosen} == {
+        "voting-sp-math-M",
+        "voting-ip-math-M",
+        "voting-sp-code-M",
+        "voting-ip-code-M",
+        "single-sa-code-S",
+    }
+    with pytest.raises(SettingsError, match="the cells are single-sa-math-S"):
+        choose(cells(), Choice(only=("nothing",)))
+    with pytest.raises(SettingsError, match="shards are 1/2 to 2/2"):
+        choose(cells(), Choice(shard=(3, 2)))
+
+
+def test_later_tables_win() -> None:
+    settings = {
+        "common": {"train": {"steps": 1, "minibatch": 2}},
+        "scale": {"M": {"train": {"steps": 3}}},
+        "workflow": {"voting": {"train": {"minibatch": 4}}},
+    }
+    values = cell_settings(settings, Cell("voting", "ip", "math", "M"))
+    assert values == {
+        "train": {"steps": 3, "minibatch": 4},
+        "workflow": "voting",
+        "routing": "isolated",
+    }
+
+
+def test_the_preset_resolves() -> None:
+    (job,) = plan("tiny", Choice(only=("voting-sp-math-L",), seeds=(3,)))
+    assert job.config is not None
+    assert (job.name, job.config.name) == ("voting-sp-math-L-seed3", "voting-sp-math-L-seed3")
+    assert (job.config.pretrain.size, job.config.routing, job.config.seed) == ("L", "shared", 3)
+    with pytest.raises(SettingsError, match="no grid preset 'huge'"):
+        plan("huge", Choice())
+
+
+def test_a_cell_that_cannot_be_run_is_listed_and_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = ["grid", "--out", str(tmp_path), "--only", "single-sa-math-S", "--set", "task.colour=1"]
+    assert main([*grid, "--dry-run"]) == 0
+    assert "single-sa-math-S-seed0 " in (said := capsys.readouterr().out)
+    assert "cannot be run: configuration: unknown key 'task.colour'" in said
+    assert main(grid) == 1
+    assert "0 failed, 1 cannot be run" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_grid_runs_once_and_goes_on(
+    cache: Path, base_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    grid = ["grid", "--out", str(tmp_path), "--cache", str(cache), "--only", "single-sa-math-S"]
+    grid += [part for setting in TINY for part in ("--set", setting)]
+    assert main(grid) == 0
+    (row,) = json.loads((tmp_path / "grid.json").read_text())
+    assert (row["run"], row["status"], row["steps"]) == ("single-sa-math-S-seed0", "finished", 1)
+    assert row["before"] is not None
+    assert "1 to do" in capfd.readouterr().out
+    assert main(grid) == 0
+    assert "1 of 1 finished, 0 to do" in capfd.readouterr().out
+    # More iterations are another configuration of a finished run: it is left as it is. A run that
+    # is not finished and has other settings is refused by its process, and the grid says so.
+    (tmp_path / "single-sa-math-S-seed0" / "trainer" / "finished.json").unlink()
+    assert main([*grid, "--set", "rollout.copies=2"]) == 1
+    said = capfd.readouterr().out
+    assert "rollout.copies was 4, is 2" in said
+    assert "1 failed, 0 cannot be run" in said
+    assert summary(tmp_path)[0]["status"] == "begun"
+
+
+def test_the_papers_grid_is_only_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grid", "--preset", "paper"]) == 2
+    assert "add --dry-run" in capsys.readouterr().err
+    assert main(["grid", "--preset", "paper", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("accelerate launch") == 42
+    assert "lr 2e-5" in said
+    assert "42 runs; these are plans" in said
+
+
+@pytest.mark.parametrize("wrong", [["--shard", "1"], ["--seeds", "a"], ["--shard", "0/2"]])
+def test_wrong_numbers_are_errors(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grid", "--dry-run", *wrong]) == 2
+    assert "--s" in capsys.readouterr().err
