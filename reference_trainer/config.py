@@ -10,15 +10,17 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from reference_trainer.demonstrations import Noise
+from reference_trainer.demonstrations import DEMONSTRATORS
 from reference_trainer.errors import SettingsError
+from reference_trainer.exercises import Noise
 from reference_trainer.grpo import Clip, Grouping
 from reference_trainer.policies import AdamSettings, LoraSettings
 from reference_trainer.reading import merge, read
 from reference_trainer.stress import Stress
+from reference_trainer.tasks.code import MOST_TESTS, CodeTask
 from reference_trainer.tasks.math import MathTask
 from reference_trainer.tiny_model import Size
-from reference_trainer.workflows import NAMES, load_script
+from reference_trainer.workflows import NAMES, Rules, load_script
 from roledrift import RoleDriftError, Workflow
 
 
@@ -38,6 +40,7 @@ class PretrainSettings:
                 to
             make the model doubt them again.
         noise: How imperfect the demonstrations are.
+        skills: What is demonstrated: names in ``demonstrations.DEMONSTRATORS``.
     """
 
     size: Size = "M"
@@ -47,6 +50,7 @@ class PretrainSettings:
     clean_share: float = 0.7
     seed: int = 0
     noise: Noise = field(default_factory=Noise)
+    skills: tuple[str, ...] = ("generator", "aggregator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,8 @@ class Config:
         workflow: Name of a workflow.
         routing: ``shared``, ``isolated``, or a map from every role to a policy.
         prompts: Family of prompt texts.
-        task: The task.
+        rules: What workflows leave open.
+        task: The task; its ``name`` says which: ``math`` or ``code``.
         pretrain: The base model.
         lora: The adapters.
         rollout: Sampling.
@@ -166,7 +171,8 @@ class Config:
     workflow: str = "voting"
     routing: str | Mapping[str, str] = "isolated"
     prompts: str = "tiny"
-    task: MathTask = field(default_factory=MathTask)
+    rules: Rules = field(default_factory=Rules)
+    task: MathTask | CodeTask = field(default_factory=MathTask)
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     lora: LoraSettings = field(default_factory=LoraSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
@@ -231,6 +237,8 @@ def _problems(config: Config) -> list[str]:
     positive = {
         "pretrain.steps": config.pretrain.steps,
         "lora.rank": config.lora.rank,
+        "rules.rounds": config.rules.rounds,
+        "rules.max_prompt_tokens": config.rules.max_prompt_tokens,
         "rollout.problems": config.rollout.problems,
         "rollout.copies": config.rollout.copies,
         "rollout.temperature": config.rollout.temperature,
@@ -243,14 +251,13 @@ def _problems(config: Config) -> list[str]:
         for name, value in positive.items()
         if value <= 0
     ]
-    if not 1 <= config.task.min_ops <= config.task.max_ops or set(config.task.operators) - set(
-        "+-*"
-    ):
-        problems.append("task needs 1 <= min_ops <= max_ops and operators from '+-*'")
     if config.pretrain.rows < 2:
         problems.append(f"pretrain.rows must be at least 2, got {config.pretrain.rows}")
-    if config.task.max_ops < 2:
-        problems.append("task.max_ops must be at least 2: one operator has only one order")
+    problems += _task_problems(config.task)
+    if unknown := sorted(set(config.pretrain.skills) - set(DEMONSTRATORS)):
+        problems.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
+    if not config.pretrain.skills:
+        problems.append("pretrain.skills is empty: name at least one")
     if config.workflow not in NAMES:
         return [*problems, f"workflow {config.workflow!r} is unknown; there are {list(NAMES)}"]
     try:
@@ -265,4 +272,20 @@ def _problems(config: Config) -> list[str]:
         problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     if not 0.0 <= config.stress.share <= 1.0:
         problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
+    return problems
+
+
+def _task_problems(task: MathTask | CodeTask) -> list[str]:
+    problems = []
+    known = set(task.operators) <= set("+-*")
+    if not 1 <= task.min_ops <= task.max_ops or not known:
+        problems.append("task needs 1 <= min_ops <= max_ops and operators from '+-*'")
+    if task.max_ops < 2:
+        problems.append("task.max_ops must be at least 2: one operator has only one order")
+    if task.name == "code":
+        if not 1 <= task.tests <= MOST_TESTS:
+            problems.append(f"task.tests must be between 1 and {MOST_TESTS}, got {task.tests}")
+        # Additions commute: without a product next to a sum no order is wrong.
+        if known and not ("*" in task.operators and set(task.operators) & set("+-")):
+            problems.append("task.operators needs '*' and one of '+-' for code")
     return problems

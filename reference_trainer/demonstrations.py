@@ -1,110 +1,212 @@
-r"""Imperfect demonstrations for the supervised warm-up of the tiny models.
+"""Demonstrations of every role for the supervised warm-up of the tiny models.
 
-They are wrong on purpose, in measured doses: the wrong strategy, slips in the arithmetic, filler
-words, and aggregators that re-solve instead of stamping. What the warm-up leaves open is what RL
-can then improve.
+The solutions in them are those of ``exercises.py``; the roles around them are imperfect too: judges
+that err, workers that do not follow their strategy, aggregators that re-solve instead of stamping.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
-from reference_trainer.tasks.math import MathTask, apply, last_boxed
+from reference_trainer.exercises import Chain, Exercises, Noise, draw_strategy
 from reference_trainer.workflows.prompts import Prompts
 
 Piece = tuple[str, bool]
 """Text, and whether the language-model loss runs on it."""
 
-
-@dataclass(frozen=True, slots=True)
-class Noise:
-    """Doses of imperfection.
-
-    Attributes:
-        wrong_strategy: Share of solutions that evaluate from right to left.
-        slip: Chance that one arithmetic step is wrong.
-        filler: Share of solutions with filler words.
-        careless: Share of selections that ignore the majority.
-        verbose_share: Share of selecting turns that re-solve the problem in prose before the stamp.
-        selection: What the aggregator boxes: ``"index"`` of the candidate, or its ``"answer"``.
-    """
-
-    wrong_strategy: float = 0.45
-    slip: float = 0.08
-    filler: float = 0.15
-    careless: float = 0.02
-    verbose_share: float = 0.0
-    selection: str = "index"
+_WRONG_VERDICTS = 0.1
+_DISOBEDIENCE = 0.15
+_NUMBERS_OF_STRATEGIES = (1, 2, 2, 3, 3)
+_NUMBERS_OF_CANDIDATES = (1, 2, 3, 3, 3)
+_NUMBERS_OF_REVISIONS = (0, 0, 0, 1, 1, 2)
 
 
-def solution(digits: list[int], ops: list[str], *, noise: Noise, rng: random.Random) -> str:
-    """A worked solution that ends in a boxed answer."""
-
-    def step(op: str, a: int, b: int) -> int:
-        return rng.randrange(10) if rng.random() < noise.slip else apply(op, a, b)
-
-    filler = " wait check" if rng.random() < noise.filler else ""
-    if rng.random() < noise.wrong_strategy:
-        value, text = digits[-1], " right"
-        for op, digit in zip(reversed(ops), reversed(digits[:-1]), strict=True):
-            result = step(op, digit, value)
-            text += f" {digit} {op} {value} = {result}"
-            value = result
-    else:
-        value, text = digits[0], f" left {digits[0]}"
-        for op, digit in zip(ops, digits[1:], strict=True):
-            value = step(op, value, digit)
-            text += f" {op} {digit} = {value}"
-    return f"{text}{filler} so \\boxed{{ {value} }}"
-
-
-def generator(task: MathTask, prompts: Prompts, *, noise: Noise, rng: random.Random) -> list[Piece]:
+def generator(
+    exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
+) -> list[Piece]:
     """The generator's prompt and one solution."""
-    digits, ops = task.draw(rng)
-    question = _question(digits, ops)
+    chain = exercises.draw(rng)
     return [
-        (prompts.fill("generator", question=question), False),
-        (solution(digits, ops, noise=noise, rng=rng), True),
+        (prompts.fill("generator", question=chain.question), False),
+        (exercises.solution(chain, noise=noise, rng=rng), True),
     ]
 
 
 def aggregator(
-    task: MathTask, prompts: Prompts, *, noise: Noise, rng: random.Random
+    exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
 ) -> list[Piece]:
     """Three candidates and a choice. The candidates are trained on too.
 
-    Without that, a small model unlearns arithmetic while it learns to choose.
+    Without that, a small model unlearns the task while it learns to choose.
     """
-    digits, ops = task.draw(rng)
-    texts = [solution(digits, ops, noise=noise, rng=rng) for _ in range(3)]
-    answers = [last_boxed(text) or "" for text in texts]
-    counts = [answers.count(answer) for answer in answers]
-    careless = rng.random() < noise.careless
-    chosen = rng.randrange(3) if careless else counts.index(max(counts))
-    stamp = answers[chosen] if noise.selection == "answer" else str(chosen + 1)
-    prose = ""
-    if rng.random() < noise.verbose_share:
-        prose = solution(digits, ops, noise=noise, rng=rng).partition(" so \\boxed")[0] + " so"
+    chain = exercises.draw(rng)
+    texts = [exercises.solution(chain, noise=noise, rng=rng) for _ in range(3)]
+    chosen = _majority(exercises, texts, noise=noise, rng=rng)
+    stamp = str(chosen + 1) if noise.selection == "index" else exercises.answer(texts[chosen])
+    prose = _prose(exercises, chain, noise=noise, rng=rng)
+    head, _, tail = prompts.fill("aggregator", question=chain.question, candidates="\0").partition(
+        "\0"
+    )
+    candidates = _candidates("aggregator", texts, prompts)
+    return [(head, False), *candidates, (tail, False), (f"{prose} \\boxed{{ {stamp} }}", True)]
+
+
+def evaluator(
+    exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
+) -> list[Piece]:
+    """Solutions and the verdict on the last one, in either style of history."""
+    chain = exercises.draw(rng)
+    private = rng.random() < 0.5
+    turns = rng.choice(_NUMBERS_OF_REVISIONS) + 1
     pieces: list[Piece] = []
-    head, _, tail = prompts.fill(
-        "aggregator", question=_question(digits, ops), candidates="\0"
-    ).partition("\0")
-    pieces.append((head, False))
-    for number, text in enumerate(texts, start=1):
-        header = prompts.fill("aggregator", "candidate", number=str(number), text="")
-        pieces += [(header, False), (text, True)]
-    return [*pieces, (tail, False), (f"{prose} \\boxed{{ {stamp} }}", True)]
+    if not private:
+        pieces.append((prompts.fill("generator", question=chain.question), False))
+    for turn in range(1, turns + 1):
+        text = exercises.solution(chain, noise=noise, rng=rng)
+        approve = None if turn == turns else False
+        verdict = _verdict(exercises, chain, text, noise=noise, rng=rng, approve=approve)
+        if private:
+            head, _, tail = prompts.fill(
+                "evaluator", "private", question=chain.question, text="\0"
+            ).partition("\0")
+            pieces += [(head, False), (text, True), (tail, False), (verdict, True)]
+        else:
+            request = prompts.fill("evaluator", "shared") if turn == turns else ""
+            pieces += [(text, True), (request, False), (verdict, turn == turns)]
+    return pieces
+
+
+def revision(
+    exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
+) -> list[Piece]:
+    """Solutions with verdicts against them, and another solution, in either style of history."""
+    chain = exercises.draw(rng)
+    private = rng.random() < 0.5
+    turns = max(1, rng.choice(_NUMBERS_OF_REVISIONS))
+    pieces = [(prompts.fill("generator", question=chain.question), False)]
+    for turn in range(1, turns + 1):
+        text = exercises.solution(chain, noise=noise, rng=rng)
+        verdict = _verdict(exercises, chain, text, noise=noise, rng=rng, approve=False)
+        if private:
+            request = prompts.fill("generator", "revise_private", feedback=verdict)
+        else:
+            asked = turn == turns
+            request = verdict + (prompts.fill("generator", "revise_shared") if asked else "")
+        pieces += [(text, True), (request, False)]
+    return [*pieces, (exercises.solution(chain, noise=noise, rng=rng), True)]
+
+
+def orchestrator(
+    exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
+) -> list[Piece]:
+    """One to three strategies."""
+    chain = exercises.draw(rng)
+    plan = "".join(
+        f" STRATEGY {number} : {draw_strategy(noise, rng)}"
+        for number in range(1, rng.choice(_NUMBERS_OF_STRATEGIES) + 1)
+    )
+    return [(prompts.fill("orchestrator", question=chain.question), False), (plan, True)]
+
+
+def worker(
+    exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
+) -> list[Piece]:
+    """A solution that follows the strategy in the prompt, mostly."""
+    chain = exercises.draw(rng)
+    strategy = draw_strategy(noise, rng)
+    obeyed = None if rng.random() < _DISOBEDIENCE else strategy
+    text = exercises.solution(chain, noise=noise, rng=rng, strategy=obeyed)
+    request = prompts.fill("worker", question=chain.question, strategy=f" {strategy}")
+    return [(request, False), (text, True)]
+
+
+def synthesizer(
+    exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
+) -> list[Piece]:
+    """One to three candidates, trained on too, and the answer that most of them have."""
+    chain = exercises.draw(rng)
+    texts = [
+        exercises.solution(chain, noise=noise, rng=rng)
+        for _ in range(rng.choice(_NUMBERS_OF_CANDIDATES))
+    ]
+    chosen = _majority(exercises, texts, noise=noise, rng=rng)
+    prose = _prose(exercises, chain, noise=noise, rng=rng)
+    head, _, tail = prompts.fill("synthesizer", question=chain.question, candidates="\0").partition(
+        "\0"
+    )
+    candidates = _candidates("synthesizer", texts, prompts)
+    answer = prose + exercises.final(texts[chosen])
+    return [(head, False), *candidates, (tail, False), (answer, True)]
 
 
 Demonstrator = Callable[..., list[Piece]]
 
-DEMONSTRATORS: Mapping[str, Demonstrator] = {"generator": generator, "aggregator": aggregator}
-"""Role to the function that writes one demonstration for it."""
+DEMONSTRATORS: Mapping[str, Demonstrator] = {
+    "generator": generator,
+    "aggregator": aggregator,
+    "evaluator": evaluator,
+    "revision": revision,
+    "orchestrator": orchestrator,
+    "worker": worker,
+    "synthesizer": synthesizer,
+}
+"""Skill to the function that writes one demonstration of it. The order is that of the warm-up."""
+
+FORMS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "generator": (("generator", "prompt"),),
+    "aggregator": (("aggregator", "prompt"), ("aggregator", "candidate")),
+    "evaluator": (("generator", "prompt"), ("evaluator", "shared"), ("evaluator", "private")),
+    "revision": (
+        ("generator", "prompt"),
+        ("generator", "revise_shared"),
+        ("generator", "revise_private"),
+    ),
+    "orchestrator": (("orchestrator", "prompt"),),
+    "worker": (("worker", "prompt"),),
+    "synthesizer": (("synthesizer", "prompt"), ("synthesizer", "candidate")),
+}
+"""Skill to the role and form of every prompt text in its demonstrations."""
 
 
-def _question(digits: list[int], ops: list[str]) -> str:
-    return f" {digits[0]}" + "".join(
-        f" {op} {digit}" for op, digit in zip(ops, digits[1:], strict=True)
-    )
+def _majority(
+    exercises: Exercises, texts: Sequence[str], *, noise: Noise, rng: random.Random
+) -> int:
+    """Number of the first text whose answer most of them have, or any if careless."""
+    answers = [exercises.answer(text) for text in texts]
+    counts = [answers.count(answer) for answer in answers]
+    careless = rng.random() < noise.careless
+    return rng.randrange(len(texts)) if careless else counts.index(max(counts))
+
+
+def _prose(exercises: Exercises, chain: Chain, *, noise: Noise, rng: random.Random) -> str:
+    """A solution in prose, or nothing."""
+    if rng.random() < noise.verbose_share:
+        return exercises.prose(exercises.solution(chain, noise=noise, rng=rng))
+    return ""
+
+
+def _candidates(role: str, texts: Sequence[str], prompts: Prompts) -> list[Piece]:
+    pieces: list[Piece] = []
+    for number, text in enumerate(texts, start=1):
+        head, _, tail = prompts.fill(
+            role, "candidate", number=str(number), text="\0", strategy=""
+        ).partition("\0")
+        pieces += [(head, False), (text, True)] + ([(tail, False)] if tail else [])
+    return pieces
+
+
+def _verdict(
+    exercises: Exercises,
+    chain: Chain,
+    text: str,
+    *,
+    noise: Noise,
+    rng: random.Random,
+    approve: bool | None,
+) -> str:
+    """The verdict on ``text``; ``approve`` forces it."""
+    if approve is None:
+        approve = exercises.correct(chain, text) == (rng.random() >= _WRONG_VERDICTS)
+    prose = _prose(exercises, chain, noise=noise, rng=rng)
+    return f"{prose} \\boxed{{ {'Correct' if approve else 'Incorrect'} }}"

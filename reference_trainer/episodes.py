@@ -30,10 +30,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the workflow gets back for an :class:`Ask`."""
+    """What the workflow gets back for an :class:`Ask`.
+
+    Attributes:
+        text: The output, empty after an overflow.
+        finish_reason: ``overflow`` if the prompt was too long to be sampled from; such an ask
+            leaves no span.
+    """
 
     text: str
-    finish_reason: FinishReason
+    finish_reason: FinishReason | Literal["overflow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ class Outcome:
 
     Attributes:
         correct: Whether the workflow's final answer was right.
-        judgements: One per span, in the order in which the spans were asked for.
+        judgements: One per ask, in order.
     """
 
     correct: bool
@@ -129,9 +135,16 @@ class Episode:
         copy: Which of the problem's rollouts this is, from 0.
         correct: Whether the final answer was right.
         spans: In the order in which they were asked for.
+        overflowed: Role of every ask whose prompt was too long to be sampled from.
     """
 
     problem: int
     copy: int
     correct: bool
     spans: tuple[Span, ...]
+    overflowed: tuple[str, ...] = ()
+
+    @property
+    def truncated(self) -> tuple[str, ...]:
+        """Role of every span that the length limit cut."""
+        return tuple(span.role for span in self.spans if span.finish_reason == "length")

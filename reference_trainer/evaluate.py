@@ -6,6 +6,7 @@ its best guess and wrong half of the time when it samples.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -27,6 +28,11 @@ class RoleSummary:
         tokens: Mean number of output tokens.
         truncated: Share cut by the length limit.
         tagged: Share in the demanded form.
+        fallback: Share that could be read although the form was missing.
+        failed: Share that could not be read at all.
+        per_episode: Mean number of outputs in episodes that have one: turns, votes, workers.
+        same: Share of the most frequent thing read, among outputs that were read: 1 for a judge
+            that always approves or a selector that always takes the same candidate.
     """
 
     spans: int
@@ -34,6 +40,10 @@ class RoleSummary:
     tokens: float
     truncated: float
     tagged: float
+    fallback: float
+    failed: float
+    per_episode: float
+    same: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +54,13 @@ class Evaluation:
         accuracy: Share of problems whose final answer was right.
         problems: Number of problems.
         roles: Per role, in registry order.
+        overflowed: Share of episodes in which a prompt was too long to be sampled from.
     """
 
     accuracy: float
     problems: int
     roles: dict[str, RoleSummary]
+    overflowed: float
 
 
 def evaluate(stage: Stage, config: Config, *, step: int) -> Evaluation:
@@ -68,6 +80,7 @@ def evaluate(stage: Stage, config: Config, *, step: int) -> Evaluation:
         fmean(episode.correct for episode in episodes),
         count,
         summarise(episodes, stage.workflow.role_names),
+        fmean(bool(episode.overflowed) for episode in episodes),
     )
 
 
@@ -82,10 +95,16 @@ def summarise(episodes: Sequence[Episode], roles: Sequence[str]) -> dict[str, Ro
 
 def _summary(spans: Sequence[Span]) -> RoleSummary:
     judged = [span.correct for span in spans if span.correct is not None]
+    read = Counter(span.parse.value for span in spans if span.parse.value is not None)
+    episodes = {(span.problem, span.copy) for span in spans}
     return RoleSummary(
         spans=len(spans),
         accuracy=fmean(judged) if judged else None,
         tokens=fmean(len(span.output_ids) for span in spans),
         truncated=fmean(span.finish_reason == "length" for span in spans),
         tagged=fmean(span.parse.how == "tag" for span in spans),
+        fallback=fmean(span.parse.how == "fallback" for span in spans),
+        failed=fmean(span.parse.how == "failed" for span in spans),
+        per_episode=len(spans) / len(episodes),
+        same=max(read.values()) / read.total() if read else None,
     )

@@ -25,10 +25,10 @@ from transformers import (
 )
 
 from reference_trainer.config import PretrainSettings
-from reference_trainer.demonstrations import DEMONSTRATORS, Piece
+from reference_trainer.demonstrations import DEMONSTRATORS, FORMS, Piece
+from reference_trainer.exercises import TinyTask, exercises_for
 from reference_trainer.progress import Progress
 from reference_trainer.seeds import derive
-from reference_trainer.tasks.math import MathTask
 from reference_trainer.tiny_model import WORDS, build_model, build_tokenizer
 from reference_trainer.workflows.prompts import load_prompts
 
@@ -38,15 +38,24 @@ _RECIPE = 1
 _WARMUP_STEPS = 20
 
 
-def cache_key(settings: PretrainSettings, task: MathTask, *, prompts: str) -> str:
+def cache_key(settings: PretrainSettings, task: TinyTask, *, prompts: str) -> str:
     """Name of the cached model: everything its weights depend on."""
-    forms = {role: dict(texts) for role, texts in load_prompts(prompts).forms.items()}
-    parts = [_RECIPE, WORDS, asdict(settings), asdict(task), forms, sorted(DEMONSTRATORS)]
+    texts = load_prompts(prompts)
+    forms: dict[str, dict[str, str]] = {}
+    for skill in settings.skills:
+        for role, form in FORMS[skill]:
+            forms.setdefault(role, {})[form] = texts.forms[role][form]
+    warm_up, its = asdict(settings), asdict(task)
+    # Skills count by name, without order; the arithmetic task was there before tasks had names.
+    del warm_up["skills"]
+    if its["name"] == "math":
+        del its["name"]
+    parts = [_RECIPE, WORDS, warm_up, its, forms, sorted(settings.skills)]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return f"tiny-{settings.size}-{digest[:12]}"
 
 
-def pretrained(settings: PretrainSettings, task: MathTask, *, prompts: str, cache: Path) -> Path:
+def pretrained(settings: PretrainSettings, task: TinyTask, *, prompts: str, cache: Path) -> Path:
     """Folder with the warmed-up model and its tokenizer, trained now if it is not in ``cache`` yet.
 
     Two processes that need the same model at once both train it; the first to finish wins.
@@ -79,9 +88,9 @@ def load_base(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
 
 
 def warm_up(
-    settings: PretrainSettings, task: MathTask, *, prompts: str
+    settings: PretrainSettings, task: TinyTask, *, prompts: str
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Train a fresh model on demonstrations of every role in turn."""
+    """Train a fresh model on demonstrations of every skill in turn."""
     tokenizer = build_tokenizer()
     vocabulary = tokenizer.get_vocab()
     with torch.random.fork_rng(devices=[]):
@@ -92,16 +101,17 @@ def warm_up(
     )
     rng = random.Random(derive(settings.seed, "demonstrations"))
     texts = load_prompts(prompts)
-    roles = list(DEMONSTRATORS)
+    exercises = exercises_for(task)
+    skills = [skill for skill in DEMONSTRATORS if skill in settings.skills]
     clean = replace(settings.noise, slip=0.0, filler=0.0)
     model.train()
     with Progress(f"warm-up of tiny-{settings.size}", total=settings.steps) as progress:
         for step in range(settings.steps):
-            role = roles[step % len(roles)]
-            rows = settings.rows if role == "generator" else settings.rows // 2
+            skill = skills[step % len(skills)]
+            rows = settings.rows if skill == "generator" else settings.rows // 2
             noise = clean if step < settings.clean_share * settings.steps else settings.noise
             demonstrations = [
-                DEMONSTRATORS[role](task, texts, noise=noise, rng=rng) for _ in range(rows)
+                DEMONSTRATORS[skill](exercises, texts, noise=noise, rng=rng) for _ in range(rows)
             ]
             for group in optimizer.param_groups:
                 group["lr"] = _learning_rate(settings, step)

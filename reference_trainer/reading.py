@@ -40,6 +40,9 @@ def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
             return read(hint, value, path=where, problems=problems)
         problems.append(f"{where} must be a table of settings, got {value!r}")
         return MISSING
+    kinds = [part for part in get_args(hint) if is_dataclass(part) and isinstance(part, type)]
+    if kinds and isinstance(value, Mapping):
+        return _read_one_of(kinds, value, where, problems)
     if hint is float and type(value) is int:
         return float(value)
     if get_origin(hint) is tuple and isinstance(value, list):
@@ -47,6 +50,19 @@ def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
     if _fits(hint, value):
         return value
     problems.append(f"{where} must be {_describe(hint)}, got {value!r}")
+    return MISSING
+
+
+def _read_one_of(
+    kinds: list[type], value: Mapping[str, Any], where: str, problems: list[str]
+) -> Any:
+    """The dataclass whose default ``name`` is the value's; the first one without a name."""
+    by_name = {one.default: kind for kind in kinds for one in fields(kind) if one.name == "name"}
+    name = value.get("name", next(iter(by_name)))
+    if name in by_name:
+        return read(by_name[name], value, path=where, problems=problems)
+    known = ", ".join(map(repr, by_name))
+    problems.append(f"{where}.name must be one of {known}, got {name!r}")
     return MISSING
 
 

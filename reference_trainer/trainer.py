@@ -100,7 +100,9 @@ def prepare(config: Config, *, cache: Path) -> Setup:
     workflow = config.routed()
     policies = tuple(dict.fromkeys(workflow.policies))
     bank = AdapterBank(base, policies, lora=config.lora, adam=config.train.adam, seed=config.seed)
-    scene = Scene(config.task, load_prompts(config.prompts), config.rollout.lenient_selection)
+    scene = Scene(
+        config.task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
+    )
     engine = TransformersEngine(bank, end_id=bank.pad_id)
     return Setup(
         config, Stage(load_script(config.workflow), workflow, scene, engine, tokenizer), bank

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedTokenizerFast
 
 from reference_trainer.episodes import Ask, Episode, Message, Outcome, Play, Reply, Span
+from reference_trainer.errors import SettingsError
 from reference_trainer.rollout.engine import Completion, Engine, Sampling
 from reference_trainer.seeds import derive
 from reference_trainer.tasks import Problem
@@ -42,7 +43,7 @@ class _Running:
     copy: int
     play: Play
     asks: list[Ask]
-    done: list[tuple[Ask, tuple[int, ...], Completion, str]]
+    done: list[tuple[Ask, tuple[int, ...], Completion | None, str]]
     outcome: Outcome | None = None
 
 
@@ -59,7 +60,11 @@ def play_episodes(
 
     Returns:
         Episodes, the copies of a problem next to each other. Rewards are the broadcast outcome: 1
-        for every span of a correct episode, 0 otherwise.
+        for every span of a correct episode, 0 otherwise. An ask whose prompt is too long leaves no
+        span; the episode names its role.
+
+    Raises:
+        SettingsError: If no prompt at all is short enough.
     """
     episodes = []
     for number, problem in problems:
@@ -70,16 +75,27 @@ def play_episodes(
     while waiting := [episode for episode in episodes if episode.outcome is None]:
         _answer(stage, waiting, sampling=sampling, phase=phase)
         phase += 1
-    return [_finish(episode, stage.workflow) for episode in episodes]
+    finished = [_finish(episode, stage.workflow) for episode in episodes]
+    if not any(episode.spans for episode in finished):
+        raise SettingsError(
+            f"every prompt is longer than rules.max_prompt_tokens = "
+            f"{stage.scene.rules.max_prompt_tokens}: raise it"
+        )
+    return finished
 
 
 def _answer(stage: Stage, waiting: list[_Running], *, sampling: Sampling, phase: int) -> None:
     """Answer the pending asks of all waiting episodes and advance each to its next phase."""
     asks = [ask for episode in waiting for ask in episode.asks]
     prompts = encode([ask.messages for ask in asks], stage.tokenizer)
+    fits = [len(prompt) <= stage.scene.rules.max_prompt_tokens for prompt in prompts]
     completions: dict[int, Completion] = {}
     for policy in dict.fromkeys(stage.workflow.policy_of(ask.role) for ask in asks):
-        rows = [i for i, ask in enumerate(asks) if stage.workflow.policy_of(ask.role) == policy]
+        rows = [
+            i
+            for i, ask in enumerate(asks)
+            if fits[i] and stage.workflow.policy_of(ask.role) == policy
+        ]
         drawn = stage.engine.generate(
             [prompts[i] for i in rows],
             policy=policy,
@@ -88,16 +104,21 @@ def _answer(stage: Stage, waiting: list[_Running], *, sampling: Sampling, phase:
             ),
         )
         completions |= dict(zip(rows, drawn, strict=True))
-    texts = stage.tokenizer.batch_decode(
-        [list(completions[i].output_ids) for i in range(len(asks))], skip_special_tokens=True
-    )
+    rows = list(completions)
+    outputs = [list(completions[i].output_ids) for i in rows]
+    # Decoding no rows at all gives one empty text.
+    decoded = stage.tokenizer.batch_decode(outputs, skip_special_tokens=True) if rows else []
+    texts = dict(zip(rows, decoded, strict=True))
     answered = iter(
-        zip(asks, prompts, (completions[i] for i in range(len(asks))), texts, strict=True)
+        (ask, prompts[i], completions.get(i), texts.get(i, "")) for i, ask in enumerate(asks)
     )
     for episode in waiting:
         got = [next(answered) for _ in episode.asks]
         episode.done += got
-        replies = [Reply(text, completion.finish_reason) for _, _, completion, text in got]
+        replies = [
+            Reply(text, completion.finish_reason if completion else "overflow")
+            for _, _, completion, text in got
+        ]
         try:
             episode.asks = episode.play.send(replies)
         except StopIteration as end:
@@ -147,5 +168,7 @@ def _finish(episode: _Running, workflow: Workflow) -> Episode:
         for (ask, prompt, completion, text), judgement in zip(
             episode.done, outcome.judgements, strict=True
         )
+        if completion is not None
     )
-    return Episode(episode.problem, episode.copy, outcome.correct, spans)
+    overflowed = tuple(ask.role for ask, _, completion, _ in episode.done if completion is None)
+    return Episode(episode.problem, episode.copy, outcome.correct, spans, overflowed)

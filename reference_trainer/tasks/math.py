@@ -13,6 +13,7 @@ import re
 import zlib
 from dataclasses import dataclass
 from itertools import count
+from typing import Literal
 
 from reference_trainer.tasks import Grade, Problem, Split
 
@@ -63,24 +64,21 @@ class MathTask:
         min_ops: Fewest operators in a chain.
         max_ops: Most operators in a chain; more is harder.
         operators: Which operators occur.
+        name: ``"math"``.
     """
 
     seed: int = 0
     min_ops: int = 2
     max_ops: int = 3
     operators: str = "+-*"
-
-    @property
-    def name(self) -> str:
-        """``"math"``."""
-        return "math"
+    name: Literal["math"] = "math"
 
     def problem(self, split: Split, index: int) -> Problem:
         """Chain number ``index``; the splits never share a chain."""
         rng = random.Random(f"{self.seed}/{split}/{index}")
         for _ in count():
             digits, ops = self.draw(rng)
-            question = _write(digits, ops)
+            question = write_chain(digits, ops)
             if (zlib.crc32(question.encode()) % _VALIDATION_SHARE == 0) == (split == "validation"):
                 break
         return Problem(f"{split}-{index}", question, str(evaluate_left(digits, ops)))
@@ -100,7 +98,8 @@ class MathTask:
         return Grade(answer is not None and answer == problem.answer, answer)
 
 
-def _write(digits: list[int], ops: list[str]) -> str:
+def write_chain(digits: list[int], ops: list[str]) -> str:
+    """``" 9 - 4 * 3"``."""
     return f" {digits[0]}" + "".join(
         f" {op} {digit}" for op, digit in zip(ops, digits[1:], strict=True)
     )

@@ -10,11 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Literal
 
 from reference_trainer.episodes import Play
 from reference_trainer.tasks import Problem, Task
 from reference_trainer.workflows.prompts import Prompts
 from roledrift import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What workflows leave open.
+
+    Attributes:
+        history: What Eval-Opt's roles remember. ``shared``: one conversation with the answers of
+            both, without the requests that led to them, so assistant turns follow each other.
+            ``private``: each role has its own requests and answers, alternating, and quotes what
+            it needs of the other's. Both styles exist in the paper's code.
+        rounds: Most solutions of Eval-Opt, the first included.
+        max_prompt_tokens: A longer prompt is not sampled from; the episode says so.
+    """
+
+    history: Literal["shared", "private"] = "shared"
+    rounds: int = 3
+    max_prompt_tokens: int = 448
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +43,18 @@ class Scene:
     Attributes:
         task: Grades texts.
         prompts: Prompt texts.
-        lenient_selection: What happens when a selecting role leaves out its tag or runs into the
-            length limit. False: the episode fails. True: a fallback is taken (a lone digit, else
-            the first candidate) without a word, as the paper's code does; then nothing rewards the
-            tag and the role may drift away from it.
+        lenient_selection: What happens when a selecting, judging or planning role leaves out its
+            tag or runs into the length limit. False: the episode fails (a judge does not approve).
+            True: a fallback is taken (a lone digit, else the first candidate; a bare verdict; any
+            plan) without a word, as the paper's code does with selections and plans; then nothing
+            rewards the tag and the role may drift away from it.
+        rules: What the workflows leave open.
     """
 
     task: Task
     prompts: Prompts
     lenient_selection: bool = False
+    rules: Rules = Rules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +73,8 @@ class Script:
 _MODULES = {
     "single": "reference_trainer.workflows.single",
     "voting": "reference_trainer.workflows.voting",
+    "eval_opt": "reference_trainer.workflows.eval_opt",
+    "orch_workers": "reference_trainer.workflows.orch_workers",
 }
 
 NAMES = tuple(_MODULES)

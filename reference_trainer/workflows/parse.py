@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
-from reference_trainer.episodes import Parse
+from reference_trainer.episodes import How, Parse
 from reference_trainer.tasks import Grade
 
 _BOXED_NUMBER = re.compile(r"\\boxed\{\s*(\d+)\s*\}", re.IGNORECASE)
+_BOXED_VERDICT = re.compile(r"\\boxed\{\s*(?:\\text\{\s*)?(correct|incorrect)\b", re.IGNORECASE)
+_BARE_VERDICT = re.compile(r"\b(correct|incorrect)\b", re.IGNORECASE)
+_STRATEGY = re.compile(r"STRATEGY\s*(\d+)\s*:", re.IGNORECASE)
+_NUMBERED = re.compile(r"^\s*\d+\s*[.)]\s*(\S.*)$", re.MULTILINE)
+_SHORTEST_LINE = 10
 _LONE_DIGIT = re.compile(r"(?<!\S)[1-9](?!\S)")
 
 
@@ -29,3 +34,47 @@ def parse_selection(text: str, *, candidates: int) -> Parse:
     if lone and int(lone[0]) <= candidates:
         return Parse("fallback", lone[0])
     return Parse("failed", None)
+
+
+def parse_verdict(text: str) -> Parse:
+    r"""``correct`` or ``incorrect``.
+
+    The first ``\boxed{Correct}`` or ``\boxed{Incorrect}`` counts as the tag; otherwise the last of
+    the two words anywhere in the text is a fallback.
+    """
+    boxed = _BOXED_VERDICT.search(text)
+    if boxed:
+        return Parse("tag", boxed[1].lower())
+    words = _BARE_VERDICT.findall(text)
+    return Parse("fallback", str(words[-1]).lower()) if words else Parse("failed", None)
+
+
+def parse_strategies(text: str, *, most: int) -> tuple[Parse, tuple[str, ...]]:
+    """Up to ``most`` strategies, and how they were found.
+
+    Blocks headed ``STRATEGY n:``, in the order of their numbers, count as the tag. Fallbacks are,
+    in this order, the items of a numbered list, lines of more than ten characters, the whole text.
+    A text keeps the blanks that are part of it.
+
+    Returns:
+        The parse, whose value is the number of strategies, and the strategies.
+    """
+    heads = list(_STRATEGY.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    blocks = sorted(
+        (int(head[1]), text[head.end() : end].rstrip())
+        for head, end in zip(heads, ends, strict=False)
+    )
+    how: How = "tag"
+    found = [block for _, block in blocks if block.strip()]
+    if not found:
+        how = "fallback"
+        found = [item.rstrip() for item in _NUMBERED.findall(text)]
+    if not found:
+        found = [line.rstrip() for line in text.splitlines() if len(line.strip()) > _SHORTEST_LINE]
+    if not found and text.strip():
+        found = [text.rstrip()]
+    if not found:
+        return Parse("failed", None), ()
+    found = found[:most]
+    return Parse(how, str(len(found))), tuple(found)

@@ -1,3 +1,5 @@
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -5,6 +7,8 @@ import pytest
 from reference_trainer.config import Config, from_mapping, load, presets
 from reference_trainer.errors import SettingsError
 from reference_trainer.reading import merge
+from reference_trainer.tasks.code import CodeTask
+from reference_trainer.tasks.math import MathTask
 
 
 def test_the_defaults_are_a_configuration() -> None:
@@ -46,12 +50,27 @@ def test_all_problems_are_reported_together() -> None:
         ({"stress": {"share": 2}}, "stress.share must be between 0 and 1"),
         ({"task": {"max_ops": 1, "min_ops": 1}}, "task.max_ops must be at least 2"),
         ({"task": {"operators": "/"}}, "operators from"),
+        ({"task": {"name": "poetry"}}, "task.name must be one of 'math', 'code', got 'poetry'"),
+        ({"task": {"name": "code", "operators": "+-"}}, "operators needs"),
+        ({"task": {"name": "code", "tests": 0}}, "task.tests must be between 1 and 30"),
+        ({"task": {"tests": 5}}, "unknown key 'task.tests'"),
+        ({"rules": {"history": "none"}}, "rules.history must be one of 'shared', 'private'"),
+        ({"rules": {"rounds": 0}}, "rules.rounds must be greater than 0"),
+        ({"pretrain": {"skills": ["juggler"]}}, "skills .'juggler'. are unknown"),
+        ({"pretrain": {"skills": []}}, "skills is empty"),
         ({"seed": True}, "seed must be int, got True"),
     ],
 )
 def test_values_that_make_no_sense(values: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         from_mapping(values)
+
+
+def test_the_task_goes_by_its_name_and_comes_back() -> None:
+    assert from_mapping({"task": {"max_ops": 4}}).task == MathTask(max_ops=4)
+    config = from_mapping({"task": {"name": "code", "tests": 4}})
+    assert config.task == CodeTask(tests=4)
+    assert from_mapping(json.loads(json.dumps(asdict(config)))) == config
 
 
 def test_routing_may_be_a_map() -> None:

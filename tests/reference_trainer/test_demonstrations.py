@@ -3,49 +3,52 @@ from dataclasses import replace
 
 import pytest
 
-from reference_trainer.demonstrations import DEMONSTRATORS, Noise, aggregator, solution
-from reference_trainer.tasks.math import MathTask, evaluate_left, evaluate_right, last_boxed
+from reference_trainer.demonstrations import (
+    DEMONSTRATORS,
+    FORMS,
+    Piece,
+    aggregator,
+    evaluator,
+    orchestrator,
+    revision,
+    synthesizer,
+    worker,
+)
+from reference_trainer.exercises import Noise, TinyTask, exercises_for
+from reference_trainer.tasks.code import CodeTask
+from reference_trainer.tasks.math import MathTask, last_boxed
 from reference_trainer.tiny_model import build_tokenizer
-from reference_trainer.workflows.parse import parse_selection
+from reference_trainer.workflows.parse import parse_selection, parse_strategies, parse_verdict
 from reference_trainer.workflows.prompts import load_prompts
 
-TASK, PROMPTS = MathTask(), load_prompts("tiny")
+MATH, PROMPTS = exercises_for(MathTask()), load_prompts("tiny")
 EXACT = Noise(wrong_strategy=0.0, slip=0.0, filler=0.0, careless=0.0, verbose_share=0.0)
 
 
-@pytest.mark.parametrize(("wrong", "value"), [(0.0, evaluate_left), (1.0, evaluate_right)])
-def test_without_slips_a_solution_is_its_strategy(wrong: float, value: object) -> None:
-    rng = random.Random(1)
-    noise = replace(EXACT, wrong_strategy=wrong)
-    for _ in range(100):
-        digits, ops = TASK.draw(rng)
-        text = solution(digits, ops, noise=noise, rng=rng)
-        assert last_boxed(text) == str(value(digits, ops))  # type: ignore[operator]
+def trained(pieces: list[Piece]) -> list[str]:
+    return [text for text, with_loss in pieces if with_loss]
 
 
-def test_the_doses_are_what_they_say() -> None:
-    rng = random.Random(2)
-    texts = []
-    for _ in range(2000):
-        texts.append(solution(*TASK.draw(rng), noise=Noise(), rng=rng))
-    assert sum(text.startswith(" right") for text in texts) / 2000 == pytest.approx(0.45, abs=0.04)
-    assert sum(" wait check" in text for text in texts) / 2000 == pytest.approx(0.15, abs=0.03)
-
-
-@pytest.mark.parametrize("role", sorted(DEMONSTRATORS))
-def test_every_word_has_a_token(role: str) -> None:
+@pytest.mark.parametrize("task", [MathTask(), CodeTask()], ids=["math", "code"])
+@pytest.mark.parametrize("skill", sorted(DEMONSTRATORS))
+def test_every_word_has_a_token(skill: str, task: TinyTask) -> None:
     tokenizer, rng = build_tokenizer(), random.Random(3)
     noise = Noise(verbose_share=0.5)
-    for _ in range(50):
-        pieces = DEMONSTRATORS[role](TASK, PROMPTS, noise=noise, rng=rng)
+    for _ in range(30):
+        pieces = DEMONSTRATORS[skill](exercises_for(task), PROMPTS, noise=noise, rng=rng)
         assert tokenizer("".join(text for text, _ in pieces))["input_ids"]
+        assert pieces[-1][1]
+
+
+def test_every_skill_names_its_prompts() -> None:
+    assert list(FORMS) == list(DEMONSTRATORS)
 
 
 def test_the_aggregator_learns_its_candidates_and_chooses_the_majority() -> None:
     rng = random.Random(4)
     for _ in range(100):
-        pieces = aggregator(TASK, PROMPTS, noise=replace(EXACT, wrong_strategy=0.5), rng=rng)
-        candidates = [last_boxed(text) for text, trained in pieces[:-1] if trained]
+        pieces = aggregator(MATH, PROMPTS, noise=replace(EXACT, wrong_strategy=0.5), rng=rng)
+        candidates = [last_boxed(text) for text in trained(pieces[:-1])]
         chosen = parse_selection(pieces[-1][0], candidates=3)
         assert len(candidates) == 3
         assert chosen.how == "tag"
@@ -53,10 +56,63 @@ def test_the_aggregator_learns_its_candidates_and_chooses_the_majority() -> None
         assert candidates.count(answer) == max(candidates.count(one) for one in candidates)
 
 
+@pytest.mark.parametrize("task", [MathTask(), CodeTask()], ids=["math", "code"])
+def test_the_synthesizer_repeats_the_majority(task: TinyTask) -> None:
+    exercises, rng, numbers = exercises_for(task), random.Random(5), set()
+    for _ in range(100):
+        pieces = synthesizer(exercises, PROMPTS, noise=replace(EXACT, wrong_strategy=0.5), rng=rng)
+        *candidates, final = [exercises.answer(text) for text in trained(pieces)]
+        numbers.add(len(candidates))
+        assert final
+        assert candidates.count(final) == max(candidates.count(one) for one in candidates)
+    assert numbers == {1, 2, 3}
+
+
 def test_verbose_aggregators_resolve_before_they_stamp() -> None:
     rng = random.Random(5)
     long = [
-        len(aggregator(TASK, PROMPTS, noise=Noise(verbose_share=0.4), rng=rng)[-1][0].split()) > 4
+        len(aggregator(MATH, PROMPTS, noise=Noise(verbose_share=0.4), rng=rng)[-1][0].split()) > 4
         for _ in range(500)
     ]
     assert sum(long) / 500 == pytest.approx(0.4, abs=0.08)
+
+
+def test_verdicts_are_mostly_right() -> None:
+    rng, right = random.Random(6), 0
+    for _ in range(400):
+        pieces = evaluator(MATH, PROMPTS, noise=replace(Noise(), slip=0.0), rng=rng)
+        verdict = parse_verdict(pieces[-1][0])
+        assert verdict.how == "tag"
+        solution = [
+            text
+            for text in trained(pieces[:-1])
+            if last_boxed(
+                text,
+            ).isdigit()
+        ][-1]  # type: ignore[union-attr]
+        right += (verdict.value == "correct") == solution.startswith(" left")
+    assert right / 400 == pytest.approx(0.9, abs=0.05)
+
+
+def test_a_revision_follows_verdicts_against_solutions() -> None:
+    rng = random.Random(7)
+    for _ in range(50):
+        pieces = revision(MATH, PROMPTS, noise=Noise(), rng=rng)
+        text = "".join(piece for piece, _ in pieces[:-1])
+        assert text.count("Incorrect") == len(trained(pieces)) - 1 >= 1
+        assert text.endswith(" A:")
+
+
+def test_plans_have_one_to_three_strategies_and_workers_mostly_follow_theirs() -> None:
+    rng, numbers, followed = random.Random(8), set(), 0
+    for _ in range(400):
+        parse, strategies = parse_strategies(
+            orchestrator(MATH, PROMPTS, noise=Noise(), rng=rng)[-1][0], most=3
+        )
+        numbers.add(len(strategies))
+        assert parse.how == "tag"
+        assert set(strategies) <= {" left", " right"}
+        (request, _), (text, _) = worker(MATH, PROMPTS, noise=Noise(), rng=rng)
+        followed += request.split()[-2] == text.split()[0]
+    assert numbers == {1, 2, 3}
+    assert followed / 400 == pytest.approx(0.925, abs=0.04)  # the disobedient half follow by chance

@@ -3,8 +3,9 @@ from pathlib import Path
 
 import torch
 
-from reference_trainer.config import Config
+from reference_trainer.config import Config, load
 from reference_trainer.pretrain import cache_key, load_base, pretrained
+from reference_trainer.tasks.code import CodeTask
 
 
 def test_the_key_is_everything_the_weights_depend_on(smoke: Config) -> None:
@@ -16,9 +17,11 @@ def test_the_key_is_everything_the_weights_depend_on(smoke: Config) -> None:
             (replace(settings, steps=41), task),
             (replace(settings, noise=replace(settings.noise, verbose_share=0.4)), task),
             (settings, replace(task, max_ops=4)),
+            (settings, CodeTask()),
+            (replace(settings, skills=("generator",)), task),
         )
     }
-    assert len(keys) == 4
+    assert len(keys) == 6
     assert cache_key(settings, task, prompts="tiny") == cache_key(settings, task, prompts="tiny")
 
 
@@ -45,3 +48,9 @@ def test_the_warm_up_is_reproducible_and_teaches_something(
     ids = tokenizer(" <gen> Q: 9 - 4 * 3 A:", return_tensors="pt")["input_ids"]
     likely = int(one(input_ids=ids).logits[0, -1].argmax())
     assert tokenizer.decode([likely]) in (" left", " right")
+
+
+def test_a_key_depends_on_its_own_skills_alone() -> None:
+    """Models that were warmed up before there were other roles and tasks are still found."""
+    config = load("voting-ip-healthy")
+    assert cache_key(config.pretrain, config.task, prompts="tiny") == "tiny-M-74a6faab6a30"

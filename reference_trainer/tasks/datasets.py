@@ -1,0 +1,105 @@
+"""The data sets of the paper as tasks: rows from ``data.py``, judged as the paper's code does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from reference_trainer.tasks import Grade, Problem, Split
+from reference_trainer.tasks.data import (
+    CodeRow,
+    DataError,
+    MathRow,
+    Row,
+    Splits,
+    load_dapo_math,
+    load_deepcoder,
+)
+from reference_trainer.tasks.math_answers import Verifier, grade_math
+from reference_trainer.tasks.sandbox import Sandbox
+from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
+
+_STARTER = "\n\nBegin your program with this code:\n```python\n{code}\n```"
+
+
+@dataclass(frozen=True, slots=True)
+class DapoMathTask:
+    """DAPO-Math: an answer is right if math-verify says so of the last box.
+
+    Attributes:
+        splits: Rows; ``test`` is the validation split. An index beyond the last row starts over.
+        verifier: Where answers are compared; None for the process's own.
+        name: ``"dapo_math"``.
+    """
+
+    splits: Splits[MathRow]
+    verifier: Verifier | None = None
+    name: str = "dapo_math"
+
+    @classmethod
+    def load(cls, source: str) -> Self:
+        """Read ``source``, a file, a folder or an id on the hub; raises like the loader."""
+        return cls(load_dapo_math(source))
+
+    def problem(self, split: Split, index: int) -> Problem:
+        """Row ``index`` of ``split``."""
+        row = _row(self.splits, split, index)
+        return Problem(row.id, row.question, row.answer)
+
+    def grade(self, problem: Problem, text: str) -> Grade:
+        """Compare the last box of ``text`` with the answer."""
+        grade = grade_math(text, problem.answer, verifier=self.verifier)
+        return Grade(grade.correct, grade.answer or None)
+
+
+@dataclass(frozen=True, slots=True)
+class DeepCoderTask:
+    """DeepCoder: a program is right if it passes every test, each in a process of its own.
+
+    Attributes:
+        splits: Rows; ``test`` is the validation split. An index beyond the last row starts over.
+        sandbox: Where programs run; None for the process's own.
+        name: ``"deepcoder"``.
+    """
+
+    splits: Splits[CodeRow]
+    sandbox: Sandbox | None = None
+    name: str = "deepcoder"
+    _tests: dict[str, tuple[UnitTest, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rows = (*self.splits.train, *self.splits.test)
+        tests = {row.id: row.tests for row in rows}
+        if len(tests) < len(rows):
+            raise DataError(
+                f"{len(rows) - len(tests)} rows share an id with another: tests are found by id"
+            )
+        object.__setattr__(self, "_tests", tests)
+
+    @classmethod
+    def load(cls, source: str) -> Self:
+        """Read ``source``, a file, a folder or an id on the hub; raises like the loader."""
+        return cls(load_deepcoder(source))
+
+    def problem(self, split: Split, index: int) -> Problem:
+        """Row ``index`` of ``split``; ``answer`` stays empty, the tests are kept by id."""
+        row = _row(self.splits, split, index)
+        starter = _STARTER.format(code=row.starter_code) if row.starter_code.strip() else ""
+        return Problem(row.id, row.question + starter, "")
+
+    def grade(self, problem: Problem, text: str) -> Grade:
+        """Run the last fenced block of ``text`` on the row's tests, up to the first failure."""
+        program = last_code_block(text)
+        if program is None:
+            return Grade(False, None)
+        report = grade_tests(
+            program, self._tests[problem.id], stop_at_first_failure=True, sandbox=self.sandbox
+        )
+        return Grade(report.all_passed, program)
+
+
+def _row(splits: Splits[Row], split: Split, index: int) -> Row:
+    rows = splits.train if split == "train" else splits.test
+    if not rows:
+        raise DataError(f"the {split} split has no rows")
+    return rows[index % len(rows)]
