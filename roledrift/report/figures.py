@@ -174,17 +174,17 @@ def _shorter(value: str, digits: int) -> str:
 @lru_cache(maxsize=1024)
 def _unstyled(style: str) -> str:
     """``a: b; c: d`` as attributes; fonts come from the page."""
-    found = []
+    found = {}
     for one in style.split(";"):
         name, _, value = (part.strip() for part in one.partition(":"))
         if name == "font":
             size = re.search(r"([\d.]+)px", value)
             name, value = "font-size", size.group(1) if size else ""
-        elif name == "font-size":
-            value = value.removesuffix("px")
         if name in _STYLE_KEYS and value:
-            found.append(f' {name}="{_inks().get(value.lower(), value)}"')
-    return "".join(found)
+            found[name] = _inks().get(value.lower(), value.removesuffix("px"))
+    if found.get("stroke-opacity") == "0":
+        found = {name: value for name, value in found.items() if not name.startswith("stroke")}
+    return "".join(f' {name}="{value}"' for name, value in found.items())
 
 
 @cache

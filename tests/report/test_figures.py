@@ -94,6 +94,14 @@ def test_roles_differ_in_their_dashes_and_not_in_colour_alone() -> None:
     assert len(set(re.findall('stroke-dasharray="([^"]+)"', svg))) == 2
 
 
+def test_dots_are_filled_and_have_no_edge() -> None:
+    svg = panel_svg(Panel("p", (Line("a", (0, 1), (0.0, 1.0), tone=0),), (0, 1)), "key")
+    dots = re.findall("<use[^>]*>", svg)
+    assert len(dots) == 2
+    assert all('fill="var(--tone-0)"' in dot and "stroke" not in dot for dot in dots)
+    assert "#000000" not in svg
+
+
 def test_ids_of_two_panels_do_not_meet() -> None:
     a, b = (set(re.findall(r' id="([^"]+)"', panel_svg(panel(), key))) for key in ("a", "b"))
     assert a
