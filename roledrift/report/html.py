@@ -12,10 +12,9 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from roledrift.report.figures import heat_svg, panel_svg, strip_svg
+from roledrift.report.figures import heat_svg, panel_svg, plot_svg, strip_svg
 from roledrift.report.model import Browser, Excerpt, Heat, Panel, Plot, Report, Strip
 from roledrift.report.palette import variables
-from roledrift.report.plots import plot_svg
 
 
 def render_html(report: Report) -> str:

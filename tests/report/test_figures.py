@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import subprocess
+import sys
 from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 
 from roledrift.report.figures import heat_svg, panel_svg, strip_svg
@@ -48,8 +52,54 @@ def test_strips_are_valid_svg(svg: str) -> None:
     assert "style=" not in svg
 
 
-def test_the_same_panel_gives_the_same_bytes() -> None:
-    assert panel_svg(panel(), "key") == panel_svg(panel(), "key")
+def test_the_same_panel_gives_the_same_bytes_whatever_the_users_style() -> None:
+    first = panel_svg(panel(), "key")
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "text.usetex": True}):
+        assert panel_svg(panel(), "key") == first
+        assert matplotlib.rcParams["font.size"] == 30
+
+
+def test_what_was_drawn_before_leaves_no_trace() -> None:
+    first = panel_svg(Panel("p", panel().lines[:1], (0, 99)), "key")
+    panel_svg(panel(log=True), "other")
+    assert panel_svg(Panel("p", panel().lines[:1], (0, 99)), "key") == first
+
+
+ELSEWHERE = """
+from roledrift.report.figures import panel_svg, strip_svg
+from roledrift.report.model import Bar, Lane, Line, Mark, Panel, Strip
+lines = tuple(Line(f"role {i}", tuple(range(9)), (0.1 * i,) * 9, tone=i) for i in range(3))
+print(panel_svg(Panel("p", lines, (0, 9), baseline=(0, 2), marks=(Mark(4, "onset 4"),)), "key", 2))
+print(strip_svg(Strip("s", "", "", (0, 99), (Lane("recorded", (Bar(0, 99),)),))))
+"""
+
+
+def test_processes_agree_whatever_their_hash_seed() -> None:
+    drawn = [
+        subprocess.run(
+            [sys.executable, "-c", ELSEWHERE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert drawn[0].startswith(b"<svg")
+    assert drawn[0] == drawn[1]
+
+
+def test_roles_differ_in_their_dashes_and_not_in_colour_alone() -> None:
+    lines = tuple(Line(f"r{i}", (0, 1), (0.0, 1.0 + i), tone=i) for i in range(3))
+    svg = panel_svg(Panel("p", lines, (0, 1)), "key")
+    assert len(set(re.findall('stroke-dasharray="([^"]+)"', svg))) == 2
+
+
+def test_dots_are_filled_and_have_no_edge() -> None:
+    svg = panel_svg(Panel("p", (Line("a", (0, 1), (0.0, 1.0), tone=0),), (0, 1)), "key")
+    dots = re.findall("<use[^>]*>", svg)
+    assert len(dots) == 2
+    assert all('fill="var(--tone-0)"' in dot and "stroke" not in dot for dot in dots)
+    assert "#000000" not in svg
 
 
 def test_ids_of_two_panels_do_not_meet() -> None:
@@ -70,7 +120,9 @@ def test_odd_values_still_give_a_panel(values: tuple[float, ...], log: bool) -> 
 
 
 def test_names_are_not_read_as_formulas() -> None:
-    lines = tuple(Line(name, (0, 1), (0.0, 1.0), tone=0) for name in ("$\\frac{", "数学 <b>"))
+    names = ("$\\frac{", "数学 <b>", 'style="fill:#0072b2"')
+    lines = tuple(Line(name, (0, 1), (0.0, 1.0), tone=0) for name in names)
     svg = panel_svg(Panel("p", lines, (0, 1)), "key")
     assert "$\\frac{" in svg
     assert "数学 &lt;b&gt;" in svg
+    assert '>style="fill:#0072b2"</text>' in svg

@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from roledrift.report.plots import Dot, Plot, plot_svg
+from roledrift.report.figures import plot_svg
+from roledrift.report.plots import Dot, Plot
 
 DOTS = (Dot(0.5, "<b>", 0.6, href="#run1"), Dot(math.nan, "gap", 1.0), Dot(0.7, "x", 0.4, 1, 2))
 

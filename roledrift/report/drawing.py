@@ -1,0 +1,303 @@
+"""How panels, strips, heat strips and plots are drawn: the same on a page and in a picture.
+
+Everything goes onto a :class:`~roledrift.report.sheet.Sheet` in the colours of a light page; a page
+replaces them by its variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise, zip_longest
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.ticker import LogLocator, MaxNLocator
+
+from roledrift.report.model import Bar, Heat, Line, Panel, Strip
+from roledrift.report.numbers import number
+from roledrift.report.palette import DASHES, INKS, TONES, Dash
+from roledrift.report.sheet import Sheet, outlines, rectangles
+
+LONG = 749.0
+"""Width of strips and heat strips in points."""
+
+_INK, _SOFT, _RULE, _BAND = (INKS[name].light for name in ("ink", "soft", "rule", "band"))
+_STATES = {"drift": INKS["drift"].light, "watch": INKS["watch"].light, "": _SOFT}
+_SMALL, _LARGE = 6.5, 8.0
+_LETTER = 4.4
+_SHADES = 25
+_NONE = np.zeros(0)
+
+
+def draw_panel(sheet: Sheet, panel: Panel) -> None:
+    """One panel without its title; names stand at the right ends of several lines."""
+    width, height = sheet.size
+    labelled = [line for line in panel.lines if line.style != "slot"]
+    right = 0.985 * width
+    if len(labelled) > 1:
+        right -= 10 + 4.03 * max(len(_end(line)) for line in labelled)
+    first, last = panel.span
+    room = 0.015 * (last - first) or 0.5
+    limits = _limits(panel)
+    low, high = (math.log10(one) for one in limits) if panel.log else limits
+    sheet.lay(
+        (31.7, 9.4, max(right, 60.0), height - 19.4), (first - room, last + room), (low, high)
+    )
+    if panel.baseline is not None:
+        a, b = panel.baseline
+        band = rectangles([(max(a - 0.5, first - room), 0, min(b + 0.5, last + room), 1)])
+        sheet.area(band, ink=_BAND, frame="over")
+    _axes(sheet, panel, limits)
+    for mark in panel.marks:
+        sheet.line((mark.step, mark.step), (0, 1), ink=_STATES["drift"], width=0.9, frame="over")
+    dashed = sum(line.tone >= 0 for line in labelled) > 1
+    for index, line in enumerate(panel.lines):
+        dash = line.tone + index // len(TONES) if dashed and line.tone >= 0 else 0
+        _line(sheet, line, (low, high), log=panel.log, dash=DASHES[dash % len(DASHES)])
+    _marks(sheet, panel, per_step=(sheet.box[2] - sheet.box[0]) / (last - first + 2 * room))
+    if len(labelled) > 1:
+        _end_labels(sheet, labelled, (low, high), log=panel.log)
+
+
+def _limits(panel: Panel) -> tuple[float, float]:
+    """The value range of a panel, its own where none is given."""
+    if panel.limits is not None and panel.limits[1] > panel.limits[0]:
+        return panel.limits
+    edges = [one for line in panel.lines for one in (line.values, line.low, line.high)]
+    values = np.concatenate([np.asarray(one, dtype=float) for one in edges]) if edges else _NONE
+    values = values[np.isfinite(values) & ((values > 0) | (not panel.log))]
+    return room_around(values, log=panel.log, share=0.05)
+
+
+def room_around(values: Any, *, log: bool, share: float) -> tuple[float, float]:
+    """Ends of an axis that leaves a little room around ``values``, all of which fit on it."""
+    if len(values) == 0:
+        return (0.1, 1.0) if log else (0.0, 1.0)
+    low, high = float(np.min(values)), float(np.max(values))
+    if log:
+        return low / (1 + 4 * share), high * (1 + 4 * share)
+    room = share * (high - low) or 0.05 * abs(high) or 0.05
+    return low - room, high + room
+
+
+@lru_cache(maxsize=256)
+def round_values(low: float, high: float, most: int) -> tuple[float, ...]:
+    """At most ``most + 1`` round numbers from ``low`` to ``high``."""
+    found = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return tuple(_round(value) for value in found if low <= value <= high)
+
+
+@lru_cache(maxsize=256)
+def round_steps(low: int, high: int, most: int) -> tuple[int, ...]:
+    """At most ``most + 1`` round steps from ``low`` to ``high``."""
+    found = MaxNLocator(most, integer=True, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return tuple(round(value) for value in found if low <= value <= high and value == round(value))
+
+
+@lru_cache(maxsize=256)
+def round_powers(low: float, high: float) -> tuple[float, ...]:
+    """Powers of ten from ``low`` to ``high``, with 3 or 2 and 5 between where there is room."""
+    if not 0 < low < high:
+        return ()
+    decades = math.log10(high / low)
+    digits = (1.0,) if decades > 2.2 else ((1.0, 3.0) if decades > 1 else (1.0, 2.0, 5.0))
+    found = LogLocator(subs=digits, numticks=5).tick_values(low, high)
+    return tuple(_round(value) for value in found if low * 0.999 <= value <= high * 1.001)
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _axes(sheet: Sheet, panel: Panel, limits: tuple[float, float]) -> None:
+    values = round_powers(*limits) if panel.log else round_values(*limits, most=4)
+    heights = [math.log10(value) for value in values] if panel.log else values
+    _rules(sheet, heights)
+    for height, value in zip(heights, values, strict=True):
+        sheet.text((0, height), number(value), ink=_SOFT, frame="beside", away=(-3, -2.6),
+                   align="right")  # fmt: skip
+    _steps(sheet, panel.span, most=max(2, round(1.3 * sheet.size[0] / 72)))
+
+
+def _rules(sheet: Sheet, heights: Sequence[float]) -> None:
+    across = [x for _ in heights for x in (0.0, 1.0, math.nan)]
+    up = [y for height in heights for y in (height, height, math.nan)]
+    if heights:
+        sheet.line(across, up, ink=_RULE, width=0.6, frame="beside")
+
+
+def _steps(sheet: Sheet, span: tuple[int, int], *, most: int, down: float = 10.0) -> None:
+    sheet.line((0, 1), (0, 0), ink=_RULE, width=0.8, frame="inside")
+    for step in round_steps(*span, most=most):
+        sheet.text((step, 0), str(step), ink=_SOFT, frame="over", away=(0, -down))
+
+
+def _line(sheet: Sheet, line: Line, ends: tuple[float, float], *, log: bool, dash: Dash) -> None:
+    ink = TONES[line.tone].light if line.tone >= 0 else _INK
+    # Hundreds of noisy points at full width would melt into a bar.
+    width, alpha = (0.8 if len(line.steps) > 250 else 1.4), None
+    if line.style == "slot":
+        width, dash, alpha = width / 2, "-", 0.45
+    elif line.style != "main":
+        ink, width = _SOFT, 1.0
+        dash = (0, (4, 2)) if line.style == "limit" else (0, (1.2, 1.4))
+    values = _places(line.values, ends, log=log)
+    if line.low and line.high:
+        rings = _bands(line.steps, *(_places(one, ends, log=log) for one in (line.low, line.high)))
+        if rings:
+            sheet.area(outlines(rings), ink=ink, alpha=0.16)
+    there = np.count_nonzero(~np.isnan(values))
+    few = line.style == "main" and there <= 25
+    if there:
+        sheet.line(line.steps, values, ink=ink, width=width, dash=dash, alpha=alpha,
+                   dots=2.6 if few else 0.0)  # fmt: skip
+
+
+def _places(values: Sequence[float], ends: tuple[float, float], *, log: bool) -> Any:
+    """Heights of ``values``; NaN for a gap.
+
+    What is far outside is clipped anyway, and coordinates of 1e300 would not be legal.
+    """
+    found = np.asarray(values, dtype=float)
+    there = np.isfinite(found)
+    if log:
+        # Values at or below 0 have no place on the axis.
+        there &= found > 0
+        found = np.log10(found, where=there, out=np.full(found.shape, np.nan))
+    room = 10 * (ends[1] - ends[0])
+    return np.where(there, np.clip(found, ends[0] - room, ends[1] + room), np.nan)
+
+
+def _bands(steps: Sequence[int], lows: Any, highs: Any) -> list[Any]:
+    """Closed outlines of the stretches where both edges are there."""
+    there = np.flatnonzero(~np.isnan(lows + highs))
+    across = np.asarray(steps, dtype=float)
+    found = []
+    for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
+        low, high = (np.column_stack((across[run], edge[run])) for edge in (lows, highs))
+        found += [np.concatenate((low, high[::-1]))] if len(run) else []
+    return found
+
+
+def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
+    """Names of the baseline and of the marks above the plot; one without room is left out."""
+    taken: list[tuple[float, float]] = []
+    end = panel.span[1] + 8 / per_step
+
+    def write(step: float, text: str, ink: str, *, leftward: bool) -> bool:
+        width = _LETTER * len(text) / per_step
+        room = (step - width, step) if leftward else (step, step + width)
+        if any(a < room[1] and room[0] < b for a, b in taken) or room[1] > end:
+            return False
+        taken.append(room)
+        align: Literal["right", "left"] = "right" if leftward else "left"
+        sheet.text((step, 1), text, ink=ink, frame="over", away=(0, 2), align=align, size=_SMALL)
+        return True
+
+    if panel.baseline is not None:
+        write(max(panel.baseline[0], panel.span[0]), "baseline", _SOFT, leftward=False)
+    for mark, following in zip_longest(panel.marks, panel.marks[1:]):
+        # Close neighbours share the room: the left one writes to its left.
+        near = _LETTER * len(mark.label) / per_step
+        crowded = following is not None and following.step - mark.step < near
+        _ = write(mark.step, mark.label, _STATES["drift"], leftward=crowded) or write(
+            mark.step, mark.label, _STATES["drift"], leftward=not crowded
+        )
+
+
+def _end(line: Line) -> str:
+    return line.label if len(line.label) <= 28 else line.label[:27] + "…"
+
+
+def _end_labels(
+    sheet: Sheet, lines: Sequence[Line], ends: tuple[float, float], *, log: bool
+) -> None:
+    """Names at the right ends, pushed apart until they do not touch."""
+    found = []
+    for line in lines:
+        places = _places(line.values, ends, log=log)
+        places = places[~np.isnan(places)]
+        if len(places):
+            share = (places[-1] - ends[0]) / (ends[1] - ends[0])
+            found.append((min(max(share, 0.0), 1.0), line))
+    found.sort(key=lambda end: end[0])
+    gap = 8.5 / (sheet.box[3] - sheet.box[1])
+    heights = [height for height, _ in found]
+    for index in range(1, len(heights)):
+        heights[index] = max(heights[index], heights[index - 1] + gap)
+    excess = max(heights[-1] - 1.0, 0.0) if heights else 0.0
+    for height, (_, line) in zip(heights, found, strict=True):
+        plain = line.style in ("limit", "other") or line.tone < 0
+        ink = _SOFT if plain else TONES[line.tone].light
+        sheet.text((1, height - excess), _end(line), ink=ink, frame="inside", away=(4, -2.4),
+                   align="left", size=7.0)  # fmt: skip
+
+
+def long_height(block: Strip | Heat) -> float:
+    """Height of a strip or heat strip in points."""
+    return 22.0 + _pitch(block) * len(_names(block)) + 8.2
+
+
+def _pitch(block: Strip | Heat) -> float:
+    return 17.3 if isinstance(block, Strip) else 18.7
+
+
+def _names(block: Strip | Heat) -> Sequence[str]:
+    return [lane.label for lane in block.lanes] if isinstance(block, Strip) else block.labels
+
+
+def _long(sheet: Sheet, block: Strip | Heat) -> None:
+    """Rows from top to bottom, one unit high; steps below."""
+    width, height = sheet.size
+    names, first, last = _names(block), *block.span
+    pitch = _pitch(block)
+    rows = (height - 22.0) / pitch
+    box = (0.2 * width, 4.0, 0.99 * width, height - 18.0)
+    sheet.lay(box, (first - 0.8, last + 0.8), (rows, 0.0))
+    for row, name in enumerate(names):
+        sheet.text((0, row + 0.5), name, ink=_INK, frame="beside", away=(-5, -2.8), align="right",
+                   size=_LARGE)  # fmt: skip
+    _steps(sheet, block.span, most=9, down=11.0)
+
+
+def draw_strip(sheet: Sheet, strip: Strip) -> None:
+    """The timeline: one lane under the other on a common axis of steps."""
+    _long(sheet, strip)
+    for row, lane in enumerate(strip.lanes):
+        for bar in lane.bars:
+            outline = rectangles([(bar.first - 0.5, row + 0.75, bar.last + 0.5, row + 0.25)])
+            sheet.area(outline, ink=_STATES[bar.state], alpha=0.9 if bar.state else 0.35)
+            _bar_label(sheet, bar, row, strip.span)
+        if lane.ticks:
+            across = [x for step in lane.ticks for x in (step, step, math.nan)]
+            up = [y for _ in lane.ticks for y in (row + 0.7, row + 0.3, math.nan)]
+            sheet.line(across, up, ink=_INK, width=1.0)
+
+
+def _bar_label(sheet: Sheet, bar: Bar, row: int, span: tuple[int, int]) -> None:
+    """The label stands left of a bar if there is room, else right of it."""
+    before = bar.first > span[0] + 0.2 * (span[1] - span[0])
+    if not bar.label or (not before and bar.last > span[1] - 0.2 * (span[1] - span[0])):
+        return
+    place = (bar.first - 0.5 if before else bar.last + 0.5, row + 0.5)
+    sheet.text(place, bar.label, ink=_STATES[bar.state], frame="data",
+               away=(-4 if before else 4, -2.4), align="right" if before else "left",
+               size=7.0)  # fmt: skip
+
+
+def draw_heat(sheet: Sheet, heat: Heat) -> None:
+    """Rows of cells: blue below zero, red above, the stronger the further from it."""
+    _long(sheet, heat)
+    edges = [*(step - 0.5 for step in heat.steps), heat.steps[-1] + 0.5]
+    # One area per shade and not per cell: a long run has thousands of cells.
+    cells: dict[tuple[str, int], list[tuple[float, float, float, float]]] = {}
+    for row, values in enumerate(heat.values):
+        for (a, b), value in zip(pairwise(edges), values, strict=True):
+            shade = round(_SHADES * min(abs(value), 1)) if math.isfinite(value) else 0
+            if shade:
+                ink = INKS["warm" if value > 0 else "cold"].light
+                cells.setdefault((ink, shade), []).append((a, row + 0.9, b, row + 0.1))
+    for (ink, shade), sides in sorted(cells.items()):
+        sheet.area(rectangles(sides), ink=ink, alpha=shade / _SHADES)
