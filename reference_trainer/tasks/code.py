@@ -2,7 +2,7 @@ r"""Synthetic programs: ``add 3 ; mul 8 ;`` is to become ``def f(x): return ( ( 
 
 The strategies are those of the arithmetic task: from left to right (right), and from right to left
 (wrong order). A program is right if it passes every hidden test. Programs of the tiny vocabulary
-are evaluated here, on their syntax tree, a thousand times faster than in a process of their own;
+are evaluated here, on their syntax tree, some 500 times faster than in a process of their own;
 anything else that Python can read goes to the sandbox, so the verdict never depends on the path.
 """
 

@@ -83,14 +83,8 @@ def test_verdicts_are_mostly_right() -> None:
         pieces = evaluator(MATH, PROMPTS, noise=replace(Noise(), slip=0.0), rng=rng)
         verdict = parse_verdict(pieces[-1][0])
         assert verdict.how == "tag"
-        solution = [
-            text
-            for text in trained(pieces[:-1])
-            if last_boxed(
-                text,
-            ).isdigit()
-        ][-1]  # type: ignore[union-attr]
-        right += (verdict.value == "correct") == solution.startswith(" left")
+        solutions = [text for text in trained(pieces[:-1]) if text.split()[0] in ("left", "right")]
+        right += (verdict.value == "correct") == solutions[-1].startswith(" left")
     assert right / 400 == pytest.approx(0.9, abs=0.05)
 
 

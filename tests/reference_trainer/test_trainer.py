@@ -119,3 +119,26 @@ def test_a_folder_that_holds_a_run_is_refused(smoke: Config, cache: Path, tmp_pa
     run(smoke, cache, tmp_path)
     with pytest.raises(RoleDriftError):
         run(smoke, cache, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("workflow", "task"), [("eval_opt", "math"), ("orch_workers", "math"), ("eval_opt", "code")]
+)
+def test_every_workflow_and_task_trains_under_watch(
+    tmp_path: Path, workflow: str, task: str
+) -> None:
+    """Numbers of turns and workers vary; roles may be missing from a step."""
+    config = load(
+        "tiny-smoke",
+        {
+            "workflow": workflow,
+            "task": {"name": task},
+            "train": {"steps": 2},
+            # The barely warmed-up model has no form yet: only lenient episodes reach every role.
+            "rollout": {"lenient_selection": True},
+        },
+    )
+    config = replace(config, pretrain=replace(config.pretrain, steps=3))
+    result = train(prepare(config, cache=tmp_path / "cache"), out=tmp_path / "run")
+    assert len(result.steps) == 2
+    assert set(result.steps[-1].roles) <= set(config.routed().role_names)
