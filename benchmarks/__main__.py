@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-NAMES = ("import_time", "token_statistics", "role_gradients")
+NAMES = ("import_time", "token_statistics", "role_gradients", "trainer_speed")
 
 
 def main() -> int:

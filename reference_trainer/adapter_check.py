@@ -56,8 +56,8 @@ class AdapterCheck:
             AdapterError: If a policy's outputs do not come from its weights, or if a policy that
                 was trained is still the base model.
         """
-        held = {policy: self._held(policy) for policy in self._bank.policies}
-        for policy, own_V in held.items():
+        for policy in self._bank.policies:
+            own_V = self._held(policy)
             if self._bank.moved(policy) and torch.equal(own_V, self._base_V):
                 raise AdapterError(
                     f"policy {policy!r} was trained or loaded but computes the base model: its "
@@ -70,20 +70,20 @@ class AdapterCheck:
             served = torch.tensor([one.logps[0] for one in drawn])
             off = float((served - own_V[tokens]).abs().max())
             if not off <= self._tolerance:
-                others = {"the base model": self._base_V} | {
-                    f"policy {name!r}": logps for name, logps in held.items() if name != policy
-                }
-                matches = [
-                    name
-                    for name, logps in others.items()
-                    if float((served - logps[tokens]).abs().max()) <= self._tolerance
-                ]
                 raise AdapterError(
                     f"the engine does not serve policy {policy!r}: log-probabilities of a fixed "
                     f"prompt are off by {off:.2g} nats (limit {self._tolerance:g})"
-                    + (f"; they are those of {matches[0]}" if matches else "")
-                    + ". Check how the weights reach the engine."
+                    f"{self._recognised(tokens, served)}. Check how the weights reach the engine."
                 )
+
+    def _recognised(self, tokens: Tensor, served: Tensor) -> str:
+        """Whose log-probabilities these are, as the end of a sentence; empty if nobody's."""
+        known = {"the base model": self._base_V}
+        known |= {f"policy {name!r}": self._held(name) for name in self._bank.policies}
+        for name, logps_V in known.items():
+            if float((served - logps_V[tokens]).abs().max()) <= self._tolerance:
+                return f"; they are those of {name}"
+        return ""
 
     def _held(self, policy: str) -> Tensor:
         self._bank.activate(policy)

@@ -177,6 +177,28 @@ def test_one_adapter_from_elsewhere(make_bank: Make, tmp_path: Path) -> None:
         wider.load_adapter("generator", tmp_path / "generator")
 
 
+def test_fused_weights_compute_the_same_and_leave_no_trace(make_bank: Make) -> None:
+    bank = make_bank("first", "second")
+    take_a_step(bank, "first")
+    take_a_step(bank, "second")
+    tokens = torch.arange(1, 13).view(2, 6)
+    before = [one.detach().clone() for one in bank.model.parameters()]
+    for policy in ("first", "second"):
+        bank.activate(policy)
+        with torch.no_grad():
+            apart = bank.causal_lm(input_ids=tokens).logits
+            with bank.fused(policy):
+                fused = bank.causal_lm(input_ids=tokens).logits
+            again = bank.causal_lm(input_ids=tokens).logits
+        assert torch.allclose(fused, apart, atol=1e-4)
+        assert torch.equal(again, apart)
+    with pytest.raises(RuntimeError, match="on purpose"), bank.fused("first"):
+        raise RuntimeError("on purpose")
+    assert same(before, [one.detach() for one in bank.model.parameters()])
+    training = {id(p) for p in bank.model.parameters() if p.requires_grad}
+    assert training == {id(p) for p in bank.parameters_of("first")}
+
+
 def test_without_adapters_the_base_model_computes_and_training_goes_on(make_bank: Make) -> None:
     bank = make_bank("first", "second")
     tokens = torch.arange(1, 7)[None]
