@@ -1,6 +1,5 @@
 """Any map from roles to policies, end to end, and adapters that come from another run."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from reference_trainer.evaluate import evaluate
 from reference_trainer.tasks import Problem
 from reference_trainer.trainer import Result, Setup, prepare, train
 from reference_trainer.workflows import Scene, Script
-from roledrift import Role, Workflow
+from roledrift import Role, Workflow, open_run
 
 # One name is part of the next, one is a module of the model, one holds PEFT's separator.
 ROLES = ("gen", "generator", "model", "q_proj.lora")
@@ -37,9 +36,9 @@ SCRIPT = Script(Workflow("chain", tuple(map(Role, ROLES)), ROLES), play)
 
 
 @pytest.fixture
-def chain(noisy: Config, monkeypatch: pytest.MonkeyPatch) -> Iterator[Config]:
+def chain(noisy: Config, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.setitem(workflows._MODULES, "chain", __name__)
-    yield replace(noisy, workflow="chain", validation=replace(noisy.validation, every=0))
+    return replace(noisy, workflow="chain", validation=replace(noisy.validation, every=0))
 
 
 def run(config: Config, cache: Path, out: Path | None = None) -> tuple[Setup, Result]:
@@ -61,21 +60,17 @@ def test_every_routing_trains_its_policies(
     chain: Config,
     cache: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     routing: Any,
     optimizers: Any,
 ) -> None:
-    monkeypatch.setenv("ROLEDRIFT_STRICT", "1")
     adam = replace(chain.train.adam, optimizers=optimizers)
     config = replace(chain, routing=routing, train=replace(chain.train, steps=2, adam=adam))
     setup, result = run(config, cache, tmp_path / "run")
     workflow = setup.stage.workflow
+    assert len(setup.bank.optimizers) == (1 if optimizers == "one" else len(setup.bank.policies))
     for report in result.steps:
         busy = {workflow.policy_of(role) for role in report.roles}
         assert set(report.policies) == busy
-    assert any(len(report.policies) == len(setup.bank.policies) for report in result.steps) or (
-        "model" in setup.bank.policies
-    )
     for policy in setup.bank.policies:
         trained = any(policy in report.policies for report in result.steps)
         assert setup.bank.moved(policy) == trained
@@ -116,7 +111,7 @@ def test_a_schedule_is_the_iterations_and_compat_ticks_are_not(chain: Config, ca
     [
         {"rows_by_length": True},
         {"full_minibatches": True},
-        {"padding_ranks": 16},
+        {"padding_ranks": 7},
         {"lr_ticks_per_update": True},
     ],
 )
@@ -144,8 +139,6 @@ def test_switches_that_only_change_what_is_compared(
         plain.bank.parameters_of("generator"), other.bank.parameters_of("generator"), strict=True
     )
     assert all(torch.equal(a, b) for a, b in pairs)
-    from roledrift import open_run
-
     record = next(iter(open_run(tmp_path / "run").steps()))
     assert record.mean("generator", "rollout.chi2") is None
     assert record.mean("generator", "rollout.refused") == 1.0
