@@ -12,6 +12,7 @@ NAMES = (
     "ingest_speed",
     "role_gradients",
     "price_table",
+    "trainer_speed",
 )
 
 

@@ -76,7 +76,7 @@ def load_adapters(bank: AdapterBank, folder: Path) -> None:
             f"{folder} holds no adapter for {missing}: is it a checkpoint of another routing?"
         )
     for policy, where in found.items():
-        set_peft_model_state_dict(bank.model, load_peft_weights(str(where)), adapter_name=policy)
+        bank.load_adapter(policy, where)
 
 
 def save_checkpoint(bank: AdapterBank, folder: Path, position: Position, *, keep: int) -> Path:
@@ -131,6 +131,7 @@ def restore(bank: AdapterBank, checkpoint: Path) -> Position:
     state = torch.load(checkpoint / _STATE, weights_only=True)
     for name, optimizer in bank.optimizers.items():
         optimizer.load_state_dict(state["optimizers"][name])
+    bank.memory.averages = state["gradient_memory"]
     _set_generators(state["generators"])
     return position_of(checkpoint)
 
@@ -154,6 +155,7 @@ def _adapter(policy: str) -> str:
 def _state(bank: AdapterBank) -> dict[str, Any]:
     return {
         "optimizers": {name: one.state_dict() for name, one in bank.optimizers.items()},
+        "gradient_memory": bank.memory.averages,
         "generators": _generators(),
     }
 

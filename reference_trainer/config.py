@@ -13,7 +13,11 @@ from typing import Any, Literal
 from reference_trainer.demonstrations import DEMONSTRATORS
 from reference_trainer.errors import SettingsError
 from reference_trainer.exercises import Noise
-from reference_trainer.grpo import Clip, Grouping
+from reference_trainer.grpo import Aggregation, Clip, Grouping, Normalisation
+from reference_trainer.interventions import Interventions
+from reference_trainer.interventions import problems as intervention_problems
+from reference_trainer.minibatches import Order
+from reference_trainer.paper_compat import PaperCompat
 from reference_trainer.policies import AdamSettings, LoraSettings
 from reference_trainer.reading import merge, read
 from reference_trainer.stress import Stress
@@ -82,7 +86,12 @@ class TrainSettings:
         minibatch_counts: ``spans`` (as in the paper: a role with three slots gets three times as
             many optimizer steps) or ``episodes`` (every policy gets the same number of optimizer
             steps).
+        minibatch_order: How rows get into mini-batches.
+        epochs: Times that an iteration's rows are used. Ratios stay relative to the weights before
+            the first.
         grouping: Which spans are compared by the advantage.
+        normalisation: What centred rewards are divided by.
+        aggregation: How the losses of tokens become that of a mini-batch.
         old_logps: Denominator of the ratio: as the engine reported them, or computed again by the
             trainer.
         adam: Optimizer.
@@ -92,7 +101,11 @@ class TrainSettings:
     steps: int = 40
     minibatch: int = 64
     minibatch_counts: Literal["spans", "episodes"] = "spans"
+    minibatch_order: Order = "shuffled"
+    epochs: int = 1
     grouping: Grouping = "slot"
+    normalisation: Normalisation = "group"
+    aggregation: Aggregation = "seq-mean-token-mean"
     old_logps: Literal["rollout", "trainer"] = "rollout"
     adam: AdamSettings = field(default_factory=AdamSettings)
     clip: Clip = field(default_factory=Clip)
@@ -160,6 +173,12 @@ class Config:
         lora: The adapters.
         rollout: Sampling.
         train: Optimisation.
+        initial_adapters: Role to a folder with an adapter that the role's policy starts from, e.g.
+            the generator of a single-agent run (``<run>/trainer/adapters/<policy>``). Every role of
+            that policy must be named. With ``train.steps = 0`` the run only validates: the other
+            roles are then the base model.
+        interventions: What is changed for single roles.
+        paper_compat: What is done as in the code of arXiv 2605.24202.
         validation: Validation.
         checkpoint: Checkpoints.
         stress: What goes wrong on purpose.
@@ -177,6 +196,9 @@ class Config:
     lora: LoraSettings = field(default_factory=LoraSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
+    initial_adapters: Mapping[str, str] = field(default_factory=dict)
+    interventions: Interventions = field(default_factory=Interventions)
+    paper_compat: PaperCompat = field(default_factory=PaperCompat)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
     checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
     stress: Stress = field(default_factory=Stress)
@@ -245,6 +267,8 @@ def _problems(config: Config) -> list[str]:
         "rollout.max_new_tokens": config.rollout.max_new_tokens,
         "train.minibatch": config.train.minibatch,
         "train.adam.lr": config.train.adam.lr,
+        "train.epochs": config.train.epochs,
+        "paper_compat.padding_ranks": config.paper_compat.padding_ranks,
     }
     problems = [
         f"{name} must be greater than 0, got {value}"
@@ -270,6 +294,10 @@ def _problems(config: Config) -> list[str]:
         )
     if min(config.checkpoint.every, config.checkpoint.keep) < 0:
         problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
+    problems += intervention_problems(config.interventions, shape)
+    problems += _problems_of_initial_adapters(config.initial_adapters, shape)
+    if not 0.0 <= config.train.adam.floor <= 1.0:
+        problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
     if not 0.0 <= config.stress.share <= 1.0:
         problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
     return problems
@@ -288,4 +316,20 @@ def _task_problems(task: MathTask | CodeTask) -> list[str]:
         # Additions commute: without a product next to a sum no order is wrong.
         if known and not ("*" in task.operators and set(task.operators) & set("+-")):
             problems.append("task.operators needs '*' and one of '+-' for code")
+    return problems
+
+
+def _problems_of_initial_adapters(adapters: Mapping[str, str], shape: Workflow) -> list[str]:
+    problems = [
+        f"initial_adapters names {role!r}, which is not a role; there are {list(shape.role_names)}"
+        for role in adapters
+        if role not in shape.role_names
+    ]
+    for role, policy in zip(shape.role_names, shape.policies, strict=True):
+        shared = [one for one in shape.role_names if shape.policy_of(one) == policy]
+        if role in adapters and len({adapters.get(one) for one in shared}) > 1:
+            problems.append(
+                f"initial_adapters: roles {shared} share policy {policy!r}; name the same folder "
+                "for all of them, or route them to policies of their own"
+            )
     return problems

@@ -7,3 +7,7 @@ from roledrift import RoleDriftError
 
 class SettingsError(RoleDriftError, ValueError):
     """A setting of the reference trainer is wrong; the message lists every problem found."""
+
+
+class AdapterError(RoleDriftError, RuntimeError):
+    """What the engine serves is not what is trained."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
+from reference_trainer.grpo import group_of
 from reference_trainer.policies import AdapterBank
 from reference_trainer.reading import merge
 from reference_trainer.rollout.engine import Sampling
@@ -34,6 +35,9 @@ from roledrift import (
     TokenCapture,
     open_monitor,
 )
+
+_MOST_PLACES = 1000
+"""Slots of a role, and turns of an episode, that group numbers tell apart."""
 
 
 class Observation:
@@ -88,7 +92,7 @@ class Observation:
             # The probe counts steps by its drains: it goes on in the same rhythm.
             for _ in range(done % config.monitor.gradients_every):
                 self._gradients.drain_gradients()
-            self._gradients.attach(bank.model)
+            self._gradients.attach(bank.model, adapters=bank.adapters)
             self.monitor.attach(self._gradients)
         sampling = replace(MonitorConfig().sampling, **self.monitor.header.config["sampling"])
         self._canaries = [
@@ -177,10 +181,12 @@ class Observation:
             advantage=batch.advantage_B,
             logp=forward.scores.logp_BC.detach(),
             old_logp=forward.old_BC,
-            rollout_logp=batch.rollout_BC,
+            rollout_logp=forward.rollout_BC,
             entropy=forward.scores.entropy_BC,
             temperature=config.rollout.temperature,
-            rollout_temperature=config.rollout.temperature,
+            rollout_temperature=(
+                1.0 if config.paper_compat.rollout_logps_at_one else config.rollout.temperature
+            ),
             clip=(config.train.clip.low, config.train.clip.high),
             steps_between=forward.steps_before,
             text=[span.text for span in spans],
@@ -188,10 +194,13 @@ class Observation:
 
     def _group(self, span: Span) -> int:
         """Number of the span's GRPO group."""
-        role = self._workflow.index(span.role)
-        slot = span.slot if self._config.train.grouping == "slot" else 0
-        most = max(one.slots for one in self._workflow.roles)
-        return (span.problem * len(self._workflow.roles) + role) * most + slot
+        agentwise = span.role in self._config.interventions.agentwise
+        by = "role" if agentwise else self._config.train.grouping
+        problem, role, slot, turn = group_of(span, by=by)
+        number = self._workflow.index(role) + 1 if role else 0
+        for part in (slot + 1, turn + 1):
+            number = number * _MOST_PLACES + part
+        return problem * (len(self._workflow.roles) + 1) * _MOST_PLACES**2 + number
 
     def _play_canaries(self) -> list[Episode]:
         """The canary problems, with the same random numbers at every step."""

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, Literal, cast
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights, set_peft_model_state_dict
+from peft.tuners.lora import LoraLayer, LoraModel
+from torch import Tensor
 from torch.nn import Parameter
+from torch.optim import AdamW
 from transformers import PreTrainedModel
 
 from reference_trainer.errors import SettingsError
+from reference_trainer.interventions import GradientMemory
+from reference_trainer.schedule import Schedule, lr_factor
 from reference_trainer.seeds import derive
 
-_PEFT_PREFIX = "lora_"
-"""PEFT looks for this text in parameter names, so an adapter called ``a`` would be found there."""
+_POLICY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
+"""As role names: a policy is a folder of a checkpoint."""
+
+_ALL = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +52,46 @@ class AdamSettings:
         lr: Learning rate after the warm-up.
         warmup_steps: Iterations until ``lr`` is reached. Counted in iterations of the run, never in
             updates of a role, so that every policy is at the same point of the schedule.
+        schedule: What follows the warm-up, over the iterations of the run.
+        floor: Share of ``lr`` that ``linear`` and ``cosine`` end at.
+        optimizers: One optimizer per policy, or one for all of them. A policy without rows in an
+            iteration is neither stepped nor decayed either way.
         weight_decay: Decoupled weight decay.
         max_grad_norm: Gradients of a policy are scaled down to this norm.
     """
 
     lr: float = 1e-3
     warmup_steps: int = 10
+    schedule: Schedule = "constant"
+    floor: float = 0.0
+    optimizers: Literal["per_policy", "one"] = "per_policy"
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
 
 
 class AdapterBank:
-    """The base model with one adapter and one optimizer per policy.
+    """The base model with one adapter per policy, and their optimizers.
 
     Exactly one adapter is active at a time; it alone is trained, and an unknown policy is an error
-    instead of a silent fall back to the base model. Parameters are found by the exact adapter name
-    in their path.
+    instead of a silent fall back to the base model. PEFT finds adapters by text in parameter paths,
+    so it gets names of our own and a policy may be called what it likes, ``model`` or ``lora``.
 
     Args:
         base: The frozen base model.
-        policies: Names of the policies; letters, digits, ``_`` and ``-``.
+        policies: Names of the policies.
         lora: Shape of the adapters.
         adam: Optimizer settings.
         seed: For the adapters' initial weights; torch's global generator is left as it was.
+        lr_factors: Policy to a factor of the learning rate; 1 for policies that are not named.
+
+    Attributes:
+        adapters: PEFT's name of each adapter to its policy.
+        optimizers: By policy; under the name ``"*"`` if there is one for all.
+        memory: Moving averages of the policies' gradients, empty until the coherence regulariser
+            uses it.
 
     Raises:
-        SettingsError: If a policy name repeats, holds a dot (PEFT separates module names by it), or
-            is part of ``lora_``.
+        SettingsError: If a policy name repeats or cannot be the name of a folder.
     """
 
     def __init__(
@@ -80,15 +102,32 @@ class AdapterBank:
         lora: LoraSettings,
         adam: AdamSettings,
         seed: int,
+        lr_factors: Mapping[str, float] | None = None,
     ) -> None:
-        wrong = [name for name in policies if "." in name or name in _PEFT_PREFIX]
-        if len(set(policies)) != len(policies) or wrong:
+        if len(set(policies)) != len(policies) or not all(map(_POLICY_NAME.match, policies)):
             raise SettingsError(
-                f"policy names {list(policies)} must be unique, without dots, and no part of "
-                f"{_PEFT_PREFIX!r}"
+                f"policy names {list(policies)} must be unique, start with a letter, and hold only "
+                "letters, digits, _ . -"
             )
         self.policies = tuple(policies)
+        # All of one length, because PEFT searches for names as parts of longer ones in places, and
+        # none can be a policy's: they start with a digit.
+        self.adapters = {f"0adapter{i:04d}": name for i, name in enumerate(self.policies)}
+        self._names = {policy: name for name, policy in self.adapters.items()}
         self._adam = adam
+        self._lr_factors = {name: (lr_factors or {}).get(name, 1.0) for name in self.policies}
+        self.model = self._wrap(base, lora, seed)
+        self.causal_lm = cast(PreTrainedModel, self.model.get_base_model())
+        self.pad_id = int(base.config.pad_token_id)
+        self._layers = [one for one in self.model.modules() if isinstance(one, LoraLayer)]
+        self._parameters = {name: self._find(self._names[name]) for name in self.policies}
+        self.optimizers, self._groups = self._build_optimizers()
+        self.memory = GradientMemory()
+        self._moved: set[str] = set()
+        self._active = ""
+        self.activate(self.policies[0])
+
+    def _wrap(self, base: PreTrainedModel, lora: LoraSettings, seed: int) -> PeftModel:
         settings = LoraConfig(
             r=lora.rank,
             lora_alpha=lora.alpha,
@@ -96,27 +135,28 @@ class AdapterBank:
             target_modules="all-linear",
             task_type="CAUSAL_LM",
         )
+        first, *others = self.policies
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derive(seed, "adapter", self.policies[0]))
-            self.model: PeftModel = get_peft_model(base, settings, adapter_name=self.policies[0])
-            for name in self.policies[1:]:
-                torch.manual_seed(derive(seed, "adapter", name))
-                self.model.add_adapter(name, settings)
-        self.causal_lm = cast(PreTrainedModel, self.model.get_base_model())
-        self.pad_id = int(base.config.pad_token_id)
-        self._parameters = {name: self._find(name) for name in self.policies}
-        self.optimizers = {
-            name: torch.optim.AdamW(
-                self._parameters[name], lr=adam.lr, weight_decay=adam.weight_decay
-            )
-            for name in self.policies
-        }
-        self._active = ""
-        self.activate(self.policies[0])
+            torch.manual_seed(derive(seed, "adapter", first))
+            model: PeftModel = get_peft_model(base, settings, adapter_name=self._names[first])
+            for policy in others:
+                torch.manual_seed(derive(seed, "adapter", policy))
+                model.add_adapter(self._names[policy], settings)
+        return model
 
-    def _find(self, policy: str) -> list[Parameter]:
-        found = [one for name, one in self.model.named_parameters() if policy in name.split(".")]
+    def _find(self, adapter: str) -> list[Parameter]:
+        found = [one for name, one in self.model.named_parameters() if adapter in name.split(".")]
         return [one for one in found if one.dtype.is_floating_point]
+
+    def _build_optimizers(self) -> tuple[dict[str, AdamW], dict[str, dict[str, Any]]]:
+        """The optimizers, and every policy's parameter group in them."""
+        settings: dict[str, Any] = {"lr": self._adam.lr, "weight_decay": self._adam.weight_decay}
+        if self._adam.optimizers == "one":
+            groups = [{"params": self._parameters[name]} for name in self.policies]
+            one = AdamW(groups, **settings)
+            return {_ALL: one}, dict(zip(self.policies, one.param_groups, strict=True))
+        each = {name: AdamW(self._parameters[name], **settings) for name in self.policies}
+        return each, {name: one.param_groups[0] for name, one in each.items()}
 
     def activate(self, policy: str) -> None:
         """Make ``policy`` the one that computes and the only one that trains.
@@ -127,19 +167,67 @@ class AdapterBank:
         if policy not in self._parameters:
             raise SettingsError(f"no policy {policy!r} in the bank; it holds {list(self.policies)}")
         if policy != self._active:
-            self.model.set_adapter(policy)
+            # As PeftModel.set_adapter does, without its walk over all modules.
+            for layer in self._layers:
+                layer.set_adapter(self._names[policy])
+            self.model.active_adapter = self._names[policy]
+            cast(LoraModel, self.model.base_model).active_adapter = self._names[policy]
             self._active = policy
+
+    def without_adapters(self) -> AbstractContextManager[None]:
+        """While it is entered, the model computes as the base model."""
+        return cast(AbstractContextManager[None], self.model.disable_adapter())
+
+    @contextmanager
+    def fused(self, policy: str) -> Iterator[None]:
+        """While it is entered, ``policy`` computes with its adapter added into the base weights.
+
+        That halves the layers of a forward. Nothing can be trained meanwhile. The base weights are
+        put aside and put back, not recomputed, so they stay the same bit by bit.
+        """
+        self.activate(policy)
+        name = self._names[policy]
+        aside = [cast(Tensor, layer.base_layer.weight.data) for layer in self._layers]
+        try:
+            for layer, weight in zip(self._layers, aside, strict=True):
+                layer.base_layer.weight.data = weight + cast(Any, layer).get_delta_weight(name)
+                layer.enable_adapters(False)
+            yield
+        finally:
+            for layer, weight in zip(self._layers, aside, strict=True):
+                layer.base_layer.weight.data = weight
+                layer.enable_adapters(True)
 
     def parameters_of(self, policy: str) -> list[Parameter]:
         """The adapter weights of ``policy``."""
         return self._parameters[policy]
 
-    def warm_up(self, step: int, *, factor: float = 1.0) -> float:
-        """Set every policy's learning rate for iteration ``step`` (from 1) and return it."""
-        lr = self._adam.lr * factor * min(1.0, step / max(1, self._adam.warmup_steps))
-        for optimizer in self.optimizers.values():
-            for group in optimizer.param_groups:
-                group["lr"] = lr
+    def moved(self, policy: str) -> bool:
+        """Whether the policy should differ from the base model: trained or loaded."""
+        return policy in self._moved
+
+    def set_lr(self, position: int, *, total: int, factor: float = 1.0) -> float:
+        """Set every policy's learning rate.
+
+        Args:
+            position: Place in the schedule: the iteration, from 1.
+            total: Iterations of the run.
+            factor: Multiplies every rate.
+
+        Returns:
+            The rate of a policy without a factor of its own.
+        """
+        adam = self._adam
+        share = lr_factor(
+            position,
+            schedule=adam.schedule,
+            warmup=adam.warmup_steps,
+            total=total,
+            floor=adam.floor,
+        )
+        lr = adam.lr * factor * share
+        for policy, group in self._groups.items():
+            group["lr"] = lr * self._lr_factors[policy]
         return lr
 
     def step(self, policy: str) -> float:
@@ -150,14 +238,19 @@ class AdapterBank:
         """
         parameters = self._parameters[policy]
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self._adam.max_grad_norm))
+        optimizer = self.optimizers.get(policy) or self.optimizers[_ALL]
         if norm == norm and norm != float("inf"):
-            self.optimizers[policy].step()
-        self.optimizers[policy].zero_grad(set_to_none=True)
+            optimizer.step()
+            if norm > 0 and self._groups[policy]["lr"] > 0:
+                self._moved.add(policy)
+        optimizer.zero_grad(set_to_none=True)
         return norm
 
     def save(self, folder: Path) -> None:
         """Write every adapter in PEFT's format, one sub-folder per policy."""
-        self.model.save_pretrained(str(folder), selected_adapters=list(self.policies))
+        self.model.save_pretrained(str(folder), selected_adapters=list(self.adapters))
+        for adapter, policy in self.adapters.items():
+            (folder / adapter).rename(folder / policy)
 
     def load(self, folder: Path) -> None:
         """Read adapters that :meth:`save` wrote.
@@ -171,6 +264,34 @@ class AdapterBank:
                 f"{folder} holds no adapter for {missing}: is it a checkpoint of another routing?"
             )
         for name in self.policies:
-            set_peft_model_state_dict(
-                self.model, load_peft_weights(str(folder / name)), adapter_name=name
+            self.load_adapter(name, folder / name)
+
+    def load_adapter(self, policy: str, folder: Path) -> None:
+        """Read one adapter in PEFT's format into ``policy``.
+
+        Raises:
+            SettingsError: If there is no adapter in ``folder``, or it has another shape.
+        """
+        if not (folder / "adapter_config.json").is_file():
+            raise SettingsError(f"{folder} holds no adapter (no adapter_config.json)")
+        try:
+            outcome: Any = set_peft_model_state_dict(
+                self.model, load_peft_weights(str(folder)), adapter_name=self._names[policy]
             )
+        except RuntimeError as error:
+            raise SettingsError(f"the adapter in {folder} does not fit: {error}") from error
+        if outcome.unexpected_keys:
+            raise SettingsError(
+                f"the adapter in {folder} is of another model: no place for "
+                f"{outcome.unexpected_keys[:3]}"
+            )
+        if any(bool(one.any()) for one in self._second_factors(policy)):
+            self._moved.add(policy)
+
+    def _second_factors(self, policy: str) -> list[Parameter]:
+        """The factors that start at 0: while all are, the adapter does nothing."""
+        return [
+            one
+            for name, one in self.model.named_parameters()
+            if self._names[policy] in name.split(".") and "lora_B" in name.split(".")
+        ]

@@ -78,6 +78,8 @@ def _fits(hint: Any, value: Any) -> bool:
         return isinstance(value, tuple) and all(_fits(parts[0], one) for one in value)
     if origin is not None:
         return isinstance(value, origin) and all(_fits(parts[1], one) for one in value.values())
+    if hint is float and type(value) is int:
+        return True
     if hint is bool or isinstance(value, bool):
         return hint is bool and isinstance(value, bool)
     return isinstance(value, hint)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
+from reference_trainer.adapter_check import AdapterCheck
 from reference_trainer.checkpoint import (
     Position,
     load_adapters,
@@ -22,12 +23,14 @@ from reference_trainer.episodes import Episode, Span
 from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate, summarise
 from reference_trainer.grpo import advantages, group_keys
+from reference_trainer.interventions import per_policy
 from reference_trainer.observation import Observation
+from reference_trainer.paper_compat import tick
 from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import load_base, pretrained
 from reference_trainer.rollout.engine import Sampling
-from reference_trainer.rollout.player import Stage, play_episodes
+from reference_trainer.rollout.player import Stage, encode, play_episodes
 from reference_trainer.rollout.transformers_engine import TransformersEngine
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
@@ -45,11 +48,13 @@ class Setup:
         config: The run.
         stage: Workflow, task and engine.
         bank: Model and adapters.
+        served: Proves after every update that the engine serves the adapters.
     """
 
     config: Config
     stage: Stage
     bank: AdapterBank
+    served: AdapterCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +104,29 @@ def prepare(config: Config, *, cache: Path) -> Setup:
     base, tokenizer = load_base(folder)
     workflow = config.routed()
     policies = tuple(dict.fromkeys(workflow.policies))
-    bank = AdapterBank(base, policies, lora=config.lora, adam=config.train.adam, seed=config.seed)
+    bank = AdapterBank(
+        base,
+        policies,
+        lora=config.lora,
+        adam=config.train.adam,
+        seed=config.seed,
+        lr_factors=per_policy(config.interventions.lr_factors, workflow, default=1.0),
+    )
+    for role, start in config.initial_adapters.items():
+        bank.load_adapter(workflow.policy_of(role), Path(start))
     scene = Scene(
         config.task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
     )
     engine = TransformersEngine(bank, end_id=bank.pad_id)
-    return Setup(
-        config, Stage(load_script(config.workflow), workflow, scene, engine, tokenizer), bank
-    )
+    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer)
+    return Setup(config, stage, bank, _adapter_check(stage, bank, config))
+
+
+def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
+    first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
+    (prompt,) = encode([first.messages], stage.tokenizer)
+    sampling = Sampling(config.rollout.temperature, 1, derive(config.seed, "adapter check"))
+    return AdapterCheck(bank, stage.engine, prompt=prompt, sampling=sampling)
 
 
 def train(
@@ -140,6 +160,7 @@ def train(
         observation = Observation(
             config, setup.stage, setup.bank, out=out, resume=resume, done=done
         )
+    setup.served.check()
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
@@ -228,16 +249,18 @@ def _iterate(
 ) -> tuple[StepReport, list[Rescored]]:
     config, bank = setup.config, setup.bank
     start = time.process_time()
-    lr = bank.warm_up(step, factor=config.stress.lr_factor(step))
+    lr = _set_lr(setup, step)
     episodes = _with_advantages(_roll_out(setup, step), config)
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
-    policies = {
-        policy: update_policy(bank, own, config=config, step=step, watch=observation)
-        for policy in bank.policies
-        if (own := [span for span in spans if span.policy == policy])
-    }
+    policies = {}
+    for place, policy in enumerate(bank.policies):
+        if config.paper_compat.lr_ticks_per_update:
+            _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
+        if own := [span for span in spans if span.policy == policy]:
+            policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
+    setup.served.check()
     rescored = [
         rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
         for own in _by_role(spans, setup.stage.workflow.role_names)
@@ -256,6 +279,15 @@ def _iterate(
         seconds=time.process_time() - start,
     )
     return report, rescored
+
+
+def _set_lr(setup: Setup, step: int, position: int | None = None) -> float:
+    """Set the learning rate of iteration ``step``, or that of another position in the schedule."""
+    return setup.bank.set_lr(
+        step if position is None else position,
+        total=setup.config.train.steps,
+        factor=setup.config.stress.lr_factor(step),
+    )
 
 
 def _totals(report: StepReport) -> dict[str, float]:
@@ -289,7 +321,11 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
 
 def _with_advantages(episodes: list[Episode], config: Config) -> list[Episode]:
     rewards = [span.reward for episode in episodes for span in episode.spans]
-    values = iter(advantages(rewards, group_keys(episodes, by=config.train.grouping)).tolist())
+    groups = group_keys(
+        episodes, by=config.train.grouping, agentwise=config.interventions.agentwise
+    )
+    found = advantages(rewards, groups, normalisation=config.train.normalisation)
+    values = iter(found.tolist())
     return [
         replace(
             episode, spans=tuple(replace(span, advantage=next(values)) for span in episode.spans)

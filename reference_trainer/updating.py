@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Protocol
 
@@ -15,10 +13,28 @@ from torch import Tensor
 
 from reference_trainer.config import Config
 from reference_trainer.episodes import Span
-from reference_trainer.grpo import LossTerms, clipped_loss
+from reference_trainer.grpo import Whole, aggregate, clipped_loss
+from reference_trainer.interventions import Coherence, anchor, row_weights, slots_of
+from reference_trainer.minibatches import split
+from reference_trainer.paper_compat import by_length, filled, padded
 from reference_trainer.policies import AdapterBank
 from reference_trainer.scoring import Batch, Scores, collate, score
 from reference_trainer.seeds import derive
+
+
+@dataclass(frozen=True, slots=True)
+class LossTerms:
+    """The loss of some rows and what happened in it.
+
+    Attributes:
+        loss: Their part of the mini-batch's loss: a scalar with a gradient.
+        clipped_BC: True where the clipped branch was the larger one.
+        k3_BC: Distance of every token from the base model, None for a role without an anchor.
+    """
+
+    loss: Tensor
+    clipped_BC: Tensor
+    k3_BC: Tensor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +48,7 @@ class Forward:
         scores: Log-probabilities under the current weights, before this mini-batch's optimizer
             step.
         old_BC: Log-probabilities at the start of the iteration.
+        rollout_BC: Log-probabilities as the rollout reported them.
         terms: The loss.
         steps_before: Optimizer steps that this policy already made in this iteration.
     """
@@ -41,6 +58,7 @@ class Forward:
     batch: Batch
     scores: Scores
     old_BC: Tensor
+    rollout_BC: Tensor
     terms: LossTerms
     steps_before: int
 
@@ -54,12 +72,17 @@ class PolicyReport:
         grad_norm: Mean norm before clipping.
         loss: Mean loss of the mini-batches.
         clipped: Share of tokens whose clipped branch was active.
+        anchor_k3: Mean distance of the anchored roles' tokens from the base model, None without an
+            anchor.
+        coherence: Mean cosine of the gradients with their moving average, None if that is off.
     """
 
     updates: int
     grad_norm: float
     loss: float
     clipped: float
+    anchor_k3: float | None = None
+    coherence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +129,7 @@ class Watcher(Protocol):
 def update_policy(
     bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, watch: Watcher | None
 ) -> PolicyReport:
-    """All mini-batches of one policy.
+    """All mini-batches of one policy, ``train.epochs`` times over.
 
     Args:
         bank: Adapters; that of the spans' policy is activated and changed.
@@ -118,36 +141,117 @@ def update_policy(
     policy = spans[0].policy
     bank.activate(policy)
     bank.model.train()
-    minibatches = [
-        [(micro, _old_logps(bank, micro, config)) for micro in _by_role(rows, bank.pad_id)]
-        for rows in _minibatches(spans, config=config, step=step)
-    ]
-    norms, losses, clipped, tokens = [], [], 0, 0
-    for number, micros in enumerate(minibatches):
-        rows_in_batch = sum(len(micro.spans) for micro, _ in micros)
+    minibatches = _prepared(bank, spans, config=config, step=step)
+    tally = _Tally()
+    for number, minibatch in enumerate(minibatches):
         loss = 0.0
-        for micro, old_BC in micros:
-            with watch.around(micro) if watch is not None else nullcontext():
-                scores = score(bank.causal_lm, micro, temperature=config.rollout.temperature)
-            terms = clipped_loss(
-                scores.logp_BC,
-                old_BC,
-                advantage_B=micro.advantage_B,
-                mask_BC=micro.mask_BC,
-                clip=config.train.clip,
-                rows_in_batch=rows_in_batch,
-            )
+        for micro in minibatch.micros:
+            with watch.around(micro.batch) if watch is not None else nullcontext():
+                scores = score(bank.causal_lm, micro.batch, temperature=config.rollout.temperature)
+            if config.paper_compat.on_policy_single and len(minibatches) == 1:
+                micro = replace(micro, old_BC=scores.logp_BC.detach())
+            terms = _loss(micro, scores, minibatch.whole, config)
             if watch is not None:
-                watch.in_update(
-                    Forward(policy, micro.spans[0].role, micro, scores, old_BC, terms, number)
-                )
+                watch.in_update(_forward(policy, micro, scores, terms, number))
             torch.autograd.backward(terms.loss)
             loss += float(terms.loss.detach())
-            clipped += int(terms.clipped_BC.sum())
-            tokens += int(micro.mask_BC.sum())
-        norms.append(bank.step(policy))
-        losses.append(loss)
-    return PolicyReport(len(minibatches), fmean(norms), fmean(losses), clipped / tokens)
+            tally.add(micro.batch, terms)
+        coherence = bank.memory.scale(
+            policy,
+            bank.parameters_of(policy),
+            weight=config.interventions.coherence.weights.get(spans[0].role, 0.0),
+            settings=config.interventions.coherence,
+        )
+        tally.end(bank.step(policy), loss, coherence)
+    return tally.report()
+
+
+@dataclass(frozen=True, slots=True)
+class _Micro:
+    """One role's rows of a mini-batch, with what does not change while the policy is updated."""
+
+    batch: Batch
+    old_BC: Tensor
+    rollout_BC: Tensor
+    reference_BC: Tensor | None
+    weight_B: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class _MiniBatch:
+    micros: tuple[_Micro, ...]
+    whole: Whole
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Sums over one policy's mini-batches."""
+
+    norms: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    cosines: list[float] = field(default_factory=list)
+    clipped: int = 0
+    tokens: int = 0
+    anchored: int = 0
+    k3: float = 0.0
+
+    def add(self, batch: Batch, terms: LossTerms) -> None:
+        count = int(batch.mask_BC.sum())
+        self.clipped += int(terms.clipped_BC.sum())
+        self.tokens += count
+        if terms.k3_BC is not None:
+            self.k3 += float(terms.k3_BC[batch.mask_BC].sum())
+            self.anchored += count
+
+    def end(self, norm: float, loss: float, coherence: Coherence | None) -> None:
+        self.norms.append(norm)
+        self.losses.append(loss)
+        if coherence is not None:
+            self.cosines.append(coherence.cosine)
+
+    def report(self) -> PolicyReport:
+        return PolicyReport(
+            updates=len(self.norms),
+            grad_norm=fmean(self.norms),
+            loss=fmean(self.losses),
+            clipped=self.clipped / self.tokens,
+            anchor_k3=self.k3 / self.anchored if self.anchored else None,
+            coherence=fmean(self.cosines) if self.cosines else None,
+        )
+
+
+def _loss(micro: _Micro, scores: Scores, whole: Whole, config: Config) -> LossTerms:
+    """The surrogate of one role's rows, and its anchor if it has one."""
+    batch = micro.batch
+    tokens = clipped_loss(
+        scores.logp_BC,
+        micro.old_BC,
+        advantage_B=batch.advantage_B,
+        mask_BC=batch.mask_BC,
+        clip=config.train.clip,
+    )
+    values_BC, k3_BC = tokens.values_BC, None
+    if micro.reference_BC is not None:
+        beta = config.interventions.kl_anchor[batch.spans[0].role]
+        k3_BC = anchor(scores.logp_BC, micro.reference_BC)
+        values_BC = values_BC + beta * k3_BC
+        k3_BC = k3_BC.detach()
+    loss = aggregate(
+        values_BC,
+        batch.mask_BC,
+        by=config.train.aggregation,
+        whole=whole,
+        weight_B=micro.weight_B,
+    )
+    return LossTerms(loss, tokens.clipped_BC, k3_BC)
+
+
+def _forward(
+    policy: str, micro: _Micro, scores: Scores, terms: LossTerms, steps_before: int
+) -> Forward:
+    batch = micro.batch
+    role = batch.spans[0].role
+    return Forward(policy, role, batch, scores, micro.old_BC, micro.rollout_BC, terms, steps_before)
 
 
 @torch.no_grad()
@@ -162,30 +266,76 @@ def rescore(bank: AdapterBank, spans: Sequence[Span], *, config: Config, updates
     return Rescored(chosen[0].role, batch, batch.rollout_BC, after, updates)
 
 
-def _minibatches(spans: Sequence[Span], *, config: Config, step: int) -> list[list[Span]]:
-    """Shuffled spans in mini-batches of nearly equal size.
+def _prepared(
+    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int
+) -> list[_MiniBatch]:
+    """The mini-batches of all epochs, scored before the first optimizer step."""
+    compat, train = config.paper_compat, config.train
+    rows = padded(spans, ranks=compat.padding_ranks)
+    slots = slots_of(spans) if config.interventions.slot_weights else {}
+    result = []
+    for epoch in range(train.epochs):
+        for chosen in _minibatches(rows, config=config, step=step, epoch=epoch):
+            weights = row_weights(
+                chosen,
+                config.interventions,
+                slots=slots,
+                tokens=train.aggregation == "token-mean",
+            )
+            whole = Whole(
+                rows=train.minibatch if compat.full_minibatches else len(chosen),
+                tokens=sum(len(span.output_ids) for span in chosen),
+                limit=config.rollout.max_new_tokens,
+            )
+            micros = [
+                _micro(bank, batch, weights, config) for batch in _by_role(chosen, bank.pad_id)
+            ]
+            result.append(_MiniBatch(tuple(micros), whole))
+    return result
 
-    Rows are shuffled, not sorted by length: length is role, and a mini-batch of one role would give
-    the shared policy one role's gradient after the other's.
-    """
-    order = list(spans)
-    random.Random(derive(config.seed, "order", step, spans[0].policy)).shuffle(order)
-    if config.train.minibatch_counts == "episodes":
+
+@torch.no_grad()
+def _micro(
+    bank: AdapterBank, batch: Batch, weights: Mapping[Span, float] | None, config: Config
+) -> _Micro:
+    temperature = config.rollout.temperature
+    old_BC = rollout_BC = batch.rollout_BC
+    if config.train.old_logps == "trainer":
+        old_BC = score(bank.causal_lm, batch, temperature=temperature).logp_BC
+    if config.paper_compat.rollout_logps_at_one:
+        rollout_BC = score(bank.causal_lm, batch, temperature=1.0).logp_BC
+    reference_BC = None
+    if config.interventions.kl_anchor.get(batch.spans[0].role, 0.0) > 0:
+        with bank.without_adapters():
+            reference_BC = score(bank.causal_lm, batch, temperature=temperature).logp_BC
+    weight_B = None
+    if weights is not None:
+        weight_B = torch.tensor([weights[span] for span in batch.spans])
+    return _Micro(batch, old_BC, rollout_BC, reference_BC, weight_B)
+
+
+def _minibatches(
+    spans: Sequence[Span], *, config: Config, step: int, epoch: int
+) -> list[list[Span]]:
+    train, compat = config.train, config.paper_compat
+    if train.minibatch_counts == "episodes":
         total = config.rollout.problems * config.rollout.copies
     else:
         total = len(spans)
-    count = min(len(order), -(-total // config.train.minibatch))
-    bounds = [len(order) * i // count for i in range(count + 1)]
-    return [order[start:end] for start, end in pairwise(bounds)]
+    count = min(len(spans), -(-total // train.minibatch))
+    # The first epoch's name is the same however many follow it.
+    later = (epoch,) if epoch else ()
+    seed = derive(config.seed, "order", step, spans[0].policy, *later)
+    if not compat.rows_by_length and not compat.full_minibatches:
+        return split(spans, count=count, order=train.minibatch_order, seed=seed)
+    if compat.rows_by_length:
+        rows = by_length(spans)
+    else:
+        (rows,) = split(spans, count=1, order=train.minibatch_order, seed=seed)
+    size = train.minibatch if compat.full_minibatches else -(-len(rows) // count)
+    return filled(rows, size=size)
 
 
 def _by_role(spans: Sequence[Span], pad_id: int) -> list[Batch]:
     roles = dict.fromkeys(sorted(span.role for span in spans))
     return [collate([span for span in spans if span.role == role], pad_id=pad_id) for role in roles]
-
-
-@torch.no_grad()
-def _old_logps(bank: AdapterBank, batch: Batch, config: Config) -> Tensor:
-    if config.train.old_logps == "rollout":
-        return batch.rollout_BC
-    return score(bank.causal_lm, batch, temperature=config.rollout.temperature).logp_BC

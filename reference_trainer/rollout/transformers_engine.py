@@ -26,7 +26,7 @@ class _Outputs:
 
 
 class TransformersEngine:
-    """Samples with the very model that is trained: no engine mismatch, by construction.
+    """Samples with the very weights that are trained, so only rounding can differ.
 
     Args:
         bank: Model and adapters.
@@ -47,12 +47,12 @@ class TransformersEngine:
         """
         if not prompts:
             return []
-        self._bank.activate(policy)
         model = self._bank.model
         was_training = model.training
         model.eval()
         try:
-            outputs = self._loop(prompts, sampling)
+            with self._bank.fused(policy):
+                outputs = self._loop(prompts, sampling)
         finally:
             model.train(was_training)
         return [

@@ -1,7 +1,9 @@
 """A barely trained S model, made once for the whole folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ import torch
 from reference_trainer.config import Config, load
 from reference_trainer.policies import AdamSettings, AdapterBank, LoraSettings
 from reference_trainer.pretrain import load_base, pretrained
+from reference_trainer.stress import Stress
 
 torch.set_num_threads(1)
 
@@ -28,11 +31,25 @@ def base_folder(cache: Path, smoke: Config) -> Path:
     return pretrained(smoke.pretrain, smoke.task, prompts=smoke.prompts, cache=cache)
 
 
+@pytest.fixture(scope="session")
+def noisy(smoke: Config) -> Config:
+    """Coins for rewards: the barely trained model solves nothing, so nothing else would move it."""
+    return replace(smoke, stress=Stress("reward_noise", share=1.0))
+
+
 @pytest.fixture
 def make_bank(base_folder: Path) -> Callable[..., AdapterBank]:
-    def make(*policies: str, seed: int = 0, lr: float = 0.01) -> AdapterBank:
+    def make(
+        *policies: str,
+        seed: int = 0,
+        lr: float = 0.01,
+        rank: int = 4,
+        optimizers: Literal["per_policy", "one"] = "per_policy",
+        lr_factors: Mapping[str, float] | None = None,
+    ) -> AdapterBank:
         base, _ = load_base(base_folder)
-        adam = AdamSettings(lr=lr, warmup_steps=4)
-        return AdapterBank(base, policies, lora=LoraSettings(rank=4), adam=adam, seed=seed)
+        adam = AdamSettings(lr=lr, warmup_steps=4, optimizers=optimizers)
+        lora = LoraSettings(rank=rank)
+        return AdapterBank(base, policies, lora=lora, adam=adam, seed=seed, lr_factors=lr_factors)
 
     return make

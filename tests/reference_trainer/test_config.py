@@ -30,7 +30,7 @@ def test_all_problems_are_reported_together() -> None:
         "train.adam.lr must be float, got 'fast'",
         "unknown key 'train.adam.lrs', did you mean 'lr'?",
         "unknown key 'train.step', did you mean 'steps'?",
-        "train.grouping must be one of 'slot', 'role', got 'agent'",
+        "train.grouping must be one of 'slot', 'role', 'turn', 'problem', got 'agent'",
         "rollout must be a table of settings, got 5",
         "unknown key 'seeds', did you mean 'seed'?",
         "monitor.stop_on must be",

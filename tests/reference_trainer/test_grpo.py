@@ -1,4 +1,7 @@
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -7,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference_trainer.episodes import Episode, Parse, Span
-from reference_trainer.grpo import Clip, advantages, clipped_loss, group_keys
+from reference_trainer.grpo import (
+    Aggregation,
+    Clip,
+    Whole,
+    advantages,
+    aggregate,
+    clipped_loss,
+    group_keys,
+)
 
 REWARDS = st.lists(st.floats(-5, 5), min_size=1, max_size=24)
 
@@ -50,7 +61,11 @@ def span(role: str, slot: int) -> Span:
 
 def test_group_keys() -> None:
     spans = (span("generator", 0), span("generator", 1), span("aggregator", 0))
-    episodes = [Episode(problem, copy, True, spans) for problem in (4, 5) for copy in (0, 1)]
+    episodes = [
+        Episode(problem, copy, True, tuple(replace(one, problem=problem) for one in spans))
+        for problem in (4, 5)
+        for copy in (0, 1)
+    ]
     by_slot = group_keys(episodes)
     assert len(set(by_slot)) == 6
     assert by_slot[:3] == by_slot[3:6]
@@ -59,55 +74,100 @@ def test_group_keys() -> None:
     assert by_role[0] == by_role[1]
 
 
-def slow_loss(
-    new: list[list[float]], old: list[list[float]], advantage: list[float], clip: Clip
-) -> float:
-    rows = []
-    for new_T, old_T, a in zip(new, old, advantage, strict=True):
-        tokens = []
-        for x, y in zip(new_T, old_T, strict=True):
-            ratio = math.exp(x - y)
-            loss = max(-a * ratio, -a * min(max(ratio, 1 - clip.low), 1 + clip.high))
-            tokens.append(min(loss, -clip.dual * a) if a < 0 else loss)
-        rows.append(sum(tokens) / len(tokens))
-    return sum(rows) / len(rows)
+def test_groups_that_pool_more() -> None:
+    spans = (span("generator", 0), replace(span("generator", 0), turn=2), span("evaluator", 0))
+    episodes = [Episode(0, copy, True, spans) for copy in (0, 1)]
+    assert len(set(group_keys(episodes, by="turn"))) == 3
+    assert len(set(group_keys(episodes, by="role"))) == 2
+    assert len(set(group_keys(episodes, by="problem"))) == 1
+    apart = group_keys(episodes, by="problem", agentwise=("evaluator",))
+    assert len(set(apart)) == 2
+    assert apart[0] == apart[1] != apart[2]
+
+
+def test_advantages_without_the_deviation() -> None:
+    got = advantages([1, 0, 0, 0, 3], [0, 0, 0, 0, 1], normalisation="none")
+    assert got.tolist() == [0.75, -0.25, -0.25, -0.25, 3.0]
+
+
+def test_agentwise_statistics_by_hand() -> None:
+    # Two roles, one problem: with pooled statistics the role that always wins is always good.
+    rewards, roles = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0], ["a", "a", "a", "b", "b", "b"]
+    pooled = advantages(rewards, ["p"] * 6)
+    assert pooled[:3] == pytest.approx([0.912869, 0.912869, -0.912869], abs=1e-5)
+    own = advantages(rewards, [("p", role) for role in roles])
+    assert own == pytest.approx(
+        [0.577349, 0.577349, -1.154699, 1.154699, -0.577349, -0.577349], abs=1e-5
+    )
 
 
 NEW = [[-0.1, -2.0, -0.5], [-3.0, -0.2], [-0.4]]
 OLD = [[-0.5, -1.0, -0.5], [-0.1, -3.0], [-4.0]]
 ADVANTAGE = [1.2, -0.7, -1.5]
+LIMIT = 5
+
+
+def slow_tokens(i: int, clip: Clip) -> list[float]:
+    tokens, a = [], ADVANTAGE[i]
+    for x, y in zip(NEW[i], OLD[i], strict=True):
+        ratio = math.exp(x - y)
+        loss = max(-a * ratio, -a * min(max(ratio, 1 - clip.low), 1 + clip.high))
+        tokens.append(min(loss, -clip.dual * a) if a < 0 else loss)
+    return tokens
+
+
+SLOW: dict[Aggregation, Callable[[list[list[float]]], float]] = {
+    "seq-mean-token-mean": lambda rows: fmean(fmean(row) for row in rows),
+    "token-mean": lambda rows: fmean(value for row in rows for value in row),
+    "seq-mean-token-sum": lambda rows: fmean(sum(row) for row in rows),
+    "constant": lambda rows: sum(sum(row) for row in rows) / (len(rows) * LIMIT),
+}
 
 
 def padded(rows: list[list[float]]) -> torch.Tensor:
     return torch.tensor([row + [9.0] * (3 - len(row)) for row in rows], dtype=torch.float64)
 
 
-def loss_of(rows: list[int], *, rows_in_batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+def loss_of(
+    rows: list[int], by: Aggregation, weights: list[float] | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Loss and gradient of some of the three rows, as parts of the mini-batch of all three."""
     new = padded([NEW[i] for i in rows]).requires_grad_()
     mask = padded([NEW[i] for i in rows]) != 9.0
-    terms = clipped_loss(
+    tokens = clipped_loss(
         new,
         padded([OLD[i] for i in rows]),
         advantage_B=torch.tensor([ADVANTAGE[i] for i in rows], dtype=torch.float64),
         mask_BC=mask,
         clip=Clip(),
-        rows_in_batch=rows_in_batch,
     )
-    (gradient,) = torch.autograd.grad(terms.loss, new)
-    return terms.loss.detach(), gradient
+    weight_B = None if weights is None else torch.tensor([weights[i] for i in rows])
+    whole = Whole(rows=3, tokens=6, limit=LIMIT)
+    loss = aggregate(tokens.values_BC, mask, by=by, whole=whole, weight_B=weight_B)
+    (gradient,) = torch.autograd.grad(loss, new)
+    return loss.detach(), gradient
 
 
-def test_the_loss_is_the_slow_one() -> None:
-    loss, gradient = loss_of([0, 1, 2], rows_in_batch=3)
-    assert float(loss) == pytest.approx(slow_loss(NEW, OLD, ADVANTAGE, Clip()))
+@pytest.mark.parametrize("by", SLOW)
+def test_the_loss_is_the_slow_one(by: Aggregation) -> None:
+    loss, gradient = loss_of([0, 1, 2], by)
+    assert float(loss) == pytest.approx(SLOW[by]([slow_tokens(i, Clip()) for i in range(3)]))
     assert bool((gradient[1, 2] == 0) & (gradient[2, 1:] == 0).all())  # padding
 
 
-def test_micro_batches_add_up() -> None:
-    whole, gradient = loss_of([0, 1, 2], rows_in_batch=3)
-    parts = [loss_of([0], rows_in_batch=3), loss_of([1, 2], rows_in_batch=3)]
+@pytest.mark.parametrize("by", SLOW)
+def test_micro_batches_add_up(by: Aggregation) -> None:
+    whole, gradient = loss_of([0, 1, 2], by)
+    parts = [loss_of([0], by), loss_of([1, 2], by)]
     assert float(whole) == pytest.approx(sum(float(loss) for loss, _ in parts))
     assert torch.allclose(gradient, torch.cat([part for _, part in parts]))
+
+
+@pytest.mark.parametrize("by", SLOW)
+def test_row_weights(by: Aggregation) -> None:
+    _, plain = loss_of([0, 1, 2], by)
+    _, weighted = loss_of([0, 1, 2], by, [2.0, 0.0, 0.5])
+    assert torch.allclose(weighted, plain * torch.tensor([[2.0], [0.0], [0.5]]))
 
 
 def test_the_dual_clip_bounds_the_loss_of_a_bad_token() -> None:
@@ -117,20 +177,18 @@ def test_the_dual_clip_bounds_the_loss_of_a_bad_token() -> None:
         advantage_B=torch.tensor([-2.0]),
         mask_BC=torch.tensor([[True]]),
         clip=Clip(),
-        rows_in_batch=1,
     )
-    assert float(far.loss) == pytest.approx(6.0)
+    assert float(far.values_BC) == pytest.approx(6.0)
 
 
 def test_on_policy_the_loss_is_minus_the_advantage_and_nothing_is_clipped() -> None:
     logp = torch.full((2, 3), -1.0)
-    terms = clipped_loss(
+    tokens = clipped_loss(
         logp,
         logp,
         advantage_B=torch.tensor([0.5, -1.0]),
         mask_BC=torch.ones(2, 3, dtype=torch.bool),
         clip=Clip(),
-        rows_in_batch=2,
     )
-    assert float(terms.loss) == pytest.approx(0.25)
-    assert not terms.clipped_BC.any()
+    assert tokens.values_BC[:, 0].tolist() == [-0.5, 1.0]
+    assert not tokens.clipped_BC.any()

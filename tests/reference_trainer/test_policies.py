@@ -83,9 +83,9 @@ def test_seeds_decide_the_adapters_and_the_global_generator_stays(make_bank: Mak
 
 def test_every_policy_is_at_the_same_point_of_the_warm_up(make_bank: Make) -> None:
     bank = make_bank("first", "second", lr=0.8)
-    rates = [bank.warm_up(step) for step in (1, 2, 4, 9)]
+    rates = [bank.set_lr(step, total=20) for step in (1, 2, 4, 9)]
     assert rates == pytest.approx([0.2, 0.4, 0.8, 0.8])
-    assert bank.warm_up(9, factor=5.0) == pytest.approx(4.0)
+    assert bank.set_lr(9, total=20, factor=5.0) == pytest.approx(4.0)
     rates = [one.param_groups[0]["lr"] for one in bank.optimizers.values()]
     assert rates == pytest.approx([4.0, 4.0])
 
@@ -116,6 +116,97 @@ def test_save_and_load(make_bank: Make, tmp_path: Path) -> None:
 def test_wrong_names(make_bank: Make) -> None:
     with pytest.raises(SettingsError, match="no policy 'agregator' in the bank"):
         make_bank("aggregator").activate("agregator")
-    for names in (("first", "first"), ("a.b",), ("",), ("lora",)):
+    for names in (("first", "first"), ("a/b",), ("",), ("..",), ("0",)):
         with pytest.raises(SettingsError, match="must be unique"):
             make_bank(*names)
+
+
+def test_any_role_name_is_a_policy_of_its_own(make_bank: Make, tmp_path: Path) -> None:
+    # Words of PEFT, parts of parameter paths, parts of each other.
+    names = ("lora", "default", "model", "q_proj", "weight", "a", "ab", "a.b", "adapter0000")
+    bank = make_bank(*names)
+    owned = [id(one) for name in names for one in bank.parameters_of(name)]
+    assert len(owned) == len(set(owned)) == len(names) * 2 * 7 * 2
+    before = {name: weights(bank, name) for name in names}
+    take_a_step(bank, "model")
+    assert [name for name in names if not same(before[name], weights(bank, name))] == ["model"]
+    bank.save(tmp_path)
+    fresh = make_bank(*names, seed=3)
+    fresh.load(tmp_path)
+    assert all(same(weights(bank, name), weights(fresh, name)) for name in names)
+
+
+def test_one_optimizer_for_all_does_what_one_per_policy_does(make_bank: Make) -> None:
+    apart, together = make_bank("first", "second"), make_bank("first", "second", optimizers="one")
+    assert len(together.optimizers) == 1
+    for policy in ("first", "first", "second", "first"):
+        idle = "second" if policy == "first" else "first"
+        before = weights(together, idle)
+        take_a_step(apart, policy)
+        take_a_step(together, policy)
+        assert same(before, weights(together, idle))  # neither stepped nor decayed
+    for policy in ("first", "second"):
+        assert same(weights(apart, policy), weights(together, policy))
+
+
+@pytest.mark.parametrize("optimizers", ["per_policy", "one"])
+def test_a_policy_may_have_a_learning_rate_of_its_own(make_bank: Make, optimizers: str) -> None:
+    bank = make_bank("first", "second", optimizers=optimizers, lr_factors={"second": 0.5})
+    plain = make_bank("first", "second", lr=0.005)
+    bank.set_lr(9, total=20)
+    plain.set_lr(9, total=20)
+    for policy in ("first", "second"):
+        take_a_step(bank, policy)
+        take_a_step(plain, policy)
+    assert same(weights(bank, "second"), weights(plain, "second"))
+    assert not same(weights(bank, "first"), weights(plain, "first"))
+
+
+def test_one_adapter_from_elsewhere(make_bank: Make, tmp_path: Path) -> None:
+    single = make_bank("generator")
+    take_a_step(single, "generator")
+    single.save(tmp_path)
+    bank = make_bank("solver", "aggregator")
+    bank.load_adapter("solver", tmp_path / "generator")
+    assert same(weights(bank, "solver"), weights(single, "generator"))
+    assert (bank.moved("solver"), bank.moved("aggregator")) == (True, False)
+    with pytest.raises(SettingsError, match="holds no adapter"):
+        bank.load_adapter("solver", tmp_path)
+    wider = make_bank("generator", rank=6)
+    with pytest.raises(SettingsError, match="does not fit"):
+        wider.load_adapter("generator", tmp_path / "generator")
+
+
+def test_fused_weights_compute_the_same_and_leave_no_trace(make_bank: Make) -> None:
+    bank = make_bank("first", "second")
+    take_a_step(bank, "first")
+    take_a_step(bank, "second")
+    tokens = torch.arange(1, 13).view(2, 6)
+    before = [one.detach().clone() for one in bank.model.parameters()]
+    for policy in ("first", "second"):
+        bank.activate(policy)
+        with torch.no_grad():
+            apart = bank.causal_lm(input_ids=tokens).logits
+            with bank.fused(policy):
+                fused = bank.causal_lm(input_ids=tokens).logits
+            again = bank.causal_lm(input_ids=tokens).logits
+        assert torch.allclose(fused, apart, atol=1e-4)
+        assert torch.equal(again, apart)
+    with pytest.raises(RuntimeError, match="on purpose"), bank.fused("first"):
+        raise RuntimeError("on purpose")
+    assert same(before, [one.detach() for one in bank.model.parameters()])
+    training = {id(p) for p in bank.model.parameters() if p.requires_grad}
+    assert training == {id(p) for p in bank.parameters_of("first")}
+
+
+def test_without_adapters_the_base_model_computes_and_training_goes_on(make_bank: Make) -> None:
+    bank = make_bank("first", "second")
+    tokens = torch.arange(1, 7)[None]
+    with torch.no_grad():
+        base = bank.causal_lm(input_ids=tokens).logits
+    take_a_step(bank, "first")
+    with bank.without_adapters(), torch.no_grad():
+        assert torch.equal(bank.causal_lm(input_ids=tokens).logits, base)
+    training = {id(p) for p in bank.model.parameters() if p.requires_grad}
+    assert training == {id(p) for p in bank.parameters_of("first")}
+    assert take_a_step(bank, "first") > 0

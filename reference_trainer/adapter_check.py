@@ -1,0 +1,105 @@
+"""Proof, at every hand-over of weights, that the engine serves the adapters that are trained.
+
+An engine that lost an adapter serves the base model without a word, and a run then trains one model
+on the outputs of another. So after every update each policy samples single tokens after a fixed
+prompt, and their log-probabilities are compared with the trainer's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from reference_trainer.errors import AdapterError
+from reference_trainer.policies import AdapterBank
+from reference_trainer.rollout.engine import Engine, Sampling
+
+_ROWS = 8
+"""Samples per policy: one forward of the engine, and enough tokens to tell two policies apart."""
+
+
+class AdapterCheck:
+    """Compares what the engine serves with what the trainer holds.
+
+    Args:
+        bank: The trainer's adapters.
+        engine: What serves them.
+        prompt: Tokens of the fixed prompt.
+        sampling: Temperature and seed; the length limit is not used.
+        tolerance: Largest difference of log-probabilities, in nats, that counts as equal. An engine
+            of other kernels or a lower precision needs more than the default.
+    """
+
+    def __init__(
+        self,
+        bank: AdapterBank,
+        engine: Engine,
+        *,
+        prompt: Sequence[int],
+        sampling: Sampling,
+        tolerance: float = 1e-3,
+    ) -> None:
+        self._bank = bank
+        self._engine = engine
+        self._prompt = tuple(prompt)
+        self._sampling = Sampling(sampling.temperature, 1, sampling.seed)
+        self._tolerance = tolerance
+        with bank.without_adapters():
+            self._base_V = self._next_token()
+
+    def check(self) -> None:
+        """Check every policy: one forward of the engine and one of the trainer for each.
+
+        Raises:
+            AdapterError: If a policy's outputs do not come from its weights, or if a policy that
+                was trained is still the base model.
+        """
+        for policy in self._bank.policies:
+            own_V = self._held(policy)
+            if self._bank.moved(policy) and torch.equal(own_V, self._base_V):
+                raise AdapterError(
+                    f"policy {policy!r} was trained or loaded but computes the base model: its "
+                    "adapter is not applied. Check that its layers are the model's."
+                )
+            drawn = self._engine.generate(
+                [self._prompt] * _ROWS, policy=policy, sampling=self._sampling
+            )
+            tokens = torch.tensor([one.output_ids[0] for one in drawn])
+            served = torch.tensor([one.logps[0] for one in drawn])
+            off = float((served - own_V[tokens]).abs().max())
+            if not off <= self._tolerance:
+                raise AdapterError(
+                    f"the engine does not serve policy {policy!r}: log-probabilities of a fixed "
+                    f"prompt are off by {off:.2g} nats (limit {self._tolerance:g})"
+                    f"{self._recognised(tokens, served)}. Check how the weights reach the engine."
+                )
+
+    def _recognised(self, tokens: Tensor, served: Tensor) -> str:
+        """Whose log-probabilities these are, as the end of a sentence; empty if nobody's."""
+        known = {"the base model": self._base_V}
+        known |= {f"policy {name!r}": self._held(name) for name in self._bank.policies}
+        for name, logps_V in known.items():
+            if float((served - logps_V[tokens]).abs().max()) <= self._tolerance:
+                return f"; they are those of {name}"
+        return ""
+
+    def _held(self, policy: str) -> Tensor:
+        self._bank.activate(policy)
+        return self._next_token()
+
+    @torch.no_grad()
+    def _next_token(self) -> Tensor:
+        model = self._bank.model
+        was_training = model.training
+        model.eval()
+        try:
+            tokens = torch.tensor([self._prompt])
+            logits = self._bank.causal_lm(
+                input_ids=tokens, use_cache=False, logits_to_keep=1
+            ).logits
+        finally:
+            model.train(was_training)
+        logps_V: Tensor = (logits[0, -1].float() / self._sampling.temperature).log_softmax(-1)
+        return logps_V

@@ -1,0 +1,45 @@
+"""Which rows of an iteration share an optimizer step."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+from reference_trainer.episodes import Span
+
+Order = Literal["shuffled", "balanced", "by_role"]
+"""How rows get into mini-batches: at random; at random with every role spread evenly over the
+mini-batches; or one role after another, so that mini-batches hold mostly one role (a control: a
+shared policy then gets one role's gradient after the other's)."""
+
+
+def split(spans: Sequence[Span], *, count: int, order: Order, seed: int) -> list[list[Span]]:
+    """``count`` mini-batches of nearly equal size.
+
+    Rows are shuffled, not sorted by length: length is role, and a mini-batch of one role would give
+    the shared policy one role's gradient after the other's.
+
+    Args:
+        spans: At least ``count`` rows of one policy.
+        count: Number of mini-batches.
+        order: See :data:`Order`. ``balanced`` sizes differ by up to the number of roles.
+        seed: Of the shuffle.
+    """
+    rows = list(spans)
+    random.Random(seed).shuffle(rows)
+    if order == "shuffled":
+        return _cut(rows, count)
+    roles = sorted({span.role for span in rows})
+    parts = [[span for span in rows if span.role == role] for role in roles]
+    if order == "by_role":
+        return _cut([span for part in parts for span in part], count)
+    dealt = [_cut(part, count) for part in parts]
+    batches = [[span for part in dealt for span in part[k]] for k in range(count)]
+    return [batch for batch in batches if batch]
+
+
+def _cut(rows: Sequence[Span], count: int) -> list[list[Span]]:
+    bounds = [len(rows) * i // count for i in range(count + 1)]
+    return [list(rows[start:end]) for start, end in pairwise(bounds)]
