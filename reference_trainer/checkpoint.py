@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from peft import load_peft_weights, set_peft_model_state_dict
 
 from reference_trainer.errors import SettingsError
 from reference_trainer.policies import AdapterBank
