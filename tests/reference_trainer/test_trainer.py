@@ -26,14 +26,17 @@ def trace(result: Result) -> list[Any]:
 
 @pytest.mark.parametrize("routing", ["isolated", "shared"])
 def test_the_monitor_changes_no_bit(
-    smoke: Config, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routing: str
+    noisy: Config, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routing: str
 ) -> None:
     monkeypatch.setenv("ROLEDRIFT_STRICT", "1")
-    config = replace(smoke, routing=routing)
+    config = replace(noisy, routing=routing)
     config = replace(config, monitor=replace(config.monitor, gradients_every=1))
     state = torch.random.get_rng_state()
     watched, weights = run(config, cache, tmp_path / "run")
     plain, others = run(config, cache)
+    # Without rewards there would be no gradients, and nothing that a monitor could change.
+    norms = [policy.grad_norm for report in plain.steps for policy in report.policies.values()]
+    assert max(norms) > 1e-3
     assert trace(watched) == trace(plain)
     assert all(torch.equal(a, b) for a, b in zip(weights, others, strict=True))
     assert torch.equal(state, torch.random.get_rng_state())
