@@ -143,11 +143,11 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _pretrain(options: argparse.Namespace) -> int:
     from reference_trainer.config import load
-    from reference_trainer.pretrain import pretrained
+    from reference_trainer.pretrain import base_folder
 
     config = load(options.source, _overrides(options.set))
     _set_up_torch(options.threads)
-    print(pretrained(config.pretrain, config.task, prompts=config.prompts, cache=options.cache))
+    print(base_folder(config, options.cache))
     return 0
 
 

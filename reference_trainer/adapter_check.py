@@ -67,7 +67,7 @@ class AdapterCheck:
                 [self._prompt] * _ROWS, policy=policy, sampling=self._sampling
             )
             tokens = torch.tensor([one.output_ids[0] for one in drawn])
-            served = torch.tensor([one.logps[0] for one in drawn])
+            served = torch.tensor([one.logps[0] for one in drawn], dtype=torch.float32)
             off = float((served - own_V[tokens]).abs().max())
             if not off <= self._tolerance:
                 raise AdapterError(
@@ -95,11 +95,11 @@ class AdapterCheck:
         was_training = model.training
         model.eval()
         try:
-            tokens = torch.tensor([self._prompt])
+            tokens = torch.tensor([self._prompt], device=self._bank.device)
             logits = self._bank.causal_lm(
                 input_ids=tokens, use_cache=False, logits_to_keep=1
             ).logits
         finally:
             model.train(was_training)
         logps_V: Tensor = (logits[0, -1].float() / self._sampling.temperature).log_softmax(-1)
-        return logps_V
+        return logps_V.cpu()

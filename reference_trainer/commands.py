@@ -15,7 +15,7 @@ from reference_trainer.evaluate import Evaluation, evaluate
 from reference_trainer.grid import Choice, Job, cells, choose, status
 from reference_trainer.progress import Progress
 from reference_trainer.run_folder import RunFolder
-from reference_trainer.trainer import Result, StepReport, prepare, train
+from reference_trainer.trainer import Result, StepReport, hand_over, prepare, train
 
 
 def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -> Result:
@@ -62,7 +62,7 @@ def evaluate_run(run: Path, *, cache: Path, problems: int | None) -> Evaluation:
         config = replace(config, validation=replace(config.validation, problems=problems))
     setup = prepare(config, cache=cache)
     load_adapters(setup.bank, folder.adapters)
-    setup.served.check()
+    hand_over(setup, setup.bank.policies)
     result = evaluate(setup.stage, config, step=config.train.steps)
     print(f"{config.name}: accuracy {result.accuracy:.3f} on {result.problems} problems")
     for role, one in result.roles.items():
@@ -104,6 +104,7 @@ def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int 
         for number, (step, checkpoint) in enumerate([(0, None), *there.items()], start=1):
             if checkpoint is not None:
                 load_adapters(setup.bank, checkpoint)
+            hand_over(setup, setup.bank.policies)
             graded = grade_checkpoint(setup, out=run / "evaluation", step=step, rollouts=rollouts)
             written.append(run / "evaluation" / f"step_{step}.json")
             print(f"{config.name}: step {step}: {_graded_line(graded)}", flush=True)

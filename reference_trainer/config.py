@@ -17,11 +17,14 @@ from reference_trainer.grpo import Aggregation, Clip, Grouping, Normalisation
 from reference_trainer.interventions import Interventions
 from reference_trainer.interventions import problems as intervention_problems
 from reference_trainer.minibatches import Order
+from reference_trainer.model import ModelSettings
 from reference_trainer.paper_compat import PaperCompat
 from reference_trainer.policies import AdamSettings, LoraSettings
 from reference_trainer.reading import merge, read
+from reference_trainer.rollout.vllm_engine import VllmSettings
 from reference_trainer.stress import Stress
 from reference_trainer.tasks.code import MOST_TESTS, CodeTask
+from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.tasks.math import MathTask
 from reference_trainer.tiny_model import Size
 from reference_trainer.workflows import NAMES, Rules, load_script
@@ -67,6 +70,8 @@ class RolloutSettings:
         temperature: Of sampling, of every log-probability, and of validation.
         max_new_tokens: Length limit of one output.
         lenient_selection: See :class:`~reference_trainer.workflows.Scene`.
+        engine: What samples: the very model that is trained, or vLLM with a copy of it.
+        vllm: For the engine ``vllm``.
     """
 
     problems: int = 8
@@ -74,6 +79,8 @@ class RolloutSettings:
     temperature: float = 1.0
     max_new_tokens: int = 28
     lenient_selection: bool = False
+    engine: Literal["transformers", "vllm"] = "transformers"
+    vllm: VllmSettings = field(default_factory=VllmSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +175,10 @@ class Config:
         routing: ``shared``, ``isolated``, or a map from every role to a policy.
         prompts: Family of prompt texts.
         rules: What workflows leave open.
-        task: The task; its ``name`` says which: ``math`` or ``code``.
-        pretrain: The base model.
+        task: The task; its ``name`` says which: ``math`` or ``code``, or with a model of its own
+            ``dapo_math`` or ``deepcoder``.
+        model: The base model.
+        pretrain: How the tiny base model is made that a run without ``model.path`` uses.
         lora: The adapters.
         rollout: Sampling.
         train: Optimisation.
@@ -191,7 +200,8 @@ class Config:
     routing: str | Mapping[str, str] = "isolated"
     prompts: str = "tiny"
     rules: Rules = field(default_factory=Rules)
-    task: MathTask | CodeTask = field(default_factory=MathTask)
+    task: MathTask | CodeTask | DapoMathSource | DeepCoderSource = field(default_factory=MathTask)
+    model: ModelSettings = field(default_factory=ModelSettings)
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     lora: LoraSettings = field(default_factory=LoraSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
@@ -203,6 +213,11 @@ class Config:
     checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
     stress: Stress = field(default_factory=Stress)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
+
+    @property
+    def scale(self) -> str:
+        """Name of the base model's size, as reports show it."""
+        return Path(self.model.path).name if self.model.path else f"tiny-{self.pretrain.size}"
 
     def routed(self) -> Workflow:
         """The workflow's shape with this run's routing."""
@@ -266,6 +281,8 @@ def _problems(config: Config) -> list[str]:
         "rollout.temperature": config.rollout.temperature,
         "rollout.max_new_tokens": config.rollout.max_new_tokens,
         "train.minibatch": config.train.minibatch,
+        "rollout.vllm.gpu_memory": config.rollout.vllm.gpu_memory,
+        "rollout.vllm.rows": config.rollout.vllm.rows,
         "train.adam.lr": config.train.adam.lr,
         "train.epochs": config.train.epochs,
         "paper_compat.padding_ranks": config.paper_compat.padding_ranks,
@@ -277,7 +294,7 @@ def _problems(config: Config) -> list[str]:
     ]
     if config.pretrain.rows < 2:
         problems.append(f"pretrain.rows must be at least 2, got {config.pretrain.rows}")
-    problems += _task_problems(config.task)
+    problems += _task_problems(config)
     if unknown := sorted(set(config.pretrain.skills) - set(DEMONSTRATORS)):
         problems.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
     if not config.pretrain.skills:
@@ -303,7 +320,11 @@ def _problems(config: Config) -> list[str]:
     return problems
 
 
-def _task_problems(task: MathTask | CodeTask) -> list[str]:
+def _task_problems(config: Config) -> list[str]:
+    task = config.task
+    if not isinstance(task, MathTask | CodeTask):
+        known = "the tiny base model knows no English: set model.path"
+        return [] if config.model.path else [f"task.name {task.name!r}: {known}"]
     problems = []
     known = set(task.operators) <= set("+-*")
     if not 1 <= task.min_ops <= task.max_ops or not known:

@@ -19,7 +19,7 @@ from reference_trainer.checkpoint import write_atomically
 from reference_trainer.children import run_all
 from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
-from reference_trainer.pretrain import cache_key
+from reference_trainer.pretrain import base_key
 from reference_trainer.progress import Progress
 from reference_trainer.reading import merge
 from reference_trainer.run_folder import RunFolder
@@ -189,8 +189,8 @@ def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> i
     bases: dict[str, str] = {}
     for job in todo:
         assert job.config is not None
-        key = cache_key(job.config.pretrain, job.config.task, prompts=job.config.prompts)
-        if not (cache / key).is_dir():
+        key = base_key(job.config)
+        if key is not None and not (cache / key).is_dir():
             bases.setdefault(key, job.name)
     common = ["--cache", str(cache)]
     warm_ups = [["pretrain", str(files[name]), *common] for name in bases.values()]

@@ -78,7 +78,7 @@ class Observation:
             resume=resume,
             host="reference_trainer",
             task=stage.scene.task.name,
-            scale=f"tiny-{config.pretrain.size}",
+            scale=config.scale,
             seed=config.seed,
             notes=_notes(config),
         )
@@ -245,7 +245,10 @@ def _notes(config: Config) -> dict[str, str]:
         "lr": f"{config.train.adam.lr:g}",
         "mini-batch": f"{config.train.minibatch} {config.train.minibatch_counts}",
         "base": f"verbose share of the warm-up {config.pretrain.noise.verbose_share:g}",
+        "engine": config.rollout.engine,
     }
+    if config.model.path:
+        notes["base"] = f"{config.model.path}, {config.model.dtype}"
     # The label is there also without a stress: a reader must not have to guess what its absence
     # means.
     return notes | {"stress": config.stress.label}

@@ -24,17 +24,20 @@ from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate, summarise
 from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.interventions import per_policy
+from reference_trainer.model import end_ids, load_model
 from reference_trainer.observation import Observation
 from reference_trainer.paper_compat import tick
 from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.policies import AdapterBank
-from reference_trainer.pretrain import load_base, pretrained
-from reference_trainer.rollout.engine import Sampling
+from reference_trainer.pretrain import base_folder
+from reference_trainer.rollout.engine import Engine, Sampling
 from reference_trainer.rollout.player import Stage, encode, play_episodes
 from reference_trainer.rollout.transformers_engine import TransformersEngine
+from reference_trainer.rollout.vllm_engine import Served, VllmEngine
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.stress import inject
+from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
 from reference_trainer.workflows import Scene, load_script
 from reference_trainer.workflows.prompts import load_prompts
@@ -100,8 +103,9 @@ class Result:
 
 def prepare(config: Config, *, cache: Path) -> Setup:
     """Load (or warm up) the base model and put workflow, adapters and engine together."""
-    folder = pretrained(config.pretrain, config.task, prompts=config.prompts, cache=cache)
-    base, tokenizer = load_base(folder)
+    folder = base_folder(config, cache)
+    base, tokenizer = load_model(folder, config.model)
+    ends = end_ids(base, tokenizer)
     workflow = config.routed()
     policies = tuple(dict.fromkeys(workflow.policies))
     bank = AdapterBank(
@@ -114,17 +118,39 @@ def prepare(config: Config, *, cache: Path) -> Setup:
     )
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
+    task = config.task
+    if isinstance(task, DapoMathSource | DeepCoderSource):
+        task = task.load()
     scene = Scene(
-        config.task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
+        task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
     )
-    engine = TransformersEngine(bank, end_id=bank.pad_id)
+    engine = _engine(config, bank, folder=folder, ends=ends)
     stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer)
     return Setup(config, stage, bank, _adapter_check(stage, bank, config))
+
+
+def _engine(config: Config, bank: AdapterBank, *, folder: Path, ends: tuple[int, ...]) -> Engine:
+    if config.rollout.engine == "transformers":
+        return TransformersEngine(bank, end_ids=ends)
+    longest = config.rules.max_prompt_tokens + config.rollout.max_new_tokens
+    served = Served(folder, config.model.dtype, ends, longest, config.lora.rank)
+    return VllmEngine(bank, served, config.rollout.vllm)
+
+
+def hand_over(setup: Setup, policies: Sequence[str]) -> None:
+    """Give the engine the weights of ``policies``, and prove that it serves every policy's.
+
+    Raises:
+        AdapterError: If it does not.
+    """
+    setup.stage.engine.sync(policies)
+    setup.served.check()
 
 
 def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
     first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
     (prompt,) = encode([first.messages], stage.tokenizer)
+    prompt = prompt[: config.rules.max_prompt_tokens]
     sampling = Sampling(config.rollout.temperature, 1, derive(config.seed, "adapter check"))
     return AdapterCheck(bank, stage.engine, prompt=prompt, sampling=sampling)
 
@@ -160,7 +186,7 @@ def train(
         observation = Observation(
             config, setup.stage, setup.bank, out=out, resume=resume, done=done
         )
-    setup.served.check()
+    hand_over(setup, setup.bank.policies)
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
@@ -260,7 +286,7 @@ def _iterate(
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         if own := [span for span in spans if span.policy == policy]:
             policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
-    setup.served.check()
+    hand_over(setup, tuple(policies))
     rescored = [
         rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
         for own in _by_role(spans, setup.stage.workflow.role_names)

@@ -261,7 +261,7 @@ def rescore(bank: AdapterBank, spans: Sequence[Span], *, config: Config, updates
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
     bank.activate(chosen[0].policy)
     bank.model.eval()
-    batch = collate(chosen, pad_id=bank.pad_id)
+    batch = collate(chosen, pad_id=bank.pad_id).to(bank.device)
     after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
     return Rescored(chosen[0].role, batch, batch.rollout_BC, after, updates)
 
@@ -288,7 +288,8 @@ def _prepared(
                 limit=config.rollout.max_new_tokens,
             )
             micros = [
-                _micro(bank, batch, weights, config) for batch in _by_role(chosen, bank.pad_id)
+                _micro(bank, batch.to(bank.device), weights, config)
+                for batch in _by_role(chosen, bank.pad_id)
             ]
             result.append(_MiniBatch(tuple(micros), whole))
     return result
@@ -310,7 +311,7 @@ def _micro(
             reference_BC = score(bank.causal_lm, batch, temperature=temperature).logp_BC
     weight_B = None
     if weights is not None:
-        weight_B = torch.tensor([weights[span] for span in batch.spans])
+        weight_B = torch.tensor([weights[span] for span in batch.spans], device=bank.device)
     return _Micro(batch, old_BC, rollout_BC, reference_BC, weight_B)
 
 

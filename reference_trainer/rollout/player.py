@@ -138,6 +138,8 @@ def encode(
                     [{"role": message.speaker, "content": message.text} for message in messages],
                     tokenize=False,
                     add_generation_prompt=True,
+                    # Reasoning models would spend the whole output on it; others ignore this.
+                    enable_thinking=False,
                 )
             )
             for messages in conversations
