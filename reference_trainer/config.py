@@ -326,8 +326,8 @@ def _task_problems(config: Config) -> list[str]:
         known = "the tiny base model knows no English: set model.path"
         return [] if config.model.path else [f"task.name {task.name!r}: {known}"]
     problems = []
-    known = set(task.operators) <= set("+-*")
-    if not 1 <= task.min_ops <= task.max_ops or not known:
+    legal = set(task.operators) <= set("+-*")
+    if not 1 <= task.min_ops <= task.max_ops or not legal:
         problems.append("task needs 1 <= min_ops <= max_ops and operators from '+-*'")
     if task.max_ops < 2:
         problems.append("task.max_ops must be at least 2: one operator has only one order")
@@ -335,7 +335,7 @@ def _task_problems(config: Config) -> list[str]:
         if not 1 <= task.tests <= MOST_TESTS:
             problems.append(f"task.tests must be between 1 and {MOST_TESTS}, got {task.tests}")
         # Additions commute: without a product next to a sum no order is wrong.
-        if known and not ("*" in task.operators and set(task.operators) & set("+-")):
+        if legal and not ("*" in task.operators and set(task.operators) & set("+-")):
             problems.append("task.operators needs '*' and one of '+-' for code")
     return problems
 

@@ -253,7 +253,7 @@ class AdapterBank:
         return norm
 
     def save(self, folder: Path, policies: Sequence[str] | None = None) -> None:
-        """Write the adapters of ``policies`` in PEFT's format, one sub-folder each; None for all."""
+        """Write adapters in PEFT's format, one sub-folder per policy; None for all policies."""
         wanted = self.policies if policies is None else policies
         names = [self._names[policy] for policy in wanted]
         self.model.save_pretrained(str(folder), selected_adapters=names)

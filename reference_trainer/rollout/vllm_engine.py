@@ -15,10 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+from roledrift_vllm import check_slots, logprob_temperature, sampled
+
 from reference_trainer.errors import AdapterError, SettingsError
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rollout.engine import Completion, Sampling
-from roledrift_vllm import check_slots, logprob_temperature, sampled
 
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Sizes of adapter slots that vLLM has; a smaller adapter fits into a larger slot."""
@@ -188,5 +189,5 @@ def _import(name: str) -> Any:
     except ImportError as error:
         raise SettingsError(
             f'rollout.engine = "vllm" needs vLLM, and `import {name}` failed: {error}. Install it '
-            "(on a CPU: requirements-vllm.txt), or set rollout.engine = \"transformers\""
+            '(on a CPU: requirements-vllm.txt), or set rollout.engine = "transformers"'
         ) from error

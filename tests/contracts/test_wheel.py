@@ -17,6 +17,7 @@ def test_the_wheels_top_level(tmp_path: Path) -> None:
     assert {name for name in top if not name.endswith(".dist-info")} == {
         "roledrift",
         "roledrift_trl",
+        "roledrift_vllm",
     }
     assert "roledrift/py.typed" in names
     assert any(name.startswith("roledrift/report/templates/") for name in names)

@@ -1,4 +1,4 @@
-"""A tiny untrained model in the shape of the published Qwen3: BPE, chat template, two end tokens."""
+"""A tiny untrained model with what published ones have: BPE, chat template, two end tokens."""
 
 from pathlib import Path
 
