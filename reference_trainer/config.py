@@ -295,6 +295,10 @@ def _problems(config: Config) -> list[str]:
     if config.pretrain.rows < 2:
         problems.append(f"pretrain.rows must be at least 2, got {config.pretrain.rows}")
     problems += _task_problems(config)
+    if config.rollout.engine == "vllm" and config.rollout.temperature > 2.0:
+        problems.append(
+            f"rollout.temperature must be at most 2 for vLLM, got {config.rollout.temperature}"
+        )
     if unknown := sorted(set(config.pretrain.skills) - set(DEMONSTRATORS)):
         problems.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
     if not config.pretrain.skills:
