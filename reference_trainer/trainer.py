@@ -29,6 +29,7 @@ from reference_trainer.paper_compat import tick
 from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import load_base, pretrained
+from reference_trainer.ranks import ALONE, Ranks, first_rank_first
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, encode, play_episodes
 from reference_trainer.rollout.transformers_engine import TransformersEngine
@@ -98,9 +99,10 @@ class Result:
     stopped: str
 
 
-def prepare(config: Config, *, cache: Path) -> Setup:
+def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     """Load (or warm up) the base model and put workflow, adapters and engine together."""
-    folder = pretrained(config.pretrain, config.task, prompts=config.prompts, cache=cache)
+    with first_rank_first(ranks):
+        folder = pretrained(config.pretrain, config.task, prompts=config.prompts, cache=cache)
     base, tokenizer = load_base(folder)
     workflow = config.routed()
     policies = tuple(dict.fromkeys(workflow.policies))
@@ -114,11 +116,12 @@ def prepare(config: Config, *, cache: Path) -> Setup:
     )
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
+    ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
     scene = Scene(
         config.task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
     )
     engine = TransformersEngine(bank, end_id=bank.pad_id)
-    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer)
+    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer, ranks)
     return Setup(config, stage, bank, _adapter_check(stage, bank, config))
 
 
@@ -147,20 +150,25 @@ def train(
             and its weights become those of a run that was never interrupted.
         on_step: Called after every iteration.
 
+    Of several ranks each returns the same; only the first writes.
+
     Raises:
         RoleDriftError: If ``out`` holds a run and ``resume`` is False, or another one.
     """
-    config = setup.config
+    config, ranks = setup.config, setup.stage.ranks
     folder = None if out is None else RunFolder(out)
     done = 0 if folder is None else _take_up(setup, folder, resume=resume)
     if folder is not None and done >= config.train.steps and (end := folder.finished()):
         return Result(None, (), str(end["stopped"]))
+    ranks.wait()  # all have looked into the folder before the first one writes
+    if ranks.number > 0:
+        folder = None
     observation: Observation | None = None
     if out is not None and config.monitor.enabled:
         observation = Observation(
             config, setup.stage, setup.bank, out=out, resume=resume, done=done
         )
-    setup.served.check()
+    _check_adapters(setup)
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
@@ -188,10 +196,17 @@ def _iterations(
         stopped = ""
         if observation is not None:
             decision = observation.end_step(step, rescored, _totals(report))
-            stopped = decision.reason if decision.stop else ""
+            # The monitor's first rank alone knows the reason.
+            reason = setup.stage.ranks.spread(decision.reason)
+            stopped = reason if decision.stop else ""
         yield report, stopped
         if stopped:
             return
+
+
+def _check_adapters(setup: Setup) -> None:
+    with setup.stage.ranks.whole_model():
+        setup.served.check()
 
 
 def _take_up(setup: Setup, folder: RunFolder, *, resume: bool) -> int:
@@ -247,7 +262,7 @@ def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) ->
 def _iterate(
     setup: Setup, step: int, observation: Observation | None
 ) -> tuple[StepReport, list[Rescored]]:
-    config, bank = setup.config, setup.bank
+    config, bank, ranks = setup.config, setup.bank, setup.stage.ranks
     start = time.process_time()
     lr = _set_lr(setup, step)
     episodes = _with_advantages(_roll_out(setup, step), config)
@@ -259,10 +274,12 @@ def _iterate(
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         if own := [span for span in spans if span.policy == policy]:
-            policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
-    setup.served.check()
+            policies[policy] = update_policy(
+                bank, own, config=config, step=step, watch=observation, ranks=ranks
+            )
+    _check_adapters(setup)
     rescored = [
-        rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
+        rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
         for own in _by_role(spans, setup.stage.workflow.role_names)
     ]
     every = config.validation.every
@@ -273,7 +290,7 @@ def _iterate(
         reward=fmean(span.reward for span in spans),
         accuracy=fmean(episode.correct for episode in episodes),
         lr=lr,
-        roles=_role_reports(episodes, rescored, setup.stage.workflow.role_names),
+        roles=_role_reports(episodes, rescored, setup.stage),
         policies=policies,
         validation=validation,
         seconds=time.process_time() - start,
@@ -341,13 +358,15 @@ def _by_role(spans: Sequence[Span], roles: Sequence[str]) -> list[list[Span]]:
 
 
 def _role_reports(
-    episodes: Sequence[Episode], rescored: Sequence[Rescored], roles: Sequence[str]
+    episodes: Sequence[Episode], rescored: Sequence[Rescored], stage: Stage
 ) -> dict[str, dict[str, float | None]]:
-    moved = {
-        one.role: {"k3": one.k3(), "chi2": one.chi2(), "entropy": _entropy(one)} for one in rescored
-    }
-    return {role: asdict(one) | moved[role] for role, one in summarise(episodes, roles).items()}
+    roles = summarise(episodes, stage.workflow.role_names)
+    moved = {one.role: _token_means(one, stage.ranks) for one in rescored}
+    return {role: asdict(one) | moved[role] for role, one in roles.items()}
 
 
-def _entropy(rescored: Rescored) -> float:
-    return float(rescored.after.entropy_BC.sum() / rescored.batch.mask_BC.sum())
+def _token_means(rescored: Rescored, ranks: Ranks) -> dict[str, float]:
+    sums = rescored.sums()
+    totals = dict(zip(sums, ranks.sum(list(sums.values())), strict=True))
+    tokens = totals.pop("tokens")
+    return {name: total / tokens for name, total in totals.items()}
