@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "grid": _grid,
     }
     try:
+        _refuse_ranks(options.command)
         return commands[options.command](options)
     except RoleDriftError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -104,6 +106,14 @@ def _overrides(pairs: Sequence[str]) -> dict[str, Any]:
             value = {part: value}
         result = merge(result, value)
     return result
+
+
+def _refuse_ranks(command: str) -> None:
+    if command != "train" and int(os.environ.get("WORLD_SIZE") or 1) > 1:
+        raise SettingsError(
+            f"only `train` runs in several processes: start `{command}` without a launcher "
+            "(WORLD_SIZE is set)"
+        )
 
 
 def _set_up_torch(threads: int) -> None:

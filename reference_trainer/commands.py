@@ -14,12 +14,13 @@ from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate
 from reference_trainer.grid import Choice, Job, cells, choose, status
 from reference_trainer.progress import Progress
+from reference_trainer.ranks import Ranks, launched
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.trainer import Result, StepReport, hand_over, prepare, train
 
 
 def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -> Result:
-    """Train one run with a progress line, and say how it went.
+    """Train one run with a progress line, and say how it went; the first rank speaks.
 
     Args:
         config: The run.
@@ -27,9 +28,18 @@ def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -
         cache: Of warmed-up base models.
         resume: Go on from the latest checkpoint in ``out``, if there is one.
     """
+    with launched(config.parallel.mode) as ranks:
+        if ranks.number > 0:
+            return train(prepare(config, cache=cache, ranks=ranks), out=out, resume=resume)
+        return _train_and_say(config, out=out, cache=cache, resume=resume, ranks=ranks)
+
+
+def _train_and_say(config: Config, *, out: Path, cache: Path, resume: bool, ranks: Ranks) -> Result:
     print(f"{config.name}: {config.workflow}, routing {config.routing}, seed {config.seed}")
+    if ranks.count > 1:
+        print(f"{config.name}: {ranks.count} processes, {config.parallel.mode}")
     print(f"{config.name}: stress: {config.stress.label}", flush=True)
-    setup = prepare(config, cache=cache)
+    setup = prepare(config, cache=cache, ranks=ranks)
     with Progress(config.name, total=config.train.steps) as progress:
 
         def advance(report: StepReport) -> None:

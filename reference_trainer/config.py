@@ -20,6 +20,7 @@ from reference_trainer.minibatches import Order
 from reference_trainer.model import ModelSettings
 from reference_trainer.paper_compat import PaperCompat
 from reference_trainer.policies import AdamSettings, LoraSettings
+from reference_trainer.ranks import Mode
 from reference_trainer.reading import merge, read
 from reference_trainer.rollout.vllm_engine import VllmSettings
 from reference_trainer.stress import Stress
@@ -165,6 +166,18 @@ class CheckpointSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ParallelSettings:
+    """What changes when a launcher starts several processes; their number is the launcher's.
+
+    Attributes:
+        mode: What a process holds of the base model: ``ddp``, all of it; ``fsdp2``, a part, whole
+            only while it samples.
+    """
+
+    mode: Mode = "ddp"
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """One training run.
 
@@ -192,6 +205,7 @@ class Config:
         checkpoint: Checkpoints.
         stress: What goes wrong on purpose.
         monitor: Monitoring.
+        parallel: Several processes.
     """
 
     name: str = "run"
@@ -213,6 +227,7 @@ class Config:
     checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
     stress: Stress = field(default_factory=Stress)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
+    parallel: ParallelSettings = field(default_factory=ParallelSettings)
 
     @property
     def scale(self) -> str:

@@ -35,6 +35,7 @@ from roledrift import (
     TokenCapture,
     open_monitor,
 )
+from roledrift.capture.ranks import TorchReducer
 
 _MOST_PLACES = 1000
 """Slots of a role, and turns of an episode, that group numbers tell apart."""
@@ -76,6 +77,7 @@ class Observation:
             out,
             config=_options(config),
             resume=resume,
+            reducer=TorchReducer.if_several(),
             host="reference_trainer",
             task=stage.scene.task.name,
             scale=config.scale,
@@ -87,7 +89,7 @@ class Observation:
         self._gradients: RoleGradientProbe | None = None
         if config.monitor.gradients_every:
             self._gradients = RoleGradientProbe(
-                stage.workflow, every=config.monitor.gradients_every
+                stage.workflow, every=config.monitor.gradients_every, reduction="sum"
             )
             # The probe counts steps by its drains: it goes on in the same rhythm.
             for _ in range(done % config.monitor.gradients_every):
@@ -103,9 +105,12 @@ class Observation:
     def after_rollout(self, step: int, episodes: Sequence[Episode]) -> None:
         """Keep the texts of the canary problems and some others, with what is known about them."""
         with self.monitor.fenced("texts"):
+            canaries = self._play_canaries()  # every rank plays its part
+            if self._stage.ranks.number > 0:
+                return
             rows = [
                 (span, f"validation-{episode.problem}", f"canary-{episode.problem}")
-                for episode in self._play_canaries()
+                for episode in canaries
                 for span in episode.spans
             ]
             rows += [
@@ -144,6 +149,8 @@ class Observation:
     ) -> Decision:
         """Hand over the scores after the update and let the monitor judge the step."""
         for one in rescored:
+            if not one.counted:
+                continue
             with self.monitor.fenced("re-scored rows", cost="capture"):
                 self._tokens.add(
                     RoleBatch.rescored(

@@ -30,6 +30,7 @@ from reference_trainer.paper_compat import tick
 from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import base_folder
+from reference_trainer.ranks import ALONE, Ranks, first_rank_first
 from reference_trainer.rollout.engine import Engine, Sampling
 from reference_trainer.rollout.player import Stage, encode, play_episodes
 from reference_trainer.rollout.transformers_engine import TransformersEngine
@@ -102,9 +103,10 @@ class Result:
     stopped: str
 
 
-def prepare(config: Config, *, cache: Path) -> Setup:
+def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     """Load (or warm up) the base model and put workflow, adapters and engine together."""
-    folder = base_folder(config, cache)
+    with first_rank_first(ranks):
+        folder = base_folder(config, cache)
     base, tokenizer = load_model(folder, config.model)
     ends = end_ids(base, tokenizer)
     workflow = config.routed()
@@ -119,11 +121,17 @@ def prepare(config: Config, *, cache: Path) -> Setup:
     )
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
+    ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
     scene = Scene(
         _task(config), load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
     )
+    if ranks.count > 1 and config.rollout.engine == "vllm":
+        raise SettingsError(
+            'rollout.engine = "vllm" samples for one process, and the launcher started '
+            f"{ranks.count}: start one per device and cell, or sample with transformers"
+        )
     engine = _engine(config, bank, folder=folder, ends=ends)
-    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer)
+    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer, ranks)
     return Setup(config, stage, bank, _adapter_check(stage, bank, config))
 
 
@@ -148,7 +156,8 @@ def hand_over(setup: Setup, policies: Sequence[str]) -> None:
         AdapterError: If it does not.
     """
     setup.stage.engine.sync(policies)
-    setup.served.check()
+    with setup.stage.ranks.whole_model():
+        setup.served.check()
 
 
 def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
@@ -181,14 +190,19 @@ def train(
             and its weights become those of a run that was never interrupted.
         on_step: Called after every iteration.
 
+    Of several ranks each returns the same; only the first writes.
+
     Raises:
         RoleDriftError: If ``out`` holds a run and ``resume`` is False, or another one.
     """
-    config = setup.config
+    config, ranks = setup.config, setup.stage.ranks
     folder = None if out is None else RunFolder(out)
     done = 0 if folder is None else _take_up(setup, folder, resume=resume)
     if folder is not None and done >= config.train.steps and (end := folder.finished()):
         return Result(None, (), str(end["stopped"]))
+    ranks.wait()  # all have looked into the folder before the first one writes
+    if ranks.number > 0:
+        folder = None
     observation: Observation | None = None
     if out is not None and config.monitor.enabled:
         observation = Observation(
@@ -222,7 +236,9 @@ def _iterations(
         stopped = ""
         if observation is not None:
             decision = observation.end_step(step, rescored, _totals(report))
-            stopped = decision.reason if decision.stop else ""
+            # The monitor's first rank alone knows the reason.
+            reason = setup.stage.ranks.spread(decision.reason)
+            stopped = reason if decision.stop else ""
         yield report, stopped
         if stopped:
             return
@@ -281,7 +297,7 @@ def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) ->
 def _iterate(
     setup: Setup, step: int, observation: Observation | None
 ) -> tuple[StepReport, list[Rescored]]:
-    config, bank = setup.config, setup.bank
+    config, bank, ranks = setup.config, setup.bank, setup.stage.ranks
     start = time.process_time()
     lr = _set_lr(setup, step)
     episodes = _with_advantages(_roll_out(setup, step), config)
@@ -293,10 +309,12 @@ def _iterate(
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         if own := [span for span in spans if span.policy == policy]:
-            policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
+            policies[policy] = update_policy(
+                bank, own, config=config, step=step, watch=observation, ranks=ranks
+            )
     hand_over(setup, tuple(policies))
     rescored = [
-        rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
+        rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
         for own in _by_role(spans, setup.stage.workflow.role_names)
     ]
     every = config.validation.every
@@ -307,7 +325,7 @@ def _iterate(
         reward=fmean(span.reward for span in spans),
         accuracy=fmean(episode.correct for episode in episodes),
         lr=lr,
-        roles=_role_reports(episodes, rescored, setup.stage.workflow.role_names),
+        roles=_role_reports(episodes, rescored, setup.stage),
         policies=policies,
         validation=validation,
         seconds=time.process_time() - start,
@@ -375,13 +393,15 @@ def _by_role(spans: Sequence[Span], roles: Sequence[str]) -> list[list[Span]]:
 
 
 def _role_reports(
-    episodes: Sequence[Episode], rescored: Sequence[Rescored], roles: Sequence[str]
+    episodes: Sequence[Episode], rescored: Sequence[Rescored], stage: Stage
 ) -> dict[str, dict[str, float | None]]:
-    moved = {
-        one.role: {"k3": one.k3(), "chi2": one.chi2(), "entropy": _entropy(one)} for one in rescored
-    }
-    return {role: asdict(one) | moved[role] for role, one in summarise(episodes, roles).items()}
+    roles = summarise(episodes, stage.workflow.role_names)
+    moved = {one.role: _token_means(one, stage.ranks) for one in rescored}
+    return {role: asdict(one) | moved[role] for role, one in roles.items()}
 
 
-def _entropy(rescored: Rescored) -> float:
-    return float(rescored.after.entropy_BC.sum() / rescored.batch.mask_BC.sum())
+def _token_means(rescored: Rescored, ranks: Ranks) -> dict[str, float]:
+    sums = rescored.sums()
+    totals = dict(zip(sums, ranks.sum(list(sums.values())), strict=True))
+    tokens = totals.pop("tokens")
+    return {name: total / tokens for name, total in totals.items()}

@@ -18,6 +18,7 @@ from reference_trainer.interventions import Coherence, anchor, row_weights, slot
 from reference_trainer.minibatches import split
 from reference_trainer.paper_compat import by_length, filled, padded
 from reference_trainer.policies import AdapterBank
+from reference_trainer.ranks import ALONE, Ranks, mine
 from reference_trainer.scoring import Batch, Scores, collate, score
 from reference_trainer.seeds import derive
 
@@ -91,7 +92,8 @@ class Rescored:
 
     Attributes:
         role: The role.
-        batch: The rows.
+        batch: The rows of this rank, see :func:`_share`.
+        counted: Whether they count.
         before_BC: Log-probabilities at the start of the iteration.
         after: Under the updated weights.
         steps_between: Optimizer steps between the two.
@@ -99,19 +101,25 @@ class Rescored:
 
     role: str
     batch: Batch
+    counted: bool
     before_BC: Tensor
     after: Scores
     steps_between: int
 
-    def k3(self) -> float:
-        """Mean over tokens of ``exp(d) - d - 1``, ``d`` = after - before: a KL that is >= 0."""
-        difference = (self.after.logp_BC - self.before_BC)[self.batch.mask_BC].double()
-        return float((difference.exp() - difference - 1).mean())
+    def sums(self) -> dict[str, float]:
+        """Sums over tokens, and the number of ``tokens``.
 
-    def chi2(self) -> float:
-        """Mean over tokens of ``rho² - 1``, ``rho`` = exp(clip(after - before, -20, 20))."""
-        difference = (self.after.logp_BC - self.before_BC)[self.batch.mask_BC].double()
-        return float(((2 * difference.clamp(-20, 20)).exp() - 1).mean())
+        ``k3`` is ``exp(d) - d - 1`` with ``d`` = after - before, a KL that is >= 0; ``chi2`` is
+        ``rho² - 1`` with ``rho`` = exp(clip(d, -20, 20)); ``entropy`` is that after the update.
+        """
+        mask_BC = self.batch.mask_BC
+        d = (self.after.logp_BC - self.before_BC)[mask_BC].double()
+        return {
+            "k3": float((d.exp() - d - 1).sum()),
+            "chi2": float(((2 * d.clamp(-20, 20)).exp() - 1).sum()),
+            "entropy": float(self.after.entropy_BC[mask_BC].double().sum()),
+            "tokens": int(mask_BC.sum()),
+        }
 
 
 class Watcher(Protocol):
@@ -127,7 +135,13 @@ class Watcher(Protocol):
 
 
 def update_policy(
-    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, watch: Watcher | None
+    bank: AdapterBank,
+    spans: Sequence[Span],
+    *,
+    config: Config,
+    step: int,
+    watch: Watcher | None,
+    ranks: Ranks = ALONE,
 ) -> PolicyReport:
     """All mini-batches of one policy, ``train.epochs`` times over.
 
@@ -136,12 +150,13 @@ def update_policy(
         spans: All spans of one policy, advantages filled in.
         config: The run.
         step: Iteration, from 1; decides the order of the rows.
-        watch: Looks on, None for nobody.
+        watch: Looks on, None for nobody; at the rows of its own rank.
+        ranks: Processes that share the rows; all of them get the same report.
     """
     policy = spans[0].policy
     bank.activate(policy)
     bank.model.train()
-    minibatches = _prepared(bank, spans, config=config, step=step)
+    minibatches = _prepared(bank, spans, config=config, step=step, ranks=ranks)
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
         loss = 0.0
@@ -151,11 +166,12 @@ def update_policy(
             if config.paper_compat.on_policy_single and len(minibatches) == 1:
                 micro = replace(micro, old_BC=scores.logp_BC.detach())
             terms = _loss(micro, scores, minibatch.whole, config)
-            if watch is not None:
+            if watch is not None and micro.counted:
                 watch.in_update(_forward(policy, micro, scores, terms, number))
             torch.autograd.backward(terms.loss)
             loss += float(terms.loss.detach())
             tally.add(micro.batch, terms)
+        ranks.sum_gradients(bank.parameters_of(policy))
         coherence = bank.memory.scale(
             policy,
             bank.parameters_of(policy),
@@ -163,7 +179,7 @@ def update_policy(
             settings=config.interventions.coherence,
         )
         tally.end(bank.step(policy), loss, coherence)
-    return tally.report()
+    return tally.report(ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +187,7 @@ class _Micro:
     """One role's rows of a mini-batch, with what does not change while the policy is updated."""
 
     batch: Batch
+    counted: bool
     old_BC: Tensor
     rollout_BC: Tensor
     reference_BC: Tensor | None
@@ -209,13 +226,15 @@ class _Tally:
         if coherence is not None:
             self.cosines.append(coherence.cosine)
 
-    def report(self) -> PolicyReport:
+    def report(self, ranks: Ranks) -> PolicyReport:
+        counts = (self.clipped, self.tokens, self.k3, self.anchored)
+        clipped, tokens, k3, anchored, *losses = ranks.sum([*counts, *self.losses])
         return PolicyReport(
             updates=len(self.norms),
             grad_norm=fmean(self.norms),
-            loss=fmean(self.losses),
-            clipped=self.clipped / self.tokens,
-            anchor_k3=self.k3 / self.anchored if self.anchored else None,
+            loss=fmean(losses),
+            clipped=clipped / tokens,
+            anchor_k3=k3 / anchored if anchored else None,
             coherence=fmean(self.cosines) if self.cosines else None,
         )
 
@@ -255,19 +274,26 @@ def _forward(
 
 
 @torch.no_grad()
-def rescore(bank: AdapterBank, spans: Sequence[Span], *, config: Config, updates: int) -> Rescored:
+def rescore(
+    bank: AdapterBank,
+    spans: Sequence[Span],
+    *,
+    config: Config,
+    updates: int,
+    ranks: Ranks = ALONE,
+) -> Rescored:
     """Score an even choice of one role's spans again after the update."""
     wanted = min(len(spans), config.monitor.rescore_rows)
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
     bank.activate(chosen[0].policy)
     bank.model.eval()
-    batch = collate(chosen, pad_id=bank.pad_id).to(bank.device)
+    batch, counted = _share(chosen, bank, ranks)
     after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
-    return Rescored(chosen[0].role, batch, batch.rollout_BC, after, updates)
+    return Rescored(chosen[0].role, batch, counted, batch.rollout_BC, after, updates)
 
 
 def _prepared(
-    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int
+    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, ranks: Ranks
 ) -> list[_MiniBatch]:
     """The mini-batches of all epochs, scored before the first optimizer step."""
     compat, train = config.paper_compat, config.train
@@ -288,8 +314,8 @@ def _prepared(
                 limit=config.rollout.max_new_tokens,
             )
             micros = [
-                _micro(bank, batch.to(bank.device), weights, config)
-                for batch in _by_role(chosen, bank.pad_id)
+                _micro(bank, _share(rows_of_role, bank, ranks), weights, config)
+                for rows_of_role in _by_role(chosen)
             ]
             result.append(_MiniBatch(tuple(micros), whole))
     return result
@@ -297,8 +323,12 @@ def _prepared(
 
 @torch.no_grad()
 def _micro(
-    bank: AdapterBank, batch: Batch, weights: Mapping[Span, float] | None, config: Config
+    bank: AdapterBank,
+    share: tuple[Batch, bool],
+    weights: Mapping[Span, float] | None,
+    config: Config,
 ) -> _Micro:
+    batch, counted = share
     temperature = config.rollout.temperature
     old_BC = rollout_BC = batch.rollout_BC
     if config.train.old_logps == "trainer":
@@ -312,7 +342,7 @@ def _micro(
     weight_B = None
     if weights is not None:
         weight_B = torch.tensor([weights[span] for span in batch.spans], device=bank.device)
-    return _Micro(batch, old_BC, rollout_BC, reference_BC, weight_B)
+    return _Micro(batch, counted, old_BC, rollout_BC, reference_BC, weight_B)
 
 
 def _minibatches(
@@ -337,6 +367,18 @@ def _minibatches(
     return filled(rows, size=size)
 
 
-def _by_role(spans: Sequence[Span], pad_id: int) -> list[Batch]:
+def _by_role(spans: Sequence[Span]) -> list[list[Span]]:
     roles = dict.fromkeys(sorted(span.role for span in spans))
-    return [collate([span for span in spans if span.role == role], pad_id=pad_id) for role in roles]
+    return [[span for span in spans if span.role == role] for role in roles]
+
+
+def _share(spans: Sequence[Span], bank: AdapterBank, ranks: Ranks) -> tuple[Batch, bool]:
+    """This rank's rows, and whether they count.
+
+    A rank without rows takes one of the others' that counts for nothing: every rank then has the
+    same forwards and backwards, in which a model in parts is gathered, and a gradient to add.
+    """
+    if own := mine(spans, ranks):
+        return collate(own, pad_id=bank.pad_id).to(bank.device), True
+    batch = collate(spans[:1], pad_id=bank.pad_id).to(bank.device)
+    return replace(batch, mask_BC=torch.zeros_like(batch.mask_BC)), False

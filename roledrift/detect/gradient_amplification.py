@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from roledrift.config import BaselineConfig, Config, GradientAmplificationConfig
+from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import LENGTH, MOVEMENT, Baseline, Warmup, measured, more_steps
 from roledrift.detect.sequential import Alarm, Cusum
 from roledrift.records import State, StepRecord, Verdict
+from roledrift.thresholds import GradientAmplificationConfig
 from roledrift.workflow import Workflow
 
 NAME = "gradient_amplification"

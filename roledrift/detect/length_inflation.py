@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from roledrift.config import BaselineConfig, Config, LengthInflationConfig
+from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import LENGTH, Baseline, Warmup, measured, more_steps
 from roledrift.detect.sequential import Alarm, Cusum
 from roledrift.records import State, StepRecord, Verdict
+from roledrift.thresholds import LengthInflationConfig
 from roledrift.workflow import Workflow
 
 NAME = "length_inflation"

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roledrift.config import Config, DetectorsConfig, LengthInflationConfig
+from roledrift.config import Config
 from roledrift.detect.length_inflation import LengthInflation
 from roledrift.errors import ConfigError
 from roledrift.records import Verdict
+from roledrift.thresholds import DetectorsConfig, LengthInflationConfig
 from roledrift.workflow import ORCH_WORKERS, VOTING, Workflow
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roledrift.config import Config, DetectorsConfig, LengthInflationConfig
+from roledrift.config import Config
 from roledrift.detect import DETECTORS
 from roledrift.detect.length_inflation import LengthInflation
 from roledrift.detect.panel import Panel, replay
 from roledrift.records import Alert, StepRecord, Verdict
+from roledrift.thresholds import DetectorsConfig, LengthInflationConfig
 from roledrift.workflow import VOTING
 
 SEEDS, STEPS = 200, 100
