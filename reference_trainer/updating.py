@@ -259,10 +259,10 @@ def rescore(bank: AdapterBank, spans: Sequence[Span], *, config: Config, updates
     """Score an even choice of one role's spans again after the update."""
     wanted = min(len(spans), config.monitor.rescore_rows)
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
-    bank.activate(chosen[0].policy)
-    bank.model.eval()
     batch = collate(chosen, pad_id=bank.pad_id)
-    after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
+    # As the rollout computed what this is compared with.
+    with bank.mode(training=False), bank.fused(chosen[0].policy):
+        after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
     return Rescored(chosen[0].role, batch, batch.rollout_BC, after, updates)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,13 +16,12 @@ _COMPACT_AT = 0.75
 """Finished rows leave the batch at this live share: copying the cache has its price too."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Outputs:
-    """Tokens and log-probabilities collected so far, per prompt."""
+    """Tokens and their log-probabilities, one row per prompt; nothing after the end token counts."""
 
-    ids: list[list[int]]
-    logps: list[list[float]]
-    stopped: list[bool] = field(default_factory=list)
+    tokens_BC: Tensor
+    logps_BC: Tensor
 
 
 class TransformersEngine:
@@ -47,59 +46,68 @@ class TransformersEngine:
         """
         if not prompts:
             return []
-        model = self._bank.model
-        was_training = model.training
-        model.eval()
-        try:
-            with self._bank.fused(policy):
-                outputs = self._loop(prompts, sampling)
-        finally:
-            model.train(was_training)
-        return [
-            Completion(tuple(ids), tuple(logps), "stop" if stopped else "length")
-            for ids, logps, stopped in zip(outputs.ids, outputs.logps, outputs.stopped, strict=True)
-        ]
+        with self._bank.mode(training=False), self._bank.fused(policy):
+            outputs = self._loop(prompts, sampling)
+        rows = zip(outputs.tokens_BC.tolist(), outputs.logps_BC.tolist(), strict=True)
+        return [self._completion(tokens, logps) for tokens, logps in rows]
 
     def _loop(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> _Outputs:
         model = self._bank.causal_lm
         random = torch.Generator().manual_seed(sampling.seed)
-        tokens, attended = _pad_left(prompts, self._end_id)
+        # The rollouts of a problem start from one prompt: each different prompt is read once.
+        different = {tuple(prompt): i for i, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
+        tokens, attended = _pad_left(list(different), self._end_id)
         positions = (attended.cumsum(1) - 1).clamp(min=0)
         cache = DynamicCache(config=model.config)
+        logits = self._forward(tokens, attended, positions, cache)
         live = torch.arange(len(prompts))
-        outputs = _Outputs([[] for _ in prompts], [[] for _ in prompts], [False] * len(prompts))
+        if len(different) < len(prompts):
+            row_of = torch.tensor([different[tuple(prompt)] for prompt in prompts])
+            cache.batch_select_indices(row_of)
+            logits, positions, attended = logits[row_of], positions[row_of], attended[row_of]
+        outputs = _Outputs(
+            torch.full((len(prompts), sampling.max_new_tokens), self._end_id),
+            torch.zeros(len(prompts), sampling.max_new_tokens),
+        )
         alive = torch.ones(len(prompts), dtype=torch.bool)
-        for _ in range(sampling.max_new_tokens):
-            logits = model(
-                input_ids=tokens,
-                attention_mask=attended,
-                position_ids=positions,
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1,
-            ).logits[:, -1]
+        for place in range(sampling.max_new_tokens):
+            if place > 0:
+                positions = positions[:, -1:] + 1
+                attended = torch.cat([attended, attended.new_ones(len(live), 1)], dim=1)
+                logits = self._forward(drawn[:, None], attended, positions, cache)
             drawn, logps = _draw(logits.float() / sampling.temperature, random)
-            self._collect(outputs, live, alive=alive, drawn=drawn, logps=logps)
+            outputs.tokens_BC[live, place] = drawn
+            outputs.logps_BC[live, place] = logps
             alive &= drawn != self._end_id
-            if not bool(alive.any()):
+            left = int(alive.sum())
+            if not left:
                 break
-            tokens, positions = drawn[:, None], positions[:, -1:] + 1
-            attended = torch.cat([attended, attended.new_ones(len(live), 1)], dim=1)
-            if float(alive.float().mean()) <= _COMPACT_AT:
+            if left <= _COMPACT_AT * len(live):
                 cache.batch_select_indices(alive.nonzero()[:, 0])
-                tokens, positions, attended = tokens[alive], positions[alive], attended[alive]
+                drawn, positions, attended = drawn[alive], positions[alive], attended[alive]
                 live, alive = live[alive], alive[alive]
         return outputs
 
-    def _collect(
-        self, outputs: _Outputs, live: Tensor, *, alive: Tensor, drawn: Tensor, logps: Tensor
-    ) -> None:
-        rows = zip(live.tolist(), alive.tolist(), drawn.tolist(), logps.tolist(), strict=True)
-        for row, is_alive, token, logp in rows:
-            if is_alive:
-                outputs.ids[row].append(token)
-                outputs.logps[row].append(logp)
-                outputs.stopped[row] = token == self._end_id
+    def _forward(
+        self, tokens: Tensor, attended: Tensor, positions: Tensor, cache: DynamicCache
+    ) -> Tensor:
+        """Logits after the last token of every row."""
+        logits: Tensor = self._bank.causal_lm(
+            input_ids=tokens,
+            attention_mask=attended,
+            position_ids=positions,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        ).logits[:, -1]
+        return logits
+
+    def _completion(self, tokens: list[int], logps: list[float]) -> Completion:
+        stopped = self._end_id in tokens
+        length = tokens.index(self._end_id) + 1 if stopped else len(tokens)
+        return Completion(
+            tuple(tokens[:length]), tuple(logps[:length]), "stop" if stopped else "length"
+        )
 
 
 def _draw(logits_BV: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
