@@ -11,6 +11,7 @@ from transformers import DynamicCache
 
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rollout.engine import Completion, Sampling
+from reference_trainer.seeds import uniforms
 
 _COMPACT_AT = 0.75
 """Finished rows leave the batch at this live share: copying the cache has its price too."""
@@ -38,22 +39,30 @@ class TransformersEngine:
 
     @torch.no_grad()
     def generate(
-        self, prompts: Sequence[Sequence[int]], *, policy: str, sampling: Sampling
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        policy: str,
+        sampling: Sampling,
+        seeds: Sequence[int],
     ) -> list[Completion]:
         """Sample one completion per prompt; see :class:`~reference_trainer.rollout.engine.Engine`.
 
-        Prompts are padded on the left. Random numbers come from a generator of this call alone.
+        Prompts are padded on the left. No generator has a state: the number that draws a token is
+        a function of the prompt's seed and the token's place in the output.
         """
         if not prompts:
             return []
         with self._bank.mode(training=False), self._bank.fused(policy):
-            outputs = self._loop(prompts, sampling)
+            outputs = self._loop(prompts, sampling, seeds)
         rows = zip(outputs.tokens_BC.tolist(), outputs.logps_BC.tolist(), strict=True)
         return [self._completion(tokens, logps) for tokens, logps in rows]
 
-    def _loop(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> _Outputs:
+    def _loop(
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
+    ) -> _Outputs:
         model = self._bank.causal_lm
-        random = torch.Generator().manual_seed(sampling.seed)
+        uniform_CB = torch.from_numpy(uniforms(seeds, sampling.max_new_tokens).T.copy())
         # The rollouts of a problem start from one prompt: each different prompt is read once.
         different = {tuple(prompt): i for i, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
         tokens, attended = _pad_left(list(different), self._end_id)
@@ -75,7 +84,7 @@ class TransformersEngine:
                 positions = positions[:, -1:] + 1
                 attended = torch.cat([attended, attended.new_ones(len(live), 1)], dim=1)
                 logits = self._forward(drawn[:, None], attended, positions, cache)
-            drawn, logps = _draw(logits.float() / sampling.temperature, random)
+            drawn, logps = _draw(logits.float() / sampling.temperature, uniform_CB[place, live])
             outputs.tokens_BC[live, place] = drawn
             outputs.logps_BC[live, place] = logps
             alive &= drawn != self._end_id
@@ -110,12 +119,17 @@ class TransformersEngine:
         )
 
 
-def _draw(logits_BV: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One token per row and its log-probability; exponential races, equivalent to multinomial."""
+def _draw(logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
+    """One token per row and its log-probability, from one number in [0, 1) per row.
+
+    The token is the first whose cumulated probability exceeds the number, so one of probability 0
+    is never drawn. Sums are in double precision and the number is scaled by the last of them: in
+    single precision the tail of a large vocabulary would be lost.
+    """
     logps_BV = logits_BV.log_softmax(-1)
-    race_BV = torch.empty_like(logps_BV).exponential_(generator=random)
-    drawn_B = (logps_BV - race_BV.log()).argmax(-1)
-    return drawn_B, logps_BV.gather(-1, drawn_B[:, None])[:, 0]
+    sums_BV = logps_BV.exp().cumsum(-1, dtype=torch.float64)
+    drawn_B1 = torch.searchsorted(sums_BV, uniform_B[:, None] * sums_BV[:, -1:], right=True)
+    return drawn_B1[:, 0], logps_BV.gather(-1, drawn_B1)[:, 0]
 
 
 def _pad_left(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
