@@ -25,6 +25,29 @@ class _Outputs:
     logps_BC: Tensor
 
 
+class _Reading:
+    """What the model has read so far, row by row.
+
+    Args:
+        cache: Keys and values.
+        attended_BT: 0 at the padding left of a prompt, 1 elsewhere; as wide as it can get.
+        dtype: Of the attention scores.
+    """
+
+    def __init__(self, cache: DynamicCache, attended_BT: Tensor, *, dtype: torch.dtype) -> None:
+        self.cache = cache
+        self.attended_BT = attended_BT
+        self.width = 0
+        unseen_B11T = attended_BT[:, None, None] == 0
+        self.bias_B11T = torch.zeros(unseen_B11T.shape, dtype=dtype)
+        self.bias_B11T.masked_fill_(unseen_B11T, torch.finfo(dtype).min)
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order; a row may come several times."""
+        self.cache.batch_select_indices(rows)
+        self.attended_BT, self.bias_B11T = self.attended_BT[rows], self.bias_B11T[rows]
+
+
 class TransformersEngine:
     """Samples with the very weights that are trained, so only rounding can differ.
 
@@ -36,6 +59,10 @@ class TransformersEngine:
     def __init__(self, bank: AdapterBank, *, end_id: int) -> None:
         self._bank = bank
         self._end_id = end_id
+        config = bank.causal_lm.config
+        self._full_attention = config._attn_implementation in ("sdpa", "eager") and set(
+            getattr(config, "layer_types", ["unknown"])
+        ) == {"full_attention"}
 
     @torch.no_grad()
     def generate(
@@ -61,51 +88,64 @@ class TransformersEngine:
     def _loop(
         self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> _Outputs:
-        model = self._bank.causal_lm
         uniform_CB = torch.from_numpy(uniforms(seeds, sampling.max_new_tokens).T.copy())
-        # The rollouts of a problem start from one prompt: each different prompt is read once.
-        different = {tuple(prompt): i for i, prompt in enumerate(dict.fromkeys(map(tuple, prompts)))}
-        tokens, attended = _pad_left(list(different), self._end_id)
-        positions = (attended.cumsum(1) - 1).clamp(min=0)
-        cache = DynamicCache(config=model.config)
-        logits = self._forward(tokens, attended, positions, cache)
+        logits, reading = self._read(prompts, room=sampling.max_new_tokens)
         live = torch.arange(len(prompts))
-        if len(different) < len(prompts):
-            row_of = torch.tensor([different[tuple(prompt)] for prompt in prompts])
-            cache.batch_select_indices(row_of)
-            logits, positions, attended = logits[row_of], positions[row_of], attended[row_of]
         outputs = _Outputs(
             torch.full((len(prompts), sampling.max_new_tokens), self._end_id),
             torch.zeros(len(prompts), sampling.max_new_tokens),
         )
         alive = torch.ones(len(prompts), dtype=torch.bool)
         for place in range(sampling.max_new_tokens):
-            if place > 0:
-                positions = positions[:, -1:] + 1
-                attended = torch.cat([attended, attended.new_ones(len(live), 1)], dim=1)
-                logits = self._forward(drawn[:, None], attended, positions, cache)
             drawn, logps = _draw(logits.float() / sampling.temperature, uniform_CB[place, live])
             outputs.tokens_BC[live, place] = drawn
             outputs.logps_BC[live, place] = logps
             alive &= drawn != self._end_id
             left = int(alive.sum())
-            if not left:
+            if not left or place + 1 == sampling.max_new_tokens:
                 break
             if left <= _COMPACT_AT * len(live):
-                cache.batch_select_indices(alive.nonzero()[:, 0])
-                drawn, positions, attended = drawn[alive], positions[alive], attended[alive]
-                live, alive = live[alive], alive[alive]
+                reading.select(alive.nonzero()[:, 0])
+                drawn, live, alive = drawn[alive], live[alive], alive[alive]
+            logits = self._forward(drawn[:, None], reading)
         return outputs
 
-    def _forward(
-        self, tokens: Tensor, attended: Tensor, positions: Tensor, cache: DynamicCache
-    ) -> Tensor:
-        """Logits after the last token of every row."""
+    def _read(self, prompts: Sequence[Sequence[int]], *, room: int) -> tuple[Tensor, _Reading]:
+        """Logits after each prompt, and the state to go on from with up to ``room`` tokens.
+
+        The rollouts of a problem start from one prompt: each different prompt is read once.
+        """
+        row_of: dict[tuple[int, ...], int] = {}
+        rows = [row_of.setdefault(tuple(prompt), len(row_of)) for prompt in prompts]
+        tokens, attended_BT = _pad_left(list(row_of), self._end_id)
+        ahead = attended_BT.new_ones(len(attended_BT), room)
+        model = self._bank.causal_lm
+        reading = _Reading(
+            DynamicCache(config=model.config),
+            torch.cat([attended_BT, ahead], dim=1),
+            dtype=model.dtype,
+        )
+        logits = self._forward(tokens, reading)
+        if len(row_of) < len(prompts):
+            order = torch.tensor(rows)
+            reading.select(order)
+            logits = logits[order]
+        return logits, reading
+
+    def _forward(self, tokens: Tensor, reading: _Reading) -> Tensor:
+        """Logits after the last of ``tokens``, which are added to what was read."""
+        past, reading.width = reading.width, reading.width + tokens.shape[1]
+        attended = reading.attended_BT[:, : reading.width]
+        positions = (attended.cumsum(1) - 1).clamp(min=0)[:, past:]
+        # A ready mask saves transformers the work of building one; models whose layers do not all
+        # see the whole past need its own.
+        if past and self._full_attention:
+            attended = reading.bias_B11T[..., : reading.width]
         logits: Tensor = self._bank.causal_lm(
             input_ids=tokens,
             attention_mask=attended,
             position_ids=positions,
-            past_key_values=cache,
+            past_key_values=reading.cache,
             use_cache=True,
             logits_to_keep=1,
         ).logits[:, -1]
