@@ -91,6 +91,9 @@ class TrainSettings:
     Attributes:
         steps: Iterations.
         minibatch: Size of a mini-batch.
+        microbatch: Most rows of one forward. A mini-batch's gradient is the sum over its
+            micro-batches, whatever their size: this decides memory and speed. Smaller ones pad less
+            (rows are sorted by length for them) but are more calls.
         minibatch_counts: ``spans`` (as in the paper: a role with three slots gets three times as
             many optimizer steps) or ``episodes`` (every policy gets the same number of optimizer
             steps).
@@ -108,6 +111,7 @@ class TrainSettings:
 
     steps: int = 40
     minibatch: int = 64
+    microbatch: int = 32
     minibatch_counts: Literal["spans", "episodes"] = "spans"
     minibatch_order: Order = "shuffled"
     epochs: int = 1
@@ -298,6 +302,7 @@ def _problems(config: Config) -> list[str]:
         "train.minibatch": config.train.minibatch,
         "rollout.vllm.gpu_memory": config.rollout.vllm.gpu_memory,
         "rollout.vllm.rows": config.rollout.vllm.rows,
+        "train.microbatch": config.train.microbatch,
         "train.adam.lr": config.train.adam.lr,
         "train.epochs": config.train.epochs,
         "paper_compat.padding_ranks": config.paper_compat.padding_ranks,
@@ -309,11 +314,7 @@ def _problems(config: Config) -> list[str]:
     ]
     if config.pretrain.rows < 2:
         problems.append(f"pretrain.rows must be at least 2, got {config.pretrain.rows}")
-    problems += _task_problems(config)
-    if config.rollout.engine == "vllm" and config.rollout.temperature > 2.0:
-        problems.append(
-            f"rollout.temperature must be at most 2 for vLLM, got {config.rollout.temperature}"
-        )
+    problems += _task_problems(config) + _engine_problems(config.rollout)
     if unknown := sorted(set(config.pretrain.skills) - set(DEMONSTRATORS)):
         problems.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
     if not config.pretrain.skills:
@@ -337,6 +338,12 @@ def _problems(config: Config) -> list[str]:
     if not 0.0 <= config.stress.share <= 1.0:
         problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
     return problems
+
+
+def _engine_problems(rollout: RolloutSettings) -> list[str]:
+    if rollout.engine == "vllm" and rollout.temperature > 2.0:
+        return [f"rollout.temperature must be at most 2 for vLLM, got {rollout.temperature}"]
+    return []
 
 
 def _task_problems(config: Config) -> list[str]:

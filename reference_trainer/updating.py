@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import fmean
 from typing import Protocol
 
@@ -155,7 +156,20 @@ def update_policy(
     """
     policy = spans[0].policy
     bank.activate(policy)
-    bank.model.train()
+    with bank.mode(training=True):
+        return _update(bank, spans, config=config, step=step, watch=watch, ranks=ranks)
+
+
+def _update(
+    bank: AdapterBank,
+    spans: Sequence[Span],
+    *,
+    config: Config,
+    step: int,
+    watch: Watcher | None,
+    ranks: Ranks,
+) -> PolicyReport:
+    policy = spans[0].policy
     minibatches = _prepared(bank, spans, config=config, step=step, ranks=ranks)
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
@@ -286,9 +300,11 @@ def rescore(
     wanted = min(len(spans), config.monitor.rescore_rows)
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
     bank.activate(chosen[0].policy)
-    bank.model.eval()
     batch, counted = _share(chosen, bank, ranks)
-    after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
+    # As the rollout computed what this is compared with; a model in parts cannot be fused.
+    fused = bank.fused(chosen[0].policy) if ranks.count == 1 else nullcontext()
+    with bank.mode(training=False), fused:
+        after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
     return Rescored(chosen[0].role, batch, counted, batch.rollout_BC, after, updates)
 
 
@@ -314,8 +330,8 @@ def _prepared(
                 limit=config.rollout.max_new_tokens,
             )
             micros = [
-                _micro(bank, _share(rows_of_role, bank, ranks), weights, config)
-                for rows_of_role in _by_role(chosen)
+                _micro(bank, _share(some, bank, ranks), weights, config)
+                for some in _micro_batches(chosen, rows=train.microbatch * ranks.count)
             ]
             result.append(_MiniBatch(tuple(micros), whole))
     return result
@@ -367,11 +383,6 @@ def _minibatches(
     return filled(rows, size=size)
 
 
-def _by_role(spans: Sequence[Span]) -> list[list[Span]]:
-    roles = dict.fromkeys(sorted(span.role for span in spans))
-    return [[span for span in spans if span.role == role] for role in roles]
-
-
 def _share(spans: Sequence[Span], bank: AdapterBank, ranks: Ranks) -> tuple[Batch, bool]:
     """This rank's rows, and whether they count.
 
@@ -382,3 +393,21 @@ def _share(spans: Sequence[Span], bank: AdapterBank, ranks: Ranks) -> tuple[Batc
         return collate(own, pad_id=bank.pad_id).to(bank.device), True
     batch = collate(spans[:1], pad_id=bank.pad_id).to(bank.device)
     return replace(batch, mask_BC=torch.zeros_like(batch.mask_BC)), False
+
+
+def _micro_batches(spans: Sequence[Span], *, rows: int) -> list[list[Span]]:
+    """Rows of one role and similar length: the shorter half of a role is not padded to the longer.
+
+    The rows are those of all ranks, so that every rank has as many. A smaller batch also stays in the processor's cache; both count for more than the calls do.
+    """
+    result = []
+    for role in sorted({span.role for span in spans}):
+        own = sorted((span for span in spans if span.role == role), key=_length)
+        count = -(-len(own) // rows)
+        bounds = [len(own) * i // count for i in range(count + 1)]
+        result += [own[a:b] for a, b in pairwise(bounds)]
+    return result
+
+
+def _length(span: Span) -> int:
+    return len(span.prompt_ids) + len(span.output_ids)

@@ -81,7 +81,7 @@ def test_served(llm: Any, bank: AdapterBank, tmp_path: Path) -> None:
     expected = {"a": own(bank, "a"), "b": own(bank, "b"), "base": own(bank, None)}
     check_served(llm, PARAMS, prompt=SHORT, requests=requests, expected=expected)
     swapped = {"a": requests["b"], "b": requests["a"]}
-    with pytest.raises(ServingError, match="does not serve 'a'.*they are those of 'b'"):
+    with pytest.raises(ServingError, match=r"does not serve 'a'.*they are those of 'b'"):
         check_served(llm, PARAMS, prompt=SHORT, requests=swapped, expected=expected)
     with pytest.raises(ServingError, match="they are those of 'base'"):
         check_served(llm, PARAMS, prompt=SHORT, requests={"a": None}, expected=expected)
@@ -140,7 +140,7 @@ def test_base_rows_get_the_last_slot(llm: Any, bank: AdapterBank, tmp_path: Path
     assert max(off) > 0.1
     alone = next_logps(llm, PARAMS, prompt=SHORT, request=None)
     assert max(abs(logp - expected[token]) for token, logp in alone.items()) < 1e-4
-    with pytest.raises(ServingError, match="2 adapters and max_loras=2: .* max_loras=3 or more"):
+    with pytest.raises(ServingError, match=r"2 adapters and max_loras=2: .* max_loras=3 or more"):
         check_slots(llm, adapters=2)
     check_slots(llm, adapters=1)
 
@@ -178,7 +178,7 @@ def test_outputs_become_a_batch(llm: Any, bank: AdapterBank, tmp_path: Path) -> 
 
 
 def test_raw_log_probs_are_named_by_their_temperature(llm: Any) -> None:
-    with pytest.raises(RoleDriftError, match="top_p=0.9"):
+    with pytest.raises(RoleDriftError, match=r"top_p=0.9"):
         logprob_temperature(llm, SamplingParams(temperature=0.7, top_p=0.9))
     with pytest.raises(RoleDriftError, match="greedy"):
         logprob_temperature(llm, SamplingParams(temperature=0.0))

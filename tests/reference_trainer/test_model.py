@@ -55,17 +55,14 @@ def test_prompts_go_through_the_chat_template(folder: Path) -> None:
     _, tokenizer = load_model(folder, ModelSettings(path=str(folder)))
     (ids,) = encode([(Message("user", "Solve 1 + 1"),)], tokenizer)
     assert tokenizer.decode(list(ids)) == (
-        "<|im_start|>user\nSolve 1 + 1<|im_end|>\n"
-        "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+        "<|im_start|>user\nSolve 1 + 1<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
     )
 
 
 @pytest.mark.parametrize(
     "model", [{}, {"dtype": "bfloat16"}, {"gradient_checkpointing": True, "attention": "eager"}]
 )
-def test_a_run_with_a_model_of_its_own(
-    folder: Path, tmp_path: Path, model: dict[str, Any]
-) -> None:
+def test_a_run_with_a_model_of_its_own(folder: Path, tmp_path: Path, model: dict[str, Any]) -> None:
     config = a_run(folder, **model)
     setup = prepare(config, cache=tmp_path / "cache")
     weights = {parameter.dtype for parameter in setup.bank.parameters_of("generator")}
