@@ -75,7 +75,7 @@ def _add_grid(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", help="preset name, or TOML or JSON file")
+    parser.add_argument("source", help="preset name, <grid>/<cell>, or TOML or JSON file")
     _add_overrides(parser)
 
 
@@ -127,12 +127,12 @@ def _set_up_torch(threads: int) -> None:
 
 def _train(options: argparse.Namespace) -> int:
     from reference_trainer.commands import train_run
-    from reference_trainer.config import load
+    from reference_trainer.grid import load_source
 
     overrides = _overrides(options.set)
     if options.no_monitor:
         overrides.setdefault("monitor", {})["enabled"] = False
-    config = load(options.source, overrides)
+    config = load_source(options.source, overrides)
     _set_up_torch(options.threads)
     train_run(config, out=options.out, cache=options.cache, resume=options.resume)
     return 0
@@ -152,10 +152,10 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _pretrain(options: argparse.Namespace) -> int:
-    from reference_trainer.config import load
+    from reference_trainer.grid import load_source
     from reference_trainer.pretrain import base_folder
 
-    config = load(options.source, _overrides(options.set))
+    config = load_source(options.source, _overrides(options.set))
     _set_up_torch(options.threads)
     print(base_folder(config, options.cache))
     return 0

@@ -133,13 +133,15 @@ def list_grid(jobs: Sequence[Job], out: Path) -> None:
 
 def list_paper_grid(choice: Choice) -> None:
     """Print the grid at the paper's scale; raises as :func:`~reference_trainer.grid.choose`."""
-    for name, value in paper_scale.SETTINGS.items():
+    chosen = choose(cells(paper_scale.SCALES), choice)
+    common = paper_scale.resolved(chosen[0][0], choice.overrides)
+    for name, value in paper_scale.settings(common).items():
         print(f"{name}: {value}")
     print("memory: one device, nothing sharded, 32 sequences sampled at a time at full length")
-    chosen = choose(cells(paper_scale.SCALES), choice)
     for cell, seed in chosen:
-        print("\n".join(paper_scale.describe(cell, seed=seed)))
-    print(f"{len(chosen)} runs; {paper_scale.NOT_RUNNABLE}")
+        lines = paper_scale.describe(cell, seed=seed, overrides=choice.overrides)
+        print("\n".join(lines))
+    print(f"{len(chosen)} runs; {paper_scale.NOT_RUN}")
 
 
 def _graded_line(graded: CheckpointGrades) -> str:

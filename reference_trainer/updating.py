@@ -398,7 +398,8 @@ def _share(spans: Sequence[Span], bank: AdapterBank, ranks: Ranks) -> tuple[Batc
 def _micro_batches(spans: Sequence[Span], *, rows: int) -> list[list[Span]]:
     """Rows of one role and similar length: the shorter half of a role is not padded to the longer.
 
-    The rows are those of all ranks, so that every rank has as many. A smaller batch also stays in the processor's cache; both count for more than the calls do.
+    The rows are those of all ranks, so that every rank has as many batches. A smaller batch also
+    stays in the processor's cache; both count for more than the calls do.
     """
     result = []
     for role in sorted({span.role for span in spans}):
