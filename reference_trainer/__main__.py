@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from reference_trainer.errors import SettingsError
+from reference_trainer.ranks import processes
 from roledrift import RoleDriftError
 
 _CACHE = Path("runs/.cache")
@@ -109,7 +109,7 @@ def _overrides(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _refuse_ranks(command: str) -> None:
-    if command != "train" and int(os.environ.get("WORLD_SIZE") or 1) > 1:
+    if command != "train" and processes() > 1:
         raise SettingsError(
             f"only `train` runs in several processes: start `{command}` without a launcher "
             "(WORLD_SIZE is set)"

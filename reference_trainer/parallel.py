@@ -142,6 +142,9 @@ def joined(mode: Mode) -> Iterator[Ranks]:
     if torch.cuda.is_available() and local < torch.cuda.device_count():
         torch.cuda.set_device(local)
         backend = "cpu:gloo,cuda:nccl"
+    # Under `accelerate launch --use_fsdp` transformers loads weights on the first rank only and
+    # leaves the others to accelerate, which is not asked here: they would hold an empty model.
+    os.environ["FSDP_CPU_RAM_EFFICIENT_LOADING"] = "false"
     dist.init_process_group(backend)
     yield TorchRanks(mode)
     dist.barrier()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Literal, Protocol, TypeVar
-
-from torch.nn import Parameter
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from reference_trainer.episodes import Span
 from reference_trainer.errors import SettingsError
+
+if TYPE_CHECKING:
+    from torch.nn import Parameter
+    from transformers import PreTrainedModel
 
 T = TypeVar("T")
 
