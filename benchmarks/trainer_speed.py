@@ -152,7 +152,7 @@ def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[st
     folder = pretrained(config.pretrain, config.task, prompts=config.prompts, cache=cache)
     base, tokenizer = load_base(folder)
     with tempfile.TemporaryDirectory() as scratch:
-        trainer = GRPOTrainer(
+        trainer: Any = GRPOTrainer(
             model=base,
             reward_funcs=reward,
             args=trl_settings(config, steps=steps, folder=scratch),
