@@ -74,7 +74,8 @@ class StepReport:
         roles: Per role: lengths, parse shares, own accuracy, and how far the update moved it.
         policies: Per policy.
         validation: If this iteration ended with one.
-        seconds: CPU time of the iteration.
+        seconds: CPU time of the iteration: ``generation`` (rollouts, grading included),
+            ``training`` (the updates), and ``all`` of it.
     """
 
     step: int
@@ -84,7 +85,7 @@ class StepReport:
     roles: dict[str, dict[str, float | None]]
     policies: dict[str, PolicyReport]
     validation: Evaluation | None
-    seconds: float
+    seconds: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +301,14 @@ def _iterate(
     config, bank, ranks = setup.config, setup.bank, setup.stage.ranks
     start = time.process_time()
     lr = _set_lr(setup, step)
-    episodes = _with_advantages(_roll_out(setup, step), config)
+    rollouts = _roll_out(setup, step)
+    generated = time.process_time()
+    episodes = _with_advantages(rollouts, config)
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
     policies = {}
+    begin = time.process_time()
     for place, policy in enumerate(bank.policies):
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
@@ -312,6 +316,7 @@ def _iterate(
             policies[policy] = update_policy(
                 bank, own, config=config, step=step, watch=observation, ranks=ranks
             )
+    trained = time.process_time()
     hand_over(setup, tuple(policies))
     rescored = [
         rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
@@ -328,7 +333,11 @@ def _iterate(
         roles=_role_reports(episodes, rescored, setup.stage),
         policies=policies,
         validation=validation,
-        seconds=time.process_time() - start,
+        seconds={
+            "generation": generated - start,
+            "training": trained - begin,
+            "all": time.process_time() - start,
+        },
     )
     return report, rescored
 

@@ -19,7 +19,7 @@ _COMPACT_AT = 0.75
 
 @dataclass(frozen=True, slots=True)
 class _Outputs:
-    """Tokens and their log-probabilities, a row per prompt; nothing after the end token counts."""
+    """Tokens and log-probabilities, one row per prompt; nothing after the end token counts."""
 
     tokens_BC: Tensor
     logps_BC: Tensor
