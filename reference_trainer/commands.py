@@ -16,7 +16,8 @@ from reference_trainer.grid import Choice, Job, cells, choose, status
 from reference_trainer.progress import Progress
 from reference_trainer.ranks import Ranks, launched
 from reference_trainer.run_folder import RunFolder
-from reference_trainer.trainer import Result, StepReport, hand_over, prepare, train
+from reference_trainer.setup import hand_over, prepare
+from reference_trainer.trainer import Result, StepReport, train
 
 
 def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -> Result:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from statistics import fmean
 from typing import Protocol
 
@@ -16,7 +15,7 @@ from reference_trainer.config import Config
 from reference_trainer.episodes import Span
 from reference_trainer.grpo import Whole, aggregate, clipped_loss
 from reference_trainer.interventions import Coherence, anchor, row_weights, slots_of
-from reference_trainer.minibatches import split
+from reference_trainer.minibatches import by_role_and_length, split
 from reference_trainer.paper_compat import by_length, filled, padded
 from reference_trainer.policies import AdapterBank
 from reference_trainer.ranks import ALONE, Ranks, mine
@@ -331,7 +330,7 @@ def _prepared(
             )
             micros = [
                 _micro(bank, _share(some, bank, ranks), weights, config)
-                for some in _micro_batches(chosen, rows=train.microbatch * ranks.count)
+                for some in by_role_and_length(chosen, rows=train.microbatch * ranks.count)
             ]
             result.append(_MiniBatch(tuple(micros), whole))
     return result
@@ -393,22 +392,3 @@ def _share(spans: Sequence[Span], bank: AdapterBank, ranks: Ranks) -> tuple[Batc
         return collate(own, pad_id=bank.pad_id).to(bank.device), True
     batch = collate(spans[:1], pad_id=bank.pad_id).to(bank.device)
     return replace(batch, mask_BC=torch.zeros_like(batch.mask_BC)), False
-
-
-def _micro_batches(spans: Sequence[Span], *, rows: int) -> list[list[Span]]:
-    """Rows of one role and similar length: the shorter half of a role is not padded to the longer.
-
-    The rows are those of all ranks, so that every rank has as many batches. A smaller batch also
-    stays in the processor's cache; both count for more than the calls do.
-    """
-    result = []
-    for role in sorted({span.role for span in spans}):
-        own = sorted((span for span in spans if span.role == role), key=_length)
-        count = -(-len(own) // rows)
-        bounds = [len(own) * i // count for i in range(count + 1)]
-        result += [own[a:b] for a, b in pairwise(bounds)]
-    return result
-
-
-def _length(span: Span) -> int:
-    return len(span.prompt_ids) + len(span.output_ids)

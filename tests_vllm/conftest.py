@@ -23,7 +23,7 @@ import pytest
 import torch
 
 from reference_trainer.config import Config, from_mapping
-from reference_trainer.trainer import Setup, prepare
+from reference_trainer.setup import Setup, prepare
 from tests.reference_trainer.chat_model import make_chat_model
 
 torch.set_num_threads(1)

@@ -12,7 +12,8 @@ from reference_trainer.model import end_ids
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rollout.engine import Completion, Engine, Sampling
 from reference_trainer.scoring import collate, score
-from reference_trainer.trainer import Setup, hand_over, train
+from reference_trainer.setup import Setup, hand_over
+from reference_trainer.trainer import train
 from roledrift import open_run
 
 PROMPTS = [tuple(range(5 + row, 5 + row + length)) for row, length in enumerate([7, 40, 70, 100])]

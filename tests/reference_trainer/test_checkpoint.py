@@ -24,7 +24,8 @@ from reference_trainer.config import CheckpointSettings, Config
 from reference_trainer.errors import SettingsError
 from reference_trainer.policies import AdapterBank
 from reference_trainer.run_folder import RunFolder
-from reference_trainer.trainer import prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
 from roledrift import open_run
 
 
@@ -122,7 +123,8 @@ import os, signal, sys
 from pathlib import Path
 import torch
 from reference_trainer.config import load
-from reference_trainer.trainer import prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
 
 torch.set_num_threads(1)
 run, cache, kind, value = sys.argv[1:]

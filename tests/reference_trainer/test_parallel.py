@@ -19,7 +19,8 @@ from safetensors.torch import load_file
 from reference_trainer.checkpoint import checkpoints, restore
 from reference_trainer.config import Config, load
 from reference_trainer.run_folder import RunFolder
-from reference_trainer.trainer import prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
 from roledrift import open_run
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from reference_trainer.config import Config, load
-from reference_trainer.trainer import Result, prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import Result, train
 from roledrift import RoleDriftError, open_run
 
 
