@@ -28,7 +28,7 @@ UNKNOWN_NOISE = 0.05
 """Standard deviation assumed while none can be told: that of a share of 100 problems."""
 
 _LEAST_NOISE = 0.02
-_ENOUGH_JUMPS = 4
+_ENOUGH_JUMPS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,13 @@ class _Series:
         counts = [count for _, _, count in self._block]
         n = math.fsum(c or 0.0 for c in counts) if all(counts) else None
         self._block.clear()
-        if self._last is not None:
-            self._jumps.append(now - self._last)
-        self._last = now
-        if self._best is None:
+        before, self._last = self._last, now
+        if self._best is None or before is None:
             self._best = (now, step)
             return None
+        # The noise is that of the past: the fall in question would widen its own threshold.
         self.latest = drop = self._drop(now, n)
+        self._jumps.append(now - before)
         self.below = self.below + 1 if drop.size >= drop.threshold else 0
         if drop.size < drop.threshold / 2:
             self.onset = None

@@ -56,8 +56,8 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "bound the step: a KL term (TRL: beta > 0) or a tighter clip (TRL: epsilon)",
     ),
     "reward_drop": (
-        "record an accuracy: totals={{'val_accuracy': ...}} in end_step, so that damage is told"
-        " from a reward or a curriculum that has changed",
+        "record val_accuracy among the totals of end_step: a reward also falls when the"
+        " curriculum gets harder",
     ),
     "entropy_collapse": (
         "raise the upper clip bound alone (TRL: epsilon_high=0.28; verl: clip_ratio_high)",

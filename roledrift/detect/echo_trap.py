@@ -26,7 +26,7 @@ NAME = "echo_trap"
 SUSPECTED = "echo_suspected"
 """The lesser finding: two of the three signs, and the reward has fallen."""
 
-_EVIDENCE = 4.0
+_EVIDENCE = 2.5
 """Robust standard deviations that a gradient norm must exceed its baseline by to be a spike."""
 
 

@@ -28,7 +28,7 @@ RUBBER_STAMP = "rubber_stamp"
 CONSTANT_OUTPUT = "constant_output"
 COPIES_INPUT = "copies_input"
 
-_WHY_NOT = "does not apply: what a solving or planning role writes is what the others work with"
+_WHY_NOT = "does not apply: only to roles that judge, select or synthesize"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,10 +31,11 @@ _NOISE = 3.0
 class Payoff:
     """The course of the workflow's accuracy, or where none is known of the reward.
 
-    *rose*: the mean of the last :data:`RECENT` records is above the baseline by 0.05 and by half of
-    the baseline's robust standard deviation, and has not fallen. *fell*: it is below its own best
-    by a quarter of it, and by three times the noise of such a mean as the differences between
-    neighbouring records show it. Injected bonuses do not count where an ``accuracy`` is known.
+    *rose*: the mean of the last :data:`RECENT` records is above the baseline by 0.05, by half
+    of the baseline's robust standard deviation and by three times the noise of such a mean, and has
+    not fallen. *fell*: it is below its own best
+    by a quarter of it, and by three times that noise, which the differences between neighbouring
+    records show. Injected bonuses do not count where an ``accuracy`` is known.
 
     Args:
         config: The baseline.
@@ -73,7 +74,9 @@ class Payoff:
         noise = median(self._jumps) / 0.954 / RECENT**0.5
         if self._best - now >= max(LOSS * abs(self._best), _NOISE * noise, _GAIN):
             return "fell"
-        return "rose" if now - base.center >= max(_GAIN, base.sigma / 2) else "level"
+        # Both sides of the difference are noisy: means of some eight records each.
+        gain = max(_GAIN, base.sigma / 2, _NOISE * noise)
+        return "rose" if now - base.center >= gain else "level"
 
     def __str__(self) -> str:
         base = self._warmup.baseline

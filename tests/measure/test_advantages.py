@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import math
+from statistics import pstdev
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roledrift.measure.advantages import advantages, credit, rewards, zero_variance
+from roledrift.measure.advantages import advantages, credit, reward_spread, rewards, zero_variance
 from roledrift.records import summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import Key, Mean
@@ -75,3 +76,15 @@ def test_credit_is_the_size_of_the_advantage_per_token():
     sums = credit(VOTING).measure(table)
     assert sums[Key("generator", "credit")] == Mean(4, 3.5)
     assert sums[Key("aggregator", "credit")] == Mean(2, 4.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), st.floats(-5, 5)), min_size=1))
+def test_reward_spread_equals_a_slow_reference(rows):
+    found: dict[tuple[int, int], list[float]] = {}
+    for role, group, reward in rows:
+        found.setdefault((role, group), []).append(reward)
+    spreads = [pstdev(rewards) for rewards in found.values() if len(rewards) > 1]
+    sums = reward_spread(VOTING).measure(spans(*zip(*rows, strict=True)))
+    value = sums.get(Key("*", "reward_spread"), Mean(0, 0))
+    assert value.n == len(spreads)
+    assert value.total == pytest.approx(sum(spreads), abs=1e-9)
