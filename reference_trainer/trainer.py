@@ -295,6 +295,7 @@ def _totals(report: StepReport) -> dict[str, float]:
     totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
     if report.validation is not None:
         totals["val_accuracy"] = report.validation.accuracy
+        totals["val_n"] = report.validation.problems
     for policy, one in report.policies.items():
         totals[f"grad_norm/{policy}"] = one.grad_norm
         totals[f"clipped/{policy}"] = one.clipped

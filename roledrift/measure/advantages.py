@@ -37,6 +37,11 @@ def zero_variance(workflow: Workflow) -> ZeroVariance:
     return ZeroVariance(workflow)
 
 
+def reward_spread(workflow: Workflow) -> RewardSpread:
+    """``reward_spread``: standard deviation of rewards within advantage groups."""
+    return RewardSpread(workflow)
+
+
 @dataclass(frozen=True, slots=True)
 class ZeroVariance:
     """Probe of advantage groups (GRPO groups) whose rewards are all equal: their gradient is zero.
@@ -128,6 +133,91 @@ def _correlations(spans: SpanTable, rows: Ints) -> Floats:
     defined_G = (size_G >= 3) & (square_G > 1e-18 * size_G.astype(np.float64) ** 2)
     r_G: Floats = per_group(length_N * advantage_N)[defined_G] / np.sqrt(square_G[defined_G])
     return r_G
+
+
+def _equal(spans: SpanTable, rows: Ints) -> Mean:
+    if spans.group_N is None or spans.reward_N is None:
+        return Mean(0.0, 0.0)
+    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
+    _, first_G, inverse_N, size_G = np.unique(
+        address_N2, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    reward_N = spans.reward_N[rows]
+    # Not equal to the group's first reward, also where either is NaN.
+    differs_N = ~(reward_N == reward_N[first_G][inverse_N.reshape(-1)])
+    differing_G = np.bincount(inverse_N.reshape(-1), weights=differs_N, minlength=len(size_G))
+    several_G = size_G > 1
+    return Mean(float(several_G.sum()), float((several_G & (differing_G == 0)).sum()))
+
+
+def _rewards(spans: SpanTable) -> Columns:
+    if spans.reward_N is None:
+        return {}
+    return {"reward": PerSpan(spans.reward_N, np.ones(len(spans), dtype=np.bool_))}
+
+
+def _advantages(spans: SpanTable) -> Columns:
+    if spans.advantage_N is None:
+        return {}
+    return {"advantage": PerSpan(spans.advantage_N, np.ones(len(spans), dtype=np.bool_))}
+
+
+def _credit(spans: SpanTable) -> Columns:
+    if spans.advantage_N is None or spans.tokens_N is None:
+        return {}
+    finite_N = np.isfinite(spans.advantage_N)
+    tokens_N = spans.tokens_N * finite_N
+    return {"credit": Pooled(tokens_N, np.abs(np.where(finite_N, spans.advantage_N, 0)) * tokens_N)}
+
+
+@dataclass(frozen=True, slots=True)
+class RewardSpread:
+    """Probe ``reward_spread``: standard deviation of the rewards of an advantage group.
+
+    The mean over groups of the population standard deviation within each: what is left to learn
+    from, and one of the three signs of the echo trap (RAGEN, arXiv 2504.20073). Groups are those of
+    :class:`ZeroVariance`; a group with a reward that is not finite is left out.
+
+    Attributes:
+        workflow: Says which roles have slots.
+    """
+
+    workflow: Workflow
+
+    @property
+    def name(self) -> str:
+        """Name of the probe."""
+        return "reward_spread"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Columns without which it measures nothing."""
+        return frozenset({"group_N", "reward_N"})
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Number of advantage groups and the sum of their standard deviations."""
+        sums: Sums = {}
+        for group, rows in groups(spans, self.workflow):
+            value = _spread(spans, rows)
+            if value.n:
+                sums[Key(group, "reward_spread")] = value
+        return sums
+
+
+def _spread(spans: SpanTable, rows: Ints) -> Mean:
+    if spans.group_N is None or spans.reward_N is None:
+        return Mean(0.0, 0.0)
+    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
+    _, inverse_N, size_G = np.unique(address_N2, axis=0, return_inverse=True, return_counts=True)
+    inverse_N, reward_N = inverse_N.reshape(-1), spans.reward_N[rows]
+
+    sums_G = np.bincount(inverse_N, weights=reward_N, minlength=len(size_G))
+    with np.errstate(invalid="ignore"):
+        # Two passes: the difference of squares would lose small spreads of large rewards.
+        squares_N = (reward_N - (sums_G / size_G)[inverse_N]) ** 2
+        sd_G = np.sqrt(np.bincount(inverse_N, weights=squares_N, minlength=len(size_G)) / size_G)
+    counted_G = (size_G > 1) & np.isfinite(sd_G)
+    return Mean(float(counted_G.sum()), float(sd_G[counted_G].sum()))
 
 
 def _equal(spans: SpanTable, rows: Ints) -> Mean:
