@@ -218,38 +218,3 @@ def _spread(spans: SpanTable, rows: Ints) -> Mean:
         sd_G = np.sqrt(np.bincount(inverse_N, weights=squares_N, minlength=len(size_G)) / size_G)
     counted_G = (size_G > 1) & np.isfinite(sd_G)
     return Mean(float(counted_G.sum()), float(sd_G[counted_G].sum()))
-
-
-def _equal(spans: SpanTable, rows: Ints) -> Mean:
-    if spans.group_N is None or spans.reward_N is None:
-        return Mean(0.0, 0.0)
-    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
-    _, first_G, inverse_N, size_G = np.unique(
-        address_N2, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    reward_N = spans.reward_N[rows]
-    # Not equal to the group's first reward, also where either is NaN.
-    differs_N = ~(reward_N == reward_N[first_G][inverse_N.reshape(-1)])
-    differing_G = np.bincount(inverse_N.reshape(-1), weights=differs_N, minlength=len(size_G))
-    several_G = size_G > 1
-    return Mean(float(several_G.sum()), float((several_G & (differing_G == 0)).sum()))
-
-
-def _rewards(spans: SpanTable) -> Columns:
-    if spans.reward_N is None:
-        return {}
-    return {"reward": PerSpan(spans.reward_N, np.ones(len(spans), dtype=np.bool_))}
-
-
-def _advantages(spans: SpanTable) -> Columns:
-    if spans.advantage_N is None:
-        return {}
-    return {"advantage": PerSpan(spans.advantage_N, np.ones(len(spans), dtype=np.bool_))}
-
-
-def _credit(spans: SpanTable) -> Columns:
-    if spans.advantage_N is None or spans.tokens_N is None:
-        return {}
-    finite_N = np.isfinite(spans.advantage_N)
-    tokens_N = spans.tokens_N * finite_N
-    return {"credit": Pooled(tokens_N, np.abs(np.where(finite_N, spans.advantage_N, 0)) * tokens_N)}
