@@ -47,6 +47,7 @@ class Panel:
         config: Sections of the detectors, baseline, alert lifecycle.
         detectors: Detectors to run instead of the enabled ones of :data:`DETECTORS`.
         rewinds: False for records whose steps are known to rise: nothing is kept to go back to.
+        host: Trainer that is watched, so that the advice can name its settings.
 
     Raises:
         ConfigError: If a detector's section does not fit the workflow.
@@ -59,6 +60,7 @@ class Panel:
         *,
         detectors: Sequence[Detector] | None = None,
         rewinds: bool = True,
+        host: str = "",
     ) -> None:
         config = config or Config()
         self.faults: dict[str, str] = {}
@@ -72,7 +74,8 @@ class Panel:
             for one in detectors
             for role in workflow.role_names
         }
-        self._now = _Judgement(tuple(detectors), AlertBook(workflow, config), untold, set(untold))
+        book = AlertBook(workflow, config, host=host)
+        self._now = _Judgement(tuple(detectors), book, untold, set(untold))
         self._start = copy.deepcopy(self._now)
         self._snapshots: deque[_Judgement] = deque(maxlen=_SNAPSHOTS)
         self._records: deque[StepRecord] = deque(maxlen=_SNAPSHOT_EVERY * _SNAPSHOTS)
@@ -100,6 +103,7 @@ class Panel:
 
     def _judge(self, record: StepRecord) -> list[Alert]:
         now = self._now
+        now.book.note(record.checkpoints)
         alerts = []
         for detector in now.detectors:
             for verdict in self._verdicts_of(detector, record):
@@ -175,7 +179,11 @@ class Replay:
 
 
 def replay(
-    records: Iterable[StepRecord], workflow: Workflow, config: Config | None = None
+    records: Iterable[StepRecord],
+    workflow: Workflow,
+    config: Config | None = None,
+    *,
+    host: str = "",
 ) -> Replay:
     """Judge stored records as if they came in live; the same data gives the same alert ids.
 
@@ -183,8 +191,9 @@ def replay(
         records: Records in any order; of several with one step the last one counts.
         workflow: Roles, slots, policies.
         config: As for :class:`Panel`; thresholds may differ from the live run's.
+        host: As for :class:`Panel`.
     """
-    panel = Panel(workflow, config, rewinds=False)
+    panel = Panel(workflow, config, rewinds=False, host=host)
     by_step = {record.step: record for record in records}
     alerts: list[Alert] = []
     series: dict[tuple[str, str], list[tuple[int, float, float | None]]] = {}

@@ -250,7 +250,7 @@ def load(
         problems=tuple(run.problems),
         config=config,
         config_note=note,
-        replay=replay(records, run.header.workflow, config),
+        replay=replay(records, run.header.workflow, config, host=run.header.host),
     )
 
 
