@@ -64,7 +64,7 @@ OWN_POLICY = Remedy(
     {"reference_trainer": 'routing = "isolated"'},
 )
 ROLE_BALANCE = Remedy(
-    "weigh the loss per role: target share of the gradient over measured share",
+    "weigh the loss per role by its target share of the gradient over the measured one",
     {"reference_trainer": "interventions.balance_roles = true"},
 )
 SLOT_WEIGHT = Remedy(
@@ -88,7 +88,7 @@ LOWER_RATE = Remedy(
     },
 )
 COHERENCE = Remedy(
-    "damp steps that agree with the running direction: g * (1 - 0.3 max(0, cos(g, mean g)))",
+    "damp steps that agree with the running direction, g * (1 - 0.3 max(0, cos(g, mean g)))",
     {"reference_trainer": "interventions.coherence.weights = {{ {role} = 0.3 }}"},
 )
 
