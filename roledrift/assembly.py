@@ -21,7 +21,7 @@ from roledrift.notify.chosen import heartbeat_for, notifiers_for
 from roledrift.notify.forward import Forward
 from roledrift.protocols import Notifier, Reducer, Sink
 from roledrift.records import RunHeader
-from roledrift.store.reader import open_run
+from roledrift.store.reader import open_run, reference_steps
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Workflow
 
@@ -76,7 +76,12 @@ def open_monitor(
     logs = (Forward(roles.role_names, *forward),) if forward else ()
     parts = Parts(
         probes=probes,
-        judge=Panel(roles, settings, host=header.host),
+        judge=Panel(
+            roles,
+            settings,
+            reference=reference_steps(settings.baseline.reference, roles),
+            host=header.host,
+        ),
         sinks=(RunWriter(out, header, resume=resume), *logs, *sinks),
         notifiers=tell,
         reducer=reducer,

@@ -18,7 +18,7 @@ from roledrift.detect.panel import Replay, replay
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.notify.console import printable
 from roledrift.records import Alert, Level, RunHeader, Verdict
-from roledrift.store.reader import Run, find_runs, open_run
+from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
@@ -145,7 +145,9 @@ def check_run(
         config, trouble = _watched_with(run.header)
         problems += trouble
     records = run.steps()
-    replayed = replay(records, run.header.workflow, config, host=run.header.host)
+    workflow, host = run.header.workflow, run.header.host
+    reference = reference_steps(config.baseline.reference, workflow)
+    replayed = replay(records, workflow, config, reference=reference, host=host)
     problems += [f"detector {name} failed: {said}" for name, said in replayed.faults.items()]
     findings = findings_of(replayed, fail_on)
     if _RANK["WARN"] >= _RANK[fail_on]:

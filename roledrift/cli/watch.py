@@ -15,7 +15,7 @@ from roledrift.detect.panel import Panel
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.notify.console import printable
 from roledrift.records import Alert, StepRecord
-from roledrift.store.reader import Run, find_runs, open_run
+from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def _begin(path: Path) -> Watched:
         config = from_mapping(run.header.config)
     except ConfigError:
         config = Config()
-    return Watched(path, Panel(run.header.workflow, config, host=run.header.host))
+    reference = reference_steps(config.baseline.reference, run.header.workflow)
+    panel = Panel(run.header.workflow, config, reference=reference, host=run.header.host)
+    return Watched(path, panel)
 
 
 def _look(one: Watched, how: Watching, teller: _Teller) -> None:

@@ -97,9 +97,9 @@ def _card(view: View, finding: Finding) -> Card:
     facts = f"{alert.level} · {alert.role} · {', '.join(steps)} · {alert.id}"
     power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     text = alert.text or f"{power[:1].upper()}{power[1:]}."
-    blocks: list[Block] = [Prose(text), _statistic(view, finding), _numbers(view, finding)]
     if alert.evidence is not None or alert.chance:
-        blocks.append(Prose(f"How sure: {_certainty(alert)}."))
+        text += f" How sure: {_certainty(alert)}."
+    blocks: list[Block] = [Prose(text), _statistic(view, finding), _numbers(view, finding)]
     if alert.checkpoint is not None:
         kept = alert.checkpoint
         blocks.append(Prose(f"Last clean checkpoint: step {kept.step}, {kept.path}"))

@@ -53,10 +53,8 @@ def test_what_the_alert_carries_is_shown(failing: View) -> None:
         if isinstance(block, Card) and worst.id in block.key
     )
     prose = [block.text for block in card.blocks if isinstance(block, Prose)]
-    assert prose[1:] == [
-        "How sure: evidence 12.3 against 8 needed.",
-        "Last clean checkpoint: step 4, runs/checkpoint-4",
-    ]
+    assert prose[0].endswith(" How sure: evidence 12.3 against 8 needed.")
+    assert prose[1:] == ["Last clean checkpoint: step 4, runs/checkpoint-4"]
     (pairs,) = (block for block in card.blocks if isinstance(block, Pairs))
     (diff,) = pairs.pairs
     assert (diff.left.step, diff.right.step, diff.remark) == (1, 30, "Same prompt.")
