@@ -72,17 +72,11 @@ def open_monitor(
     if reducer is not None and not reducer.is_first():
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
-    forward = settings.notify.forward
-    logs = (Forward(roles.role_names, *forward),) if forward else ()
+    healthy = reference_steps(settings.baseline.reference, roles)
     parts = Parts(
         probes=probes,
-        judge=Panel(
-            roles,
-            settings,
-            reference=reference_steps(settings.baseline.reference, roles),
-            host=header.host,
-        ),
-        sinks=(RunWriter(out, header, resume=resume), *logs, *sinks),
+        judge=Panel(roles, settings, reference=healthy, host=header.host),
+        sinks=(RunWriter(out, header, resume=resume), *_logs(roles, settings), *sinks),
         notifiers=tell,
         reducer=reducer,
         history=(lambda: open_run(out).steps()) if resume else None,
@@ -91,6 +85,11 @@ def open_monitor(
         pulse=heartbeat_for(settings.notify, tell, header),
     )
     return Monitor(header, parts, strict=strict)
+
+
+def _logs(roles: Workflow, config: Config) -> tuple[Sink, ...]:
+    places = config.notify.forward
+    return (Forward(roles.role_names, *places),) if places else ()
 
 
 def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
