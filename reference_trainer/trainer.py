@@ -109,13 +109,7 @@ def train(
     ranks.wait()  # all have looked into the folder before the first one writes
     if ranks.number > 0:
         folder = None
-    observation: Observation | None = None
-    if out is not None and config.monitor.enabled:
-        observation = Observation(
-            config, setup.stage, setup.bank, out=out, resume=resume, done=done
-        )
-        if folder is not None and (where := checkpoints(folder.checkpoints).get(done)):
-            observation.monitor.note_checkpoint(done, where)
+    observation = None if out is None else _observation(setup, out, resume=resume, done=done)
     hand_over(setup, setup.bank.policies)
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
@@ -136,6 +130,18 @@ def train(
         save_adapters(setup.bank, folder.adapters)
         folder.finish(steps=done + len(reports), stopped=stopped)
     return Result(before, tuple(reports), stopped)
+
+
+def _observation(setup: Setup, out: Path, *, resume: bool, done: int) -> Observation | None:
+    """The monitor's side, if it is on; it knows the checkpoint that the run goes on from."""
+    if not setup.config.monitor.enabled:
+        return None
+    observation = Observation(
+        setup.config, setup.stage, setup.bank, out=out, resume=resume, done=done
+    )
+    if where := checkpoints(RunFolder(out).checkpoints).get(done):
+        observation.monitor.note_checkpoint(done, where)
+    return observation
 
 
 def _iterations(
