@@ -70,7 +70,8 @@ class StepReport:
         roles: Per role: lengths, parse shares, own accuracy, and how far the update moved it.
         policies: Per policy.
         validation: If this iteration ended with one.
-        seconds: CPU time of the iteration.
+        seconds: CPU time of the iteration: ``generation`` (rollouts, grading included),
+            ``training`` (the updates), and ``all`` of it.
     """
 
     step: int
@@ -80,7 +81,7 @@ class StepReport:
     roles: dict[str, dict[str, float | None]]
     policies: dict[str, PolicyReport]
     validation: Evaluation | None
-    seconds: float
+    seconds: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,8 @@ def train(
         observation = Observation(
             config, setup.stage, setup.bank, out=out, resume=resume, done=done
         )
-    _check_adapters(setup)
+    with ranks.whole_model():
+        setup.served.check()
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
@@ -202,11 +204,6 @@ def _iterations(
         yield report, stopped
         if stopped:
             return
-
-
-def _check_adapters(setup: Setup) -> None:
-    with setup.stage.ranks.whole_model():
-        setup.served.check()
 
 
 def _take_up(setup: Setup, folder: RunFolder, *, resume: bool) -> int:
@@ -265,11 +262,14 @@ def _iterate(
     config, bank, ranks = setup.config, setup.bank, setup.stage.ranks
     start = time.process_time()
     lr = _set_lr(setup, step)
-    episodes = _with_advantages(_roll_out(setup, step), config)
+    rollouts = _roll_out(setup, step)
+    generated = time.process_time()
+    episodes = _with_advantages(rollouts, config)
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
     policies = {}
+    begin = time.process_time()
     for place, policy in enumerate(bank.policies):
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
@@ -277,11 +277,13 @@ def _iterate(
             policies[policy] = update_policy(
                 bank, own, config=config, step=step, watch=observation, ranks=ranks
             )
-    _check_adapters(setup)
-    rescored = [
-        rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
-        for own in _by_role(spans, setup.stage.workflow.role_names)
-    ]
+    trained = time.process_time()
+    with ranks.whole_model():
+        setup.served.check()
+        rescored = [
+            rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
+            for own in _by_role(spans, setup.stage.workflow.role_names)
+        ]
     every = config.validation.every
     due = every > 0 and (step % every == 0 or step == config.train.steps)
     validation = evaluate(setup.stage, config, step=step) if due else None
@@ -293,7 +295,11 @@ def _iterate(
         roles=_role_reports(episodes, rescored, setup.stage),
         policies=policies,
         validation=validation,
-        seconds=time.process_time() - start,
+        seconds={
+            "generation": generated - start,
+            "training": trained - begin,
+            "all": time.process_time() - start,
+        },
     )
     return report, rescored
 
@@ -312,6 +318,7 @@ def _totals(report: StepReport) -> dict[str, float]:
     totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
     if report.validation is not None:
         totals["val_accuracy"] = report.validation.accuracy
+        totals["val_n"] = report.validation.problems
     for policy, one in report.policies.items():
         totals[f"grad_norm/{policy}"] = one.grad_norm
         totals[f"clipped/{policy}"] = one.clipped

@@ -44,7 +44,7 @@ SENSITIVE: dict[str, Any] = {
         "detectors": {
             "length_inflation": {
                 **{"watch_ratio": 0.1, "drift_ratio": 0.1, "floor": 0.0, "contrast": 0.0},
-                **{"patience": 1, "reference": 0.0, "decision": 0.01},
+                **{"patience": 1, "reference": 0.0, "false_alarms": 1.0},
             }
         },
     },
