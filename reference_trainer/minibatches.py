@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
+import torch
+
 from reference_trainer.episodes import Span
+from reference_trainer.ranks import Ranks, mine
+from reference_trainer.scoring import Batch, collate
 
 Order = Literal["shuffled", "balanced", "by_role"]
 """How rows get into mini-batches: at random; at random with every role spread evenly over the
@@ -45,19 +50,30 @@ def _cut(rows: Sequence[Span], count: int) -> list[list[Span]]:
     return [list(rows[start:end]) for start, end in pairwise(bounds)]
 
 
-def by_role_and_length(spans: Sequence[Span], *, rows: int) -> list[list[Span]]:
+def micro_batches(spans: Sequence[Span], *, rows: int) -> list[list[Span]]:
     """Rows of one role and similar length: the shorter half of a role is not padded to the longer.
 
-    The rows are those of all ranks, so that every rank has as many batches. A smaller batch also
-    stays in the processor's cache; both count for more than the calls do.
+    A smaller batch also stays in the processor's cache; both count for more than the calls do.
     """
     result = []
     for role in sorted({span.role for span in spans}):
         own = sorted((span for span in spans if span.role == role), key=_length)
-        count = -(-len(own) // rows)
-        bounds = [len(own) * i // count for i in range(count + 1)]
-        result += [own[a:b] for a, b in pairwise(bounds)]
+        result += _cut(own, -(-len(own) // rows))
     return result
+
+
+def share(
+    spans: Sequence[Span], *, pad_id: int, ranks: Ranks, device: torch.device
+) -> tuple[Batch, bool]:
+    """This rank's rows on its device, and whether they count.
+
+    A rank without rows takes one of the others' that counts for nothing: every rank then has the
+    same forwards and backwards, in which a model in parts is gathered, and a gradient to add.
+    """
+    if own := mine(spans, ranks):
+        return collate(own, pad_id=pad_id).to(device), True
+    batch = collate(spans[:1], pad_id=pad_id).to(device)
+    return replace(batch, mask_BC=torch.zeros_like(batch.mask_BC)), False
 
 
 def _length(span: Span) -> int:

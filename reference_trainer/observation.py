@@ -91,8 +91,8 @@ class Observation:
             self._gradients = RoleGradientProbe(
                 stage.workflow,
                 every=config.monitor.gradients_every,
-                halves=True,
                 reduction="sum",
+                halves=True,
             )
             # The probe counts steps by its drains: it goes on in the same rhythm.
             for _ in range(done % config.monitor.gradients_every):
@@ -153,7 +153,8 @@ class Observation:
         self, step: int, rescored: Sequence[Rescored], totals: Mapping[str, float]
     ) -> Decision:
         """Hand over the scores after the update and let the monitor judge the step."""
-        self.monitor.add_updates({one.role: one.steps_between for one in rescored})
+        if self._stage.ranks.number == 0:  # steps are taken together: they are not added up
+            self.monitor.add_updates({one.role: one.steps_between for one in rescored})
         for one in rescored:
             if not one.counted:
                 continue

@@ -238,10 +238,11 @@ def _iterate(
             )
     trained = time.process_time()
     hand_over(setup, tuple(policies))
-    rescored = [
-        rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
-        for own in _by_role(spans, setup.stage.workflow.role_names)
-    ]
+    with ranks.whole_model():
+        rescored = [
+            rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
+            for own in _by_role(spans, setup.stage.workflow.role_names)
+        ]
     every = config.validation.every
     due = every > 0 and (step % every == 0 or step == config.train.steps)
     validation = evaluate(setup.stage, config, step=step) if due else None

@@ -15,11 +15,11 @@ from reference_trainer.config import Config
 from reference_trainer.episodes import Span
 from reference_trainer.grpo import Whole, aggregate, clipped_loss
 from reference_trainer.interventions import Coherence, anchor, row_weights, slots_of
-from reference_trainer.minibatches import by_role_and_length, split
+from reference_trainer.minibatches import micro_batches, share, split
 from reference_trainer.paper_compat import by_length, filled, padded
 from reference_trainer.policies import AdapterBank
-from reference_trainer.ranks import ALONE, Ranks, mine
-from reference_trainer.scoring import Batch, Scores, collate, score
+from reference_trainer.ranks import ALONE, Ranks
+from reference_trainer.scoring import Batch, Scores, score
 from reference_trainer.seeds import derive
 
 
@@ -92,7 +92,7 @@ class Rescored:
 
     Attributes:
         role: The role.
-        batch: The rows of this rank, see :func:`_share`.
+        batch: The rows of this rank, see :func:`share`.
         counted: Whether they count.
         before_BC: Log-probabilities at the start of the iteration.
         after: Under the updated weights.
@@ -156,20 +156,20 @@ def update_policy(
     policy = spans[0].policy
     bank.activate(policy)
     with bank.mode(training=True):
-        return _update(bank, spans, config=config, step=step, watch=watch, ranks=ranks)
+        minibatches = _prepared(bank, spans, config=config, step=step, ranks=ranks)
+        return _update(bank, minibatches, config=config, watch=watch, ranks=ranks)
 
 
 def _update(
     bank: AdapterBank,
-    spans: Sequence[Span],
+    minibatches: Sequence[_MiniBatch],
     *,
     config: Config,
-    step: int,
     watch: Watcher | None,
     ranks: Ranks,
 ) -> PolicyReport:
-    policy = spans[0].policy
-    minibatches = _prepared(bank, spans, config=config, step=step, ranks=ranks)
+    first = minibatches[0].micros[0].batch.spans[0]
+    policy = first.policy
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
         loss = 0.0
@@ -188,7 +188,7 @@ def _update(
         coherence = bank.memory.scale(
             policy,
             bank.parameters_of(policy),
-            weight=config.interventions.coherence.weights.get(spans[0].role, 0.0),
+            weight=config.interventions.coherence.weights.get(first.role, 0.0),
             settings=config.interventions.coherence,
         )
         tally.end(bank.step(policy), loss, coherence)
@@ -298,11 +298,9 @@ def rescore(
     """Score an even choice of one role's spans again after the update."""
     wanted = min(len(spans), config.monitor.rescore_rows)
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
-    bank.activate(chosen[0].policy)
-    batch, counted = _share(chosen, bank, ranks)
-    # As the rollout computed what this is compared with; a model in parts cannot be fused.
-    fused = bank.fused(chosen[0].policy) if ranks.count == 1 else nullcontext()
-    with bank.mode(training=False), fused:
+    batch, counted = share(chosen, pad_id=bank.pad_id, ranks=ranks, device=bank.device)
+    # As the rollout computed what this is compared with.
+    with bank.mode(training=False), bank.fused(chosen[0].policy):
         after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
     return Rescored(chosen[0].role, batch, counted, batch.rollout_BC, after, updates)
 
@@ -328,9 +326,16 @@ def _prepared(
                 tokens=sum(len(span.output_ids) for span in chosen),
                 limit=config.rollout.max_new_tokens,
             )
+            # As many rows as that on every rank.
+            parts = micro_batches(chosen, rows=train.microbatch * ranks.count)
             micros = [
-                _micro(bank, _share(some, bank, ranks), weights, config)
-                for some in by_role_and_length(chosen, rows=train.microbatch * ranks.count)
+                _micro(
+                    bank,
+                    share(part, pad_id=bank.pad_id, ranks=ranks, device=bank.device),
+                    weights,
+                    config,
+                )
+                for part in parts
             ]
             result.append(_MiniBatch(tuple(micros), whole))
     return result
@@ -339,11 +344,11 @@ def _prepared(
 @torch.no_grad()
 def _micro(
     bank: AdapterBank,
-    share: tuple[Batch, bool],
+    part: tuple[Batch, bool],
     weights: Mapping[Span, float] | None,
     config: Config,
 ) -> _Micro:
-    batch, counted = share
+    batch, counted = part
     temperature = config.rollout.temperature
     old_BC = rollout_BC = batch.rollout_BC
     if config.train.old_logps == "trainer":
@@ -380,15 +385,3 @@ def _minibatches(
         (rows,) = split(spans, count=1, order=train.minibatch_order, seed=seed)
     size = train.minibatch if compat.full_minibatches else -(-len(rows) // count)
     return filled(rows, size=size)
-
-
-def _share(spans: Sequence[Span], bank: AdapterBank, ranks: Ranks) -> tuple[Batch, bool]:
-    """This rank's rows, and whether they count.
-
-    A rank without rows takes one of the others' that counts for nothing: every rank then has the
-    same forwards and backwards, in which a model in parts is gathered, and a gradient to add.
-    """
-    if own := mine(spans, ranks):
-        return collate(own, pad_id=bank.pad_id).to(bank.device), True
-    batch = collate(spans[:1], pad_id=bank.pad_id).to(bank.device)
-    return replace(batch, mask_BC=torch.zeros_like(batch.mask_BC)), False
