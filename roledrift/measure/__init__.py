@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from roledrift.config import Tier
-from roledrift.measure import advantages, lengths, policy, shape, siblings, verdicts, wording
+from roledrift.measure import (
+    advantages,
+    lengths,
+    policy,
+    shape,
+    siblings,
+    spread,
+    verdicts,
+    wording,
+)
 from roledrift.protocols import Probe
 from roledrift.workflow import Workflow
 
@@ -20,7 +29,8 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "advantages": advantages.advantages,
     "credit": advantages.credit,
     "zero_variance": advantages.zero_variance,
-    "reward_spread": advantages.reward_spread,
+    "length_credit": advantages.LengthCredit,
+    "reward_spread": spread.RewardSpread,
     "perplexity": policy.perplexity,
     "entropy": policy.entropy,
     "clipping": policy.clipping,
@@ -29,6 +39,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "shape": shape.shape,
     "verdicts": verdicts.verdicts,
     "openers": wording.openers,
+    "words": wording.Words,
     "copied": wording.copied,
     "sign_agreement": siblings.sign_agreement,
     "sibling_jaccard": siblings.sibling_jaccard,
@@ -38,7 +49,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
 """Every probe that ships, by name."""
 
 _AGREEMENT = frozenset({"sibling_jaccard", "wrong_agreement", "wrong_jaccard"})
-_READ_TEXT = _AGREEMENT | {"chars", "shape", "verdicts", "openers", "copied"}
+_READ_TEXT = _AGREEMENT | {"chars", "shape", "verdicts", "openers", "words", "copied"}
 _OF_SIBLINGS = _AGREEMENT | {"sign_agreement"}
 
 
