@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from roledrift.config import Tier
 from roledrift.measure import (
     advantages,
+    duplicates,
     lengths,
     policy,
     shape,
@@ -24,6 +25,7 @@ from roledrift.workflow import Workflow
 PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "lengths": lengths.lengths,
     "truncation": lengths.truncation,
+    "duplicates": duplicates.duplicates,
     "chars": lengths.chars,
     "rewards": advantages.rewards,
     "advantages": advantages.advantages,
