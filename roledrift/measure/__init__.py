@@ -15,7 +15,6 @@ from roledrift.measure import (
     policy,
     shape,
     siblings,
-    spread,
     verdicts,
     wording,
 )
@@ -32,7 +31,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "credit": advantages.credit,
     "zero_variance": advantages.zero_variance,
     "length_credit": advantages.LengthCredit,
-    "reward_spread": spread.RewardSpread,
+    "reward_spread": advantages.reward_spread,
     "perplexity": policy.perplexity,
     "entropy": policy.entropy,
     "clipping": policy.clipping,
