@@ -65,7 +65,11 @@ class GradientSource(Protocol):
 
 
 class Detector(Protocol):
-    """Judges one failure over the run, record by record."""
+    """Judges one failure over the run, record by record.
+
+    It may also have ``reads: frozenset[str]``, the statistics it rests on: its verdicts are then
+    withheld while ``hygiene`` finds that one of them is not what it should be.
+    """
 
     @property
     def name(self) -> str:

@@ -98,6 +98,32 @@ ADVICE: Mapping[str, tuple[Remedy | str, ...]] = {
         "use more and other prompts per step, fewer updates per rollout",
         remedies.KL_ANCHOR,
     ),
+    "duplicate_rows": (
+        "mask the rows that pad a batch to the number of devices before the loss",
+        "hand every row over once per step, whatever the number of epochs",
+    ),
+    "logprob_mode_mismatch": (
+        "compute both log-probabilities at the sampling temperature, on processed logits"
+        " (vLLM: logprobs_mode='processed_logprobs')",
+    ),
+    "stale_denominator": (
+        "recompute the old log-probabilities of {role} right before its first mini-batch",
+    ),
+    "adapter_not_served": (
+        "check that the rollout engine serves the adapter of {role}, and this step's version of it",
+    ),
+    "no_updates": (
+        "check that the parameters of {role}'s policy are trainable and in the optimizer",
+        "check that rows of {role} reach the loss with advantages other than zero",
+    ),
+    "truncation": (
+        "raise the length limit of {role} (TRL: max_completion_length; verl:"
+        " data.max_response_length), or find out why its answers have grown",
+    ),
+    "signal_loss": (
+        "leave out groups with equal rewards and sample others (verl: filter_groups)",
+        "train on problems that are neither always nor never solved",
+    ),
     "echo_suspected": (
         "leave out groups with equal rewards",
         "use more and other prompts per step, fewer updates per rollout",
@@ -121,6 +147,13 @@ _TITLES: Mapping[str, str] = {
     "constant_output": "one answer for all since step {onset}",
     "copies_input": "copies its input since step {onset}",
     "echo_trap": "echo trap since step {onset}",
+    "duplicate_rows": "rows are there twice since step {onset}",
+    "logprob_mode_mismatch": "log-probs of two kinds since step {onset}",
+    "stale_denominator": "stale denominator since step {onset}",
+    "adapter_not_served": "adapter not served since step {onset}",
+    "no_updates": "not updated since step {onset}",
+    "truncation": "answers are cut since step {onset}",
+    "signal_loss": "nothing to learn from since step {onset}",
     "echo_suspected": "{value:.0f} signs of an echo trap since step {onset}",
 }
 

@@ -97,6 +97,7 @@ class GradientAmplification:
     """
 
     name = NAME
+    reads = frozenset(SOURCES)
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._settings = settings = config.detectors.gradient_amplification

@@ -52,6 +52,7 @@ class LengthInflation:
     """
 
     name = NAME
+    reads = frozenset({"length"})
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._settings = config.detectors.length_inflation

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from roledrift.config import Config
 from roledrift.detect import DETECTORS
 from roledrift.detect.alerts import AlertBook, closed
+from roledrift.detect.gate import gated, reads_of, suspects
 from roledrift.protocols import Detector
 from roledrift.records import Alert, StepRecord, Verdict
 from roledrift.sums import EVERYONE
@@ -111,8 +112,13 @@ class Panel:
         now = self._now
         now.book.note(record.checkpoints)
         alerts = []
+        suspect: dict[str, Verdict] = {}
         for detector in now.detectors:
-            for verdict in self._verdicts_of(detector, record):
+            told = self._verdicts_of(detector, record)
+            # Hygiene is the first of the detectors: what it finds is known to those after it.
+            suspect |= suspects(told)
+            reads = reads_of(detector)
+            for verdict in (gated(one, reads, suspect) for one in told):
                 now.verdicts[verdict.detector, verdict.role] = verdict
                 alert = now.book.see(record.step, verdict)
                 if alert is not None:
