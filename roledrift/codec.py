@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -136,24 +136,65 @@ def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key in names}
 
 
+class StoredStats(Mapping[str, Stat]):
+    """Statistics as they came out of JSON, each made a :class:`Stat` when it is asked for.
+
+    Of the time that reading a run takes, most would go into some ten thousand values that nobody
+    looks at one by one.
+
+    Args:
+        body: Name to the numbers of a statistic; all are finite.
+    """
+
+    __slots__ = ("_body", "_made")
+
+    def __init__(self, body: Mapping[str, Mapping[str, float]]) -> None:
+        self._body = body
+        self._made: dict[str, Stat] = {}
+
+    def __getitem__(self, name: str) -> Stat:
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = _stat(self._body[name])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._body)
+
+    def __len__(self) -> int:
+        return len(self._body)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._body
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    def number(self, name: str, attribute: str) -> float | None:
+        """One number of a statistic that has rows; None if there is none."""
+        one = self._body.get(name)
+        return one.get(attribute) if one is not None and one["n"] else None
+
+
+_NUMBERS = frozenset({float, int})
+
+
+def _stats(body: Mapping[str, Any]) -> Mapping[str, Stat]:
+    for one in body.values():
+        if not (_NUMBERS.issuperset(map(type, one.values())) and "mean" in one and "n" in one):
+            # Something is not finite, or malformed, which has to be noticed here.
+            return {name: _stat(stat) for name, stat in body.items()}
+    return StoredStats(body)
+
+
 def _stat(body: Mapping[str, Any]) -> Stat:
-    # A run has some hundred thousand of these: one pass, and no call for what is a float already.
-    return Stat(
-        **{
-            key: value if type(value) is float else _number(value)
-            for key, value in body.items()
-            if key in _STAT_NAMES
-        }
-    )
+    return Stat(**{key: _number(value) for key, value in body.items() if key in _STAT_NAMES})
 
 
 def _step(body: Mapping[str, Any]) -> StepRecord:
     known = _known(StepRecord, body)
     known["step"] = int(known["step"])
-    known["groups"] = {
-        group: {name: _stat(one) for name, one in stats.items()}
-        for group, stats in known.get("groups", {}).items()
-    }
+    known["groups"] = {group: _stats(its) for group, its in known.get("groups", {}).items()}
     known["totals"] = {name: _number(value) for name, value in known.get("totals", {}).items()}
     known["cost_ms"] = {name: _number(value) for name, value in known.get("cost_ms", {}).items()}
     known["missing"] = _strings(known.get("missing", ()))

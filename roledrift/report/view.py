@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from roledrift.codec import StoredStats
 from roledrift.config import Config, from_mapping
 from roledrift.detect.panel import Replay, replay
 from roledrift.errors import ConfigError
@@ -165,8 +166,11 @@ class View:
             found: dict[int, float] = {}
             for record in self.records:
                 stats = record.groups.get(group)
-                stat = None if stats is None else stats.get(name)
-                value = None if stat is None or not stat.n else getattr(stat, attribute)
+                if isinstance(stats, StoredStats):
+                    value = stats.number(name, attribute)
+                else:
+                    stat = None if stats is None else stats.get(name)
+                    value = None if stat is None or not stat.n else getattr(stat, attribute)
                 if value is not None:
                     found[record.step] = float(value)
             self._curves[key] = found
