@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from roledrift.records import (
     Sample,
     Stat,
     StepRecord,
+    StoredStats,
     Verdict,
 )
 from roledrift.workflow import Role, Workflow
@@ -134,46 +135,6 @@ def _strings(value: Sequence[Any]) -> tuple[str, ...]:
 def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
     names = _field_names(cls)
     return {key: value for key, value in body.items() if key in names}
-
-
-class StoredStats(Mapping[str, Stat]):
-    """Statistics as they came out of JSON, each made a :class:`Stat` when it is asked for.
-
-    Of the time that reading a run takes, most would go into some ten thousand values that nobody
-    looks at one by one.
-
-    Args:
-        body: Name to the numbers of a statistic; all are finite.
-    """
-
-    __slots__ = ("_body", "_made")
-
-    def __init__(self, body: Mapping[str, Mapping[str, float]]) -> None:
-        self._body = body
-        self._made: dict[str, Stat] = {}
-
-    def __getitem__(self, name: str) -> Stat:
-        found = self._made.get(name)
-        if found is None:
-            found = self._made[name] = _stat(self._body[name])
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._body)
-
-    def __len__(self) -> int:
-        return len(self._body)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._body
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-    def number(self, name: str, attribute: str) -> float | None:
-        """One number of a statistic that has rows; None if there is none."""
-        one = self._body.get(name)
-        return one.get(attribute) if one is not None and one["n"] else None
 
 
 _NUMBERS = frozenset({float, int})

@@ -43,7 +43,7 @@ def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:
     return "".join(text for mark, text in parts if mark in ("=", sign))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def grams(text: str, size: int = 3) -> frozenset[tuple[str, ...]]:
     """Word n-grams of ``text`` in lower case; of a shorter text, all its words as one."""
     words = re.findall(r"\w+|[^\w\s]+", text.lower())

@@ -10,9 +10,10 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from html import escape
+from typing import cast
 
 from matplotlib.backends.backend_svg import RendererSVG
 
@@ -21,7 +22,7 @@ from roledrift.report.drawing import LONG, draw_heat, draw_panel, draw_strip, lo
 from roledrift.report.model import Heat, Panel, Strip
 from roledrift.report.palette import by_light
 from roledrift.report.plots import Dot, Plot
-from roledrift.report.sheet import Sheet, own_style
+from roledrift.report.sheet import Align, Sheet, own_style
 
 _WIDTHS = (547.0, 353.0, 245.0)
 _HEIGHT = 115.0
@@ -56,11 +57,26 @@ def _svg(
         # The browser picks the font, so a glyph that matplotlib's own lacks is no problem.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         renderer = RendererSVG(*size, buffer, metadata=_NOTHING)
-        draw(Sheet(renderer, size, measured=False))
+        draw(_PageSheet(renderer, size))
         renderer.finalize()
     return _fit_for_page(buffer.getvalue(), dots)
 
 
+class _PageSheet(Sheet):
+    """A sheet on a page, where the browser lays out words and nobody sees hundredths."""
+
+    _exact = False
+
+    def _write(
+        self, place: tuple[float, float], words: str, *, ink: str, align: Align, size: float
+    ) -> None:
+        renderer = cast(RendererSVG, self._renderer)
+        x, y = (f"{pixels:.1f}" for pixels in place)
+        how = {"font-size": f"{size:g}", "text-anchor": _ANCHORS[align], "fill": ink}
+        renderer.writer.element("text", words, attrib={"x": x, "y": y, **how})
+
+
+_ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "end"}
 _NOTHING = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _TAG = re.compile(r"<(/?)(\w+)([^<>]*?)(/?)>\s*")
 _ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
@@ -127,6 +143,8 @@ def _attributes(text: str, used: set[str], *, digits: int) -> str:
             found.append(f' id="{value}"' if value in used else "")
         elif name == "transform" and value.startswith("rotate(-0 "):
             continue
+        elif name == "fill":
+            found.append(f' fill="{_inks().get(value, value)}"')
         elif name in ("d", "x", "y", "width", "height"):
             found.append(f' {name}="{_shorter(value, digits)}"')
         else:

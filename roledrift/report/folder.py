@@ -20,7 +20,7 @@ from roledrift.report.summary import Summary, summarise
 from roledrift.report.view import Sharing, load
 from roledrift.report.write import write_page, write_report
 
-_GARBAGE = 200_000
+_GARBAGE = 1_000_000
 
 PAGES = "runs"
 """Folder of the runs' own pages, beside ``index.html``."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from roledrift.report.cells import Cell, Mood, Table
 from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
@@ -307,24 +308,39 @@ def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = fr
     if isinstance(value, str):
         return change(value)
     if isinstance(value, tuple):
-        if not value or isinstance(value[0], int | float):
-            return value
         items = [map_text(item, change, keep) for item in value]
         same = all(a is b for a, b in zip(items, value, strict=True))
         return value if same else tuple(items)
-    names = _field_names(type(value))
-    changed = {}
-    for name in names:
+    changed: dict[str, Any] = {}
+    for name in _wordy(type(value)):
         if name in keep:
             continue
         old = getattr(value, name)
-        new = map_text(old, change, keep)
+        if not old:
+            continue
+        new = change(old) if type(old) is str else map_text(old, change, keep)
         if new is not old:
             changed[name] = new
     return replace(value, **changed) if changed else value
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+@cache
+def _wordy(cls: type[Any]) -> tuple[str, ...]:
+    """Names of the fields of a dataclass that may hold words; none for any other class."""
+    if not is_dataclass(cls):
+        return ()
+    hints = get_type_hints(cls)
+    return tuple(one.name for one in fields(cls) if _holds_words(hints[one.name]))
+
+
+def _holds_words(hint: Any) -> bool:
+    parts = [part for part in get_args(hint) if part is not Ellipsis]
+    if get_origin(hint) is Literal or hint in (int, float, bool, type(None)):
+        return False
+    return any(_holds_words(part) for part in parts) if parts else True
 
 
 def _field_names(cls: type[Any]) -> tuple[str, ...]:

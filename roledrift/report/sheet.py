@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import matplotlib
@@ -17,7 +17,6 @@ import numpy as np
 from matplotlib.backend_bases import GraphicsContextBase, RendererBase
 from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
-from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox, IdentityTransform
 
 from roledrift.report.palette import Dash
@@ -67,13 +66,13 @@ class Sheet:
         box: Left, top, right, bottom of the plot, from the top left corner of the sheet.
     """
 
+    _exact = True
+
     def __init__(
         self,
         renderer: RendererBase,
         size: tuple[float, float],
         at: tuple[float, float] = (0.0, 0.0),
-        *,
-        measured: bool = True,
     ) -> None:
         """Make an empty sheet.
 
@@ -81,12 +80,9 @@ class Sheet:
             renderer: What it draws with; may hold other sheets.
             size: Width and height.
             at: Its top left corner, from that of the renderer.
-            measured: Whether words are laid out here; not for SVG, where the browser does it and
-                coordinates are rounded to tenths.
         """
         self.size = size
         self._renderer = renderer
-        self._measured = measured
         self._scale = float(renderer.points_to_pixels(1.0))
         self._height = float(renderer.get_canvas_width_height()[1])
         self._at = at
@@ -190,29 +186,34 @@ class Sheet:
         size: float = 7.5,
     ) -> None:
         """``words`` with their baseline at ``place``, moved ``away`` to the right and upwards."""
+        (x, width), (y, height) = self._axes_of(frame)
+        x += width * place[0] + away[0] * self._scale
+        y += height * place[1] + away[1] * self._scale
         words = words.replace("\n", " ")
-        if not words:
-            return
-        x, y = self._pixels(np.array([place]), frame)[0] + np.array(away) * self._scale
+        if words:
+            self._write((x, self._height - y), words, ink=ink, align=align, size=size)
+
+    def _write(
+        self, place: tuple[float, float], words: str, *, ink: str, align: Align, size: float
+    ) -> None:
+        """Words at a place in pixels from the top left corner."""
         gc = self._pen(ink, 0.0, None, clipped=False)
-        font, anchor = _font(size), None
-        if self._measured:
-            wide, _, _ = self._renderer.get_text_width_height_descent(words, font, False)
-            x -= {"left": 0.0, "center": wide / 2, "right": wide}[align]
-        else:
-            anchor = _anchors()[align]
-            anchor.set_position((x, y))
-        down = self._height - y
-        self._renderer.draw_text(gc, x, down, words, font, 0, ismath=False, mtext=anchor)
+        font = _font(size)
+        wide, _, _ = self._renderer.get_text_width_height_descent(words, font, False)
+        left = place[0] - {"left": 0.0, "center": wide / 2, "right": wide}[align]
+        self._renderer.draw_text(gc, left, place[1], words, font, 0)
         gc.restore()
+
+    def _axes_of(self, frame: str) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Origin and slope across and up."""
+        return self._across[frame in _ACROSS], self._up[frame in _UP]
 
     def _pixels(self, points: Any, frame: str) -> Any:
         """Points in a frame, ``(n, 2)``, as pixels from the lower left corner."""
-        x, width = self._across[frame in ("data", "over")]
-        y, height = self._up[frame in ("data", "beside")]
+        (x, width), (y, height) = self._axes_of(frame)
         found = np.asarray(points, dtype=float) * (width, height) + (x, y)
         # Rounded here, for shortening thousands of numbers in the finished SVG takes longer.
-        return found if self._measured else np.round(found, 1 if frame == "data" else 2)
+        return found if self._exact else np.round(found, 1 if frame == "data" else 2)
 
     def _pen(
         self, ink: str, width: float, alpha: float | None, *, clipped: bool
@@ -230,6 +231,7 @@ class Sheet:
 
 _HERE = IdentityTransform()
 _CIRCLE = Path.unit_circle()
+_ACROSS, _UP = ("data", "over"), ("data", "beside")
 
 
 def _axis(origin: float, length: float, low: float, high: float) -> tuple[float, float]:
@@ -243,17 +245,6 @@ def _font(size: float) -> FontProperties:
         family=_FONT, size=size, style="normal", variant="normal", weight="normal",
         stretch="normal", math_fontfamily="dejavusans",
     )  # fmt: skip
-
-
-@cache
-def _anchors() -> Mapping[Align, Text]:
-    """What tells a renderer of SVG how the browser aligns words."""
-    aligns: tuple[Align, ...] = ("left", "center", "right")
-    how: dict[str, Any] = {"fontproperties": _font(10.0), "va": "baseline", "rotation": 0}
-    found = {one: Text(0.0, 0.0, "", ha=one, **how) for one in aligns}
-    for one in found.values():
-        one.set_transform(_HERE)
-    return found
 
 
 def rectangles(sides: Sequence[tuple[float, float, float, float]]) -> Path:
