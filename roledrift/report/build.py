@@ -121,7 +121,7 @@ def build_run(view: View, command: str) -> RunReport:
         meanwhile=verdict.meanwhile(view),
         roles=view.roles,
         facts=_facts(view),
-        quality=len(data.remarks(view)),
+        quality=next(one.count for one in sections if one.key == "data"),
         sections=tuple(sections),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import multiprocessing.context
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -32,7 +33,7 @@ class Job:
 
     Attributes:
         out: Directory of the report.
-        html: Write its page.
+        formats: ``html`` writes its page, ``json`` its report as data.
     """
 
     path: Path
@@ -41,7 +42,7 @@ class Job:
     command: str
     config: Config | None
     sharing: Sharing | None
-    html: bool
+    formats: tuple[str, ...]
 
 
 def write_folder(
@@ -68,7 +69,7 @@ def write_folder(
         seen: Told after every run how many are done, and of how many.
 
     Returns:
-        The files of the index; the pages of the runs are in ``runs/``.
+        The files of the index; the pages and the data of the runs are in ``runs/``.
 
     Raises:
         StoreError: If there is no run, or the directory cannot be written.
@@ -76,9 +77,8 @@ def write_folder(
     """
     given, found = runs_in(paths)
     out, command = Path(out_dir), command or command_of(given)
-    html = "html" in formats
     todo = [
-        Job(path, key_of(at, path), out, command_of([path]), config, sharing, html)
+        Job(path, key_of(at, path), out, command_of([path]), config, sharing, tuple(formats))
         for at, path in enumerate(found)
     ]
     done: list[tuple[Summary, RunReport]] = []
@@ -103,10 +103,20 @@ def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[tuple[Sum
     if jobs < 2:
         yield lambda todo: map(one, todo)
         return
-    # Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
-    start = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=start, initializer=_begin) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=_fresh(), initializer=_begin) as pool:
         yield lambda todo: pool.map(one, todo)
+
+
+def _fresh() -> multiprocessing.context.BaseContext:
+    """Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
+
+    Where they can be forked from a process that only imported what is needed, that is paid once.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    start = multiprocessing.get_context("forkserver")
+    start.set_forkserver_preload(["__main__", __name__, "roledrift.report.html", "pyarrow.parquet"])
+    return start
 
 
 def _begin() -> None:
@@ -125,13 +135,17 @@ def one(job: Job) -> tuple[Summary, RunReport]:
 
 
 def _one(job: Job) -> tuple[Summary, RunReport]:
-    page = f"{PAGES}/{job.key}.html" if job.html else ""
+    page, body = (
+        f"{PAGES}/{job.key}.{name}" if name in job.formats else "" for name in ("html", "json")
+    )
     view = load(job.path, job.key, job.config, job.sharing)
     run = build_run(view, job.command)
-    if job.html:
+    if page or body:
         alone = Report(run.name, __version__, job.command, (), (run,), home="../index.html")
-        write_page(cleaned(alone, job.sharing), job.out / page)
-    short = replace(run, sections=(), page=page or "index.html")
+        alone = cleaned(alone, job.sharing)
+        for name in filter(None, (page, body)):
+            write_page(alone, job.out / name)
+    short = replace(run, sections=(), page=page or "index.html", data=body)
     return summarise(view, run, page), short
 
 

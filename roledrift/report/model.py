@@ -8,7 +8,7 @@ renderer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
@@ -20,7 +20,7 @@ from roledrift.report.plots import Plot
 __all__ = [
     "Advice", "Bar", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Excerpts",
     "Figure", "Heat", "Lane", "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot",
-    "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "to_plain",
+    "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "plain",
 ]  # fmt: skip
 
 REPORT_SCHEMA = 2
@@ -237,6 +237,7 @@ class RunReport:
         facts: Short facts for the top line.
         quality: Number of remarks about the data.
         page: Page of its own, relative to the index; empty if it is on this page.
+        data: File with its sections, relative to this ``report.json``; empty if they are here.
     """
 
     key: str
@@ -249,6 +250,7 @@ class RunReport:
     quality: int
     sections: tuple[Section, ...]
     page: str = ""
+    data: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,27 +273,31 @@ class Report:
     home: str = ""
 
 
-def to_plain(report: Report) -> dict[str, Any]:
-    """``report`` as JSON-ready values; non-finite numbers become strings, as in run directories."""
-    body: dict[str, Any] = _plain(report)
-    return {"v": REPORT_SCHEMA, "kind": "report", **body}
+def plain(value: Any) -> dict[str, Any]:
+    """A part of a report as JSON-ready values, one level deep.
+
+    Non-finite numbers become strings, as in run directories.
+
+    Raises:
+        TypeError: If ``value`` is no part of a report.
+    """
+    names = _field_names(type(value))
+    if not names:
+        raise TypeError(f"no part of a report: {type(value).__name__}")
+    body = {name: _finite(getattr(value, name)) for name in names}
+    kind = "report" if type(value) is Report else getattr(value, "kind", None)
+    return {"kind": kind, **body} if kind else body
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        body = {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
-        kind = getattr(value, "kind", None)
-        return {"kind": kind, **body} if kind else body
-    if isinstance(value, float) and not math.isfinite(value):
+def _finite(value: Any) -> Any:
+    if type(value) is float and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+    if type(value) is tuple and value and type(value[0]) in (float, tuple):
+        return [_finite(item) for item in value]
     return value
 
 
-ANCHORS = frozenset({"key", "href", "page", "run", "home", "kind", "state"})
+ANCHORS = frozenset({"key", "href", "page", "data", "run", "home", "kind", "state"})
 """Fields that hold links and words of our own: changing them would break the page."""
 
 
