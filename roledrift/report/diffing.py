@@ -25,13 +25,22 @@ def pieces(left: str, right: str) -> tuple[Piece, ...]:
     found: list[Piece] = []
 
     def add(sign: Literal["=", "-", "+"], words: Sequence[str]) -> None:
-        if words:
+        if any(words):
             found.append((sign, "".join(words)))
 
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
-            # Equal words may differ in their white space: then it is the right one that is shown.
-            add("=", b[k:m])
+            # Equal words may differ in their white space: then it is the right one that is shown,
+            # unless one side has none, where its words would grow together on the other.
+            start = k
+            for at, (old, new) in enumerate(zip(a[i:j], b[k:m], strict=True), start=k):
+                if old[-1:].isspace() != new[-1:].isspace():
+                    word = new.strip()
+                    add("=", [*b[start:at], word])
+                    add("-", [old[len(word) :]])
+                    add("+", [new[len(word) :]])
+                    start = at + 1
+            add("=", b[start:m])
         else:
             add("-", a[i:j])
             add("+", b[k:m])

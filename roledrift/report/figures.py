@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from html import escape
-from typing import cast
+from typing import Any, cast
 
 from matplotlib.backends.backend_svg import RendererSVG
 
@@ -58,7 +58,7 @@ def _svg(
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         renderer = RendererSVG(*size, buffer, metadata=_NOTHING)
         draw(_PageSheet(renderer, size))
-        renderer.finalize()
+        renderer.finalize()  # type: ignore[no-untyped-call]
     return _fit_for_page(buffer.getvalue(), dots)
 
 
@@ -70,10 +70,10 @@ class _PageSheet(Sheet):
     def _write(
         self, place: tuple[float, float], words: str, *, ink: str, align: Align, size: float
     ) -> None:
-        renderer = cast(RendererSVG, self._renderer)
         x, y = (f"{pixels:.1f}" for pixels in place)
         how = {"font-size": f"{size:g}", "text-anchor": _ANCHORS[align], "fill": ink}
-        renderer.writer.element("text", words, attrib={"x": x, "y": y, **how})
+        writer: Any = cast(RendererSVG, self._renderer).writer
+        writer.element("text", words, attrib={"x": x, "y": y, **how})
 
 
 _ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "end"}

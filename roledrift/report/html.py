@@ -50,7 +50,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
-    environment.filters.update(cells=_cells, island=_island, heading=heading, slug=_slug, run_of=_run_of)
+    environment.filters.update(
+        cells=_cells, island=_island, heading=heading, slug=_slug, run_of=_run_of
+    )
     return environment
 
 
