@@ -15,7 +15,7 @@ from roledrift.config import Config, load
 from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
 
-FORMATS = ("html", "md", "json", "csv", "tex", "png")
+FORMATS = ("html", "md", "json", "csv", "tex", "png", "status")
 TOGETHER = 3
 """Up to so many runs share one page; more get an index and a page each."""
 

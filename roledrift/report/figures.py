@@ -56,7 +56,7 @@ def _svg(
     with own_style(key), warnings.catch_warnings():
         # The browser picks the font, so a glyph that matplotlib's own lacks is no problem.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        renderer = RendererSVG(*size, buffer, metadata=_NOTHING)
+        renderer = RendererSVG(*size, buffer, metadata=_NOTHING)  # type: ignore[no-untyped-call]
         draw(_PageSheet(renderer, size))
         renderer.finalize()  # type: ignore[no-untyped-call]
     return _fit_for_page(buffer.getvalue(), dots)

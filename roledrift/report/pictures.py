@@ -10,6 +10,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import RendererAgg
@@ -51,43 +52,46 @@ def _figure(figure: Figure) -> bytes:
     rows = math.ceil(len(figure.panels) / columns)
     width, height = _PANEL
     size = (columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP)
-    renderer, page = _page(size)
-    _write(page, (_GAP, 16.0), figure.title, ink=_INK, size=10.0)
+    renderer, sheet = page(size)
+    _write(sheet, (_GAP, 16.0), figure.title, ink=_INK, size=10.0)
     for index, panel in enumerate(figure.panels):
         left = _GAP + index % columns * (width + _GAP)
         top = _TITLE + index // columns * (height + _NAME)
-        _write(page, (left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
+        _write(sheet, (left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
         if panel.absent:
-            _write(page, (left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
+            _write(sheet, (left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
         else:
             draw_panel(Sheet(renderer, _PANEL, (left, top + _NAME)), panel)
-    return _png(renderer)
+    return finished(renderer)
 
 
 def _plot(plot: Plot) -> bytes:
     width, height = plot_size(plot)
-    renderer, page = _page((width + 2 * _GAP, height + _TITLE + _GAP))
-    _write(page, (_GAP, 16.0), plot.title, ink=_INK, size=10.0)
+    renderer, sheet = page((width + 2 * _GAP, height + _TITLE + _GAP))
+    _write(sheet, (_GAP, 16.0), plot.title, ink=_INK, size=10.0)
     draw_plot(Sheet(renderer, (width, height), (_GAP, _TITLE)), plot)
-    return _png(renderer)
+    return finished(renderer)
 
 
-def _page(size: tuple[float, float]) -> tuple[RendererAgg, Sheet]:
+def page(size: tuple[float, float], dpi: int = _DPI) -> tuple[RendererAgg, Sheet]:
     """A white picture of a size in points, and a sheet that covers it."""
-    renderer = RendererAgg(*(math.ceil(side * _DPI / 72) for side in size), _DPI)
-    page = Sheet(renderer, size)
-    page.area(rectangles([(-1, -1, 2, 2)]), ink="white", frame="inside")
-    return renderer, page
+    width, height = (math.ceil(side * dpi / 72) for side in size)
+    renderer = RendererAgg(width, height, dpi)  # type: ignore[no-untyped-call]
+    sheet = Sheet(renderer, size)
+    sheet.area(rectangles([(-1, -1, 2, 2)]), ink="white", frame="inside")
+    return renderer, sheet
 
 
-def _write(page: Sheet, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
+def _write(sheet: Sheet, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
     x, y = place
-    page.text((0, 1), words, ink=ink, frame="inside", away=(x, -y), align="left", size=size)
+    sheet.text((0, 1), words, ink=ink, frame="inside", away=(x, -y), align="left", size=size)
 
 
-def _png(renderer: RendererAgg) -> bytes:
+def finished(renderer: RendererAgg, dpi: int = _DPI) -> bytes:
+    """A picture as PNG."""
     buffer = io.BytesIO()
     # Without the version of matplotlib in it the same report gives the same bytes.
-    imsave(buffer, np.asarray(renderer.buffer_rgba()), format="png", dpi=_DPI,
-           metadata={"Software": None})  # fmt: skip
+    nothing: Any = {"Software": None}
+    pixels = np.asarray(renderer.buffer_rgba())  # type: ignore[no-untyped-call]
+    imsave(buffer, pixels, format="png", dpi=dpi, metadata=nothing)
     return buffer.getvalue()

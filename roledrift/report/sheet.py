@@ -126,8 +126,9 @@ class Sheet:
 
         In the frame ``data`` it is clipped to the plot.
         """
-        path = Path(self._pixels(np.column_stack((x, y)), frame))
-        if len(path.vertices) > _LONG:
+        points = self._pixels(np.column_stack((x, y)), frame)
+        path = Path(points)
+        if len(points) > _LONG:
             path.should_simplify, path.simplify_threshold = True, 1 / 9
         gc = self._pen(ink, width, alpha, clipped=frame == "data")
         if isinstance(dash, str):

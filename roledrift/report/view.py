@@ -180,6 +180,10 @@ class View:
             }
         return self._curves[key]
 
+    def measured(self, group: str) -> frozenset[str]:
+        """Names of the statistics of a role or slot."""
+        return frozenset(name for _, stats in self._numbers(group) for name in stats)
+
     def _numbers(self, group: str) -> list[tuple[int, _Numbers]]:
         """Per step the statistics of a group as plain numbers: a report draws nearly all."""
         if group not in self._groups:

@@ -14,7 +14,7 @@ from roledrift.report.tabular import tables, to_csv, to_latex
 TABLES = "tables"
 """Folder of CSV and LaTeX tables."""
 
-FORMATS = ("html", "md", "json", "csv", "tex", "png")
+FORMATS = ("html", "md", "json", "csv", "tex", "png", "status")
 
 
 def write_report(
@@ -27,7 +27,7 @@ def write_report(
         out_dir: Directory; made if it is not there.
         formats: Any of ``html`` (``index.html``), ``md`` (``report.md``), ``json``
             (``report.json``), ``csv`` and ``tex`` (the overview's tables in ``tables/``), ``png``
-            (every figure in ``figures/``).
+            (every figure in ``figures/``), ``status`` (``status.png``: one picture for a chat).
 
     Returns:
         The files, in the order of ``formats``.
@@ -45,6 +45,10 @@ def write_report(
         if name in _PAGES:
             file, render = _PAGES[name]
             written.append(_put(folder / file, render(report).encode()))
+        elif name == "status":
+            from roledrift.report.poster import poster
+
+            written.append(_put(folder / "status.png", poster(report)))
         elif name == "png":
             from roledrift.report.pictures import pictures
 
