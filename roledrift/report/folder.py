@@ -53,6 +53,7 @@ def write_folder(
     config: Config | None = None,
     sharing: Sharing | None = None,
     command: str | None = None,
+    by: Sequence[str] = (),
     jobs: int = 1,
     seen: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -65,6 +66,8 @@ def write_folder(
         config: Judge with this configuration instead of each run's own.
         sharing: What may be shown; None is everything.
         command: How the report says it was made; None makes one of ``paths``.
+        by: What the runs of one curve of the index have in common; see
+            :func:`~roledrift.report.index.overview`.
         jobs: Processes that share the work.
         seen: Told after every run how many are done, and of how many.
 
@@ -72,6 +75,7 @@ def write_folder(
         The files of the index; the pages and the data of the runs are in ``runs/``.
 
     Raises:
+        ConfigError: If no run has a name in ``by``.
         StoreError: If there is no run, or the directory cannot be written.
         SchemaError: If a run was written by a newer version.
     """
@@ -92,7 +96,7 @@ def write_folder(
         title=f"{len(done)} runs",
         version=__version__,
         command=command,
-        overview=overview(summaries),
+        overview=overview(summaries, by),
         runs=tuple(run for _, run in done),
     )
     return write_report(cleaned(index, sharing), out, formats)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_hints
 
 from roledrift.report.cells import Cell, Mood, Table
 from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
@@ -318,7 +318,7 @@ def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = fr
         same = all(a is b for a, b in zip(items, value, strict=True))
         return value if same else tuple(items)
     changed: dict[str, Any] = {}
-    for name in _wordy(type(value)):
+    for name in _wordy(cast(Any, type(value))):
         if name in keep:
             continue
         old = getattr(value, name)

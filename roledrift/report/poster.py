@@ -22,7 +22,7 @@ SIZE = (800.0, 600.0)
 
 _DPI = 144
 _EDGE = 24.0
-_PANEL = (376.0, 116.0)
+_PANEL = (376.0, 92.0)
 _STATES: dict[Mood, str] = {
     "drift": INKS["drift"].light,
     "watch": INKS["watch"].light,
@@ -33,6 +33,7 @@ _STATES: dict[Mood, str] = {
 _RANK: tuple[Mood, ...] = ("", "no verdict", "ok", "watch", "drift")
 _INK, _SOFT = INKS["ink"].light, INKS["soft"].light
 _ROWS = 14
+_LINES = 10
 
 
 def poster(report: Report) -> bytes:
@@ -57,41 +58,46 @@ def _say(
 
 def _one(sheet: Sheet, run: RunReport) -> None:
     _say(sheet, (_EDGE, 34), f"{run.state.upper()}   {run.name}", ink=_STATES[run.state], size=15)
-    for row, line in enumerate(textwrap.wrap(run.headline, 110)[:3]):
+    for row, line in enumerate(textwrap.wrap(run.headline, 110)[:2]):
         _say(sheet, (_EDGE, 56 + 16 * row), line, size=11)
-    _say(sheet, (_EDGE, 108), "  ·  ".join(run.facts)[:150], ink=_SOFT, size=8)
+    _say(sheet, (_EDGE, 98), "  ·  ".join(run.facts)[:150], ink=_SOFT, size=8)
     matrix = next((one for one in _of(run, "verdict") if isinstance(one, Grid)), None)
     if matrix is not None:
-        _matrix(sheet, [[Cell(name) for name in matrix.columns], *map(list, matrix.rows)], 132.0)
+        _matrix(sheet, [[Cell(name) for name in matrix.columns], *map(list, matrix.rows)])
 
 
-def _matrix(sheet: Sheet, rows: Sequence[Sequence[Cell]], top: float) -> None:
-    shown = rows[0][:7]
-    step = (SIZE[0] - 2 * _EDGE) / max(len(shown), 4)
+def _matrix(sheet: Sheet, rows: Sequence[Sequence[Cell]]) -> None:
+    """A line per detector and a column per role: detectors are many, roles few."""
+    lines = list(zip(*rows, strict=True))
+    step = (SIZE[0] - 2 * _EDGE) / max(len(rows), 4)
     letters = int(step / 4.6)
-    for row, cells in enumerate(rows[:7]):
-        for column, cell in enumerate(cells[:7]):
+    for row, cells in enumerate(lines[:_LINES]):
+        for column, cell in enumerate(cells):
             ink = _STATES[cell.state] if cell.state else (_SOFT if row == 0 else _INK)
             said = cell.text or cell.state
             words = f"{said} {cell.note}".strip() if cell.state else said
             words = words if len(words) <= letters else words[: letters - 1] + "…"
-            _say(sheet, (_EDGE + step * column, top + 16 * row), words, ink=ink, size=8)
+            _say(sheet, (_EDGE + step * column, 116.0 + 14 * row), words, ink=ink, size=8)
+    if len(lines) > _LINES:
+        more = f"and {len(lines) - _LINES} more detectors"
+        _say(sheet, (_EDGE, 116.0 + 14 * _LINES), more, ink=_SOFT, size=8)
 
 
 def _charts(renderer: RendererBase, run: RunReport) -> None:
     strip = next((one for one in _of(run, "timeline") if isinstance(one, Strip)), None)
-    top = 250.0
+    matrix = next((one for one in _of(run, "verdict") if isinstance(one, Grid)), None)
+    top = 116.0 + 14 * (min(len(matrix.columns), _LINES + 1) if matrix is not None else 0)
     if strip is not None:
         lanes = strip.lanes[:5]
         short = Strip(strip.key, "", "", strip.span, lanes)
         height = long_height(short)
-        draw_strip(Sheet(renderer, (LONG, height), (_EDGE, top - 20)), short)
-        top += height - 6
+        draw_strip(Sheet(renderer, (LONG, height), (_EDGE, top)), short)
+        top += height
     for index, (title, panel) in enumerate(_panels(run)):
         across, down = index % 2, index // 2
-        at = (_EDGE + across * (_PANEL[0] + 8), top + 14 + down * (_PANEL[1] + 20))
+        at = (_EDGE + across * (_PANEL[0] + 8), top + 10 + down * (_PANEL[1] + 14))
         if at[1] + _PANEL[1] > SIZE[1]:
-            return
+            return  # The page has them all.
         sheet = Sheet(renderer, _PANEL, at)
         _say(sheet, (4, 4), title[:70], ink=_SOFT, size=8)
         draw_panel(Sheet(renderer, _PANEL, (at[0], at[1] + 4)), panel)

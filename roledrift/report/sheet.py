@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import matplotlib
 import numpy as np
@@ -83,7 +83,7 @@ class Sheet:
         """
         self.size = size
         self._renderer = renderer
-        self._scale = float(renderer.points_to_pixels(1.0))
+        self._scale = float(cast(Any, renderer.points_to_pixels(1.0)))
         self._height = float(renderer.get_canvas_width_height()[1])
         self._at = at
         self.lay((0.0, 0.0, *size), (0.0, 1.0), (0.0, 1.0))

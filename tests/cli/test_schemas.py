@@ -80,7 +80,10 @@ def test_what_a_verb_prints_obeys_it(
 
 def test_numbers_that_json_lacks_are_words(capsys: pytest.CaptureFixture[str]) -> None:
     write_json({"a": [math.nan, {"b": -math.inf}], "c": (1.5, None)})
-    assert json.loads(capsys.readouterr().out) == {"a": ["NaN", {"b": "-Infinity"}], "c": [1.5, None]}
+    assert json.loads(capsys.readouterr().out) == {
+        "a": ["NaN", {"b": "-Infinity"}],
+        "c": [1.5, None],
+    }
 
 
 if __name__ == "__main__":
