@@ -123,7 +123,7 @@ def _ls(
 
 
 @app.command("report")
-def _report(
+def _report(  # noqa: PLR0913 - an option is a parameter
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Runs or folders of runs.")],
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")

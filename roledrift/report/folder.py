@@ -45,7 +45,7 @@ class Job:
     formats: tuple[str, ...]
 
 
-def write_folder(
+def write_folder(  # noqa: PLR0913 - what is written, how it is judged, how the work is shared
     paths: Sequence[Path | str] | Path | str,
     out_dir: Path | str,
     formats: Sequence[str] = ("html", "md", "json"),
