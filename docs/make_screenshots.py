@@ -18,7 +18,6 @@ from pathlib import Path
 from make_pictures import BROWSERS, FLAGS
 from PIL import Image
 
-from roledrift.records import RunHeader
 from roledrift.store.reader import Run, open_run
 from roledrift.store.writer import RunWriter
 

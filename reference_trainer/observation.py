@@ -87,7 +87,7 @@ class Observation:
         self._gradients: RoleGradientProbe | None = None
         if config.monitor.gradients_every:
             self._gradients = RoleGradientProbe(
-                stage.workflow, every=config.monitor.gradients_every
+                stage.workflow, every=config.monitor.gradients_every, halves=True
             )
             # The probe counts steps by its drains: it goes on in the same rhythm.
             for _ in range(done % config.monitor.gradients_every):
@@ -131,7 +131,9 @@ class Observation:
             yield
             return
         roles = [span.role for span in batch.spans]
-        with self._gradients.groups(roles, [span.slot for span in batch.spans]):
+        slots = [span.slot for span in batch.spans]
+        problems = [span.problem for span in batch.spans]
+        with self._gradients.groups(roles, slots, prompt=problems):
             yield
 
     def in_update(self, forward: Forward) -> None:
@@ -143,6 +145,7 @@ class Observation:
         self, step: int, rescored: Sequence[Rescored], totals: Mapping[str, float]
     ) -> Decision:
         """Hand over the scores after the update and let the monitor judge the step."""
+        self.monitor.add_updates({one.role: one.steps_between for one in rescored})
         for one in rescored:
             with self.monitor.fenced("re-scored rows", cost="capture"):
                 self._tokens.add(
@@ -205,9 +208,13 @@ class Observation:
     def _play_canaries(self) -> list[Episode]:
         """The canary problems, with the same random numbers at every step."""
         rollout = self._config.rollout
-        seed = derive(self._config.seed, "canaries")
-        sampling = Sampling(rollout.temperature, rollout.max_new_tokens, seed)
-        return play_episodes(self._stage, self._canaries, copies=1, sampling=sampling)
+        return play_episodes(
+            self._stage,
+            self._canaries,
+            copies=1,
+            sampling=Sampling(rollout.temperature, rollout.max_new_tokens),
+            seed=derive(self._config.seed, "canaries"),
+        )
 
     def _sample(
         self, step: int, span: Span, prompt: str, episode: str, *, flags: tuple[str, ...]

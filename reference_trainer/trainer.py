@@ -69,7 +69,8 @@ class StepReport:
         roles: Per role: lengths, parse shares, own accuracy, and how far the update moved it.
         policies: Per policy.
         validation: If this iteration ended with one.
-        seconds: CPU time of the iteration.
+        seconds: CPU time of the iteration: ``generation`` (rollouts, grading included),
+            ``training`` (the updates), and ``all`` of it.
     """
 
     step: int
@@ -79,7 +80,7 @@ class StepReport:
     roles: dict[str, dict[str, float | None]]
     policies: dict[str, PolicyReport]
     validation: Evaluation | None
-    seconds: float
+    seconds: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def prepare(config: Config, *, cache: Path) -> Setup:
 def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
     first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
     (prompt,) = encode([first.messages], stage.tokenizer)
-    sampling = Sampling(config.rollout.temperature, 1, derive(config.seed, "adapter check"))
+    sampling = Sampling(config.rollout.temperature, 1)
     return AdapterCheck(bank, stage.engine, prompt=prompt, sampling=sampling)
 
 
@@ -250,16 +251,20 @@ def _iterate(
     config, bank = setup.config, setup.bank
     start = time.process_time()
     lr = _set_lr(setup, step)
-    episodes = _with_advantages(_roll_out(setup, step), config)
+    rollouts = _roll_out(setup, step)
+    generated = time.process_time()
+    episodes = _with_advantages(rollouts, config)
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
     policies = {}
+    begin = time.process_time()
     for place, policy in enumerate(bank.policies):
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         if own := [span for span in spans if span.policy == policy]:
             policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
+    trained = time.process_time()
     setup.served.check()
     rescored = [
         rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
@@ -276,7 +281,11 @@ def _iterate(
         roles=_role_reports(episodes, rescored, setup.stage.workflow.role_names),
         policies=policies,
         validation=validation,
-        seconds=time.process_time() - start,
+        seconds={
+            "generation": generated - start,
+            "training": trained - begin,
+            "all": time.process_time() - start,
+        },
     )
     return report, rescored
 
@@ -295,6 +304,7 @@ def _totals(report: StepReport) -> dict[str, float]:
     totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
     if report.validation is not None:
         totals["val_accuracy"] = report.validation.accuracy
+        totals["val_n"] = report.validation.problems
     for policy, one in report.policies.items():
         totals[f"grad_norm/{policy}"] = one.grad_norm
         totals[f"clipped/{policy}"] = one.clipped
@@ -310,12 +320,13 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
     problems = [
         (number, setup.stage.scene.task.problem("train", offset + number)) for number in numbers
     ]
-    sampling = Sampling(
-        config.rollout.temperature,
-        config.rollout.max_new_tokens,
-        derive(config.seed, "rollout", step),
+    episodes = play_episodes(
+        setup.stage,
+        problems,
+        copies=config.rollout.copies,
+        sampling=Sampling(config.rollout.temperature, config.rollout.max_new_tokens),
+        seed=derive(config.seed, "rollout", step),
     )
-    episodes = play_episodes(setup.stage, problems, copies=config.rollout.copies, sampling=sampling)
     return inject(episodes, config.stress, step=step, seed=config.seed)
 
 

@@ -138,18 +138,37 @@ def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _NUMBERS = frozenset({float, int})
+_PLAIN = frozenset({float, int, list})
+
+
+def _whole(one: Mapping[str, Any]) -> bool:
+    """Whether all numbers of a statistic are finite, so that nothing has to be decoded."""
+    kinds = set(map(type, one.values()))
+    if not kinds <= _PLAIN or "mean" not in one or "n" not in one:
+        return False
+    lists = [value for value in one.values() if type(value) is list] if list in kinds else []
+    return all(_NUMBERS.issuperset(map(type, value)) for value in lists)
 
 
 def _stats(body: Mapping[str, Any]) -> Mapping[str, Stat]:
     for one in body.values():
-        if not (_NUMBERS.issuperset(map(type, one.values())) and "mean" in one and "n" in one):
+        if not _whole(one):
             # Something is not finite, or malformed, which has to be noticed here.
             return {name: _stat(stat) for name, stat in body.items()}
     return StoredStats(body)
 
 
 def _stat(body: Mapping[str, Any]) -> Stat:
-    return Stat(**{key: _number(value) for key, value in body.items() if key in _STAT_NAMES})
+    known: dict[str, Any] = {
+        key: value if type(value) is float else _number_or_several(value)
+        for key, value in body.items()
+        if key in _STAT_NAMES
+    }
+    return Stat(**known)
+
+
+def _number_or_several(value: Any) -> Any:
+    return tuple(_number(one) for one in value) if type(value) is list else _number(value)
 
 
 def _step(body: Mapping[str, Any]) -> StepRecord:
@@ -166,9 +185,14 @@ def _step(body: Mapping[str, Any]) -> StepRecord:
 def _gram(body: Mapping[str, Any]) -> GramRecord:
     known = _known(GramRecord, body)
     known["labels"] = _strings(known["labels"])
-    known["products"] = tuple(tuple(_number(x) for x in row) for row in known["products"])
+    known["products"] = _rows(known["products"])
+    known["halves"] = {role: _rows(its) for role, its in known.get("halves", {}).items()}
     known["relative_error"] = _number(known.get("relative_error", 0.0))
     return GramRecord(**known)
+
+
+def _rows(value: Sequence[Sequence[Any]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(_number(x) for x in row) for row in value)
 
 
 def _verdict(body: Mapping[str, Any]) -> Verdict:
