@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from roledrift.sums import Distinct, Mean, Profile, Summable, Sums
@@ -51,6 +51,49 @@ class Stat:
 Stats = Mapping[str, Stat]
 
 
+class StoredStats(Mapping[str, Stat]):
+    """Statistics as they were stored, each made a :class:`Stat` when it is asked for.
+
+    A long run has hundreds of thousands, and what looks at them mostly wants one number of each.
+
+    Args:
+        body: Name to the numbers of a statistic, ``n`` and ``mean`` among them.
+    """
+
+    __slots__ = ("_made", "body")
+
+    def __init__(self, body: Mapping[str, Mapping[str, Any]]) -> None:
+        self.body = body
+        self._made: dict[str, Stat] = {}
+
+    def __getitem__(self, name: str) -> Stat:
+        found = self._made.get(name)
+        if found is None:
+            one = self.body[name]
+            known: dict[str, Any] = {
+                key: tuple(map(float, value)) if isinstance(value, list) else float(value)
+                for key, value in one.items()
+                if key in _STAT_NAMES
+            }
+            found = self._made[name] = Stat(**known)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.body)
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.body
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+_STAT_NAMES = frozenset(one.name for one in fields(Stat))
+
+
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """Everything measured in one step by one writer.
@@ -91,6 +134,10 @@ class StepRecord:
 
     def mean(self, group: str, name: str) -> float | None:
         """Mean of a statistic; None if it was not measured."""
+        its = self.groups.get(group)
+        if isinstance(its, StoredStats):
+            one = its.body.get(name)
+            return None if one is None else float(one["mean"])
         found = self.stat(group, name)
         return None if found is None else found.mean
 
