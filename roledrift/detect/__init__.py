@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from roledrift.detect.gradient_amplification import GradientAmplification
 from roledrift.detect.length_inflation import LengthInflation
+from roledrift.detect.policy_drift import PolicyDrift
 from roledrift.detect.sp_role_capture import SpRoleCapture
 from roledrift.protocols import DetectorFactory
 
@@ -13,5 +14,6 @@ DETECTORS: Mapping[str, DetectorFactory] = {
     "length_inflation": LengthInflation,
     "sp_role_capture": SpRoleCapture,
     "gradient_amplification": GradientAmplification,
+    "policy_drift": PolicyDrift,
 }
 """Every detector by name; a new one is shaped like ``protocols.Detector`` and has a line here."""
