@@ -76,9 +76,9 @@ class PolicyDriftConfig:
     """
 
     enabled: bool = True
-    drift_ratio: float = 5.0
+    drift_ratio: float = 10.0
     floor: float = 0.005
-    median_of: int = 5
+    median_of: int = 7
     patience: int = 3
     reference: float = 1.0
     decision: float = 8.0

@@ -49,6 +49,19 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         _KL_ANCHOR,
         "rule out noisy credit: a single role with random rewards drifts alike",
     ),
+    "policy_drift": (
+        "lower the learning rate"
+        " (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr), or clip harder",
+        "check the rewards: noisy ones make every policy walk at random",
+        "anchor all roles to their start with a KL term"
+        " (TRL: beta > 0; verl: actor_rollout_ref.actor.use_kl_loss=True)",
+    ),
+    "reward_hacking": (
+        "find what pays {role} for length: a reward term, a judge that likes long answers",
+        "pay for the outcome only, or subtract a price per token from {role}'s reward",
+        "cap the answers of {role} (TRL: max_completion_length; verl: data.max_response_length)",
+        _KL_ANCHOR,
+    ),
 }
 """What to do about a finding, most effective first; ``{role}`` is filled in."""
 
@@ -57,6 +70,8 @@ _TITLES: Mapping[str, str] = {
     "sp_role_capture": "writes like {toward} since step {onset}",
     "gradient_amplification": "slots amplified, x{ratio:.0f} since step {onset}",
     "role_drift": "moves x{ratio:.0f} per step since step {onset}",
+    "policy_drift": "all roles move, x{ratio:.0f} since step {onset}",
+    "reward_hacking": "paid for length since step {onset}",
 }
 
 
@@ -160,7 +175,7 @@ def title(verdict: Verdict, finding: str, onset: int) -> str:
     """One short line, below ``TITLE_LIMIT`` characters."""
     value, base = verdict.value, verdict.baseline
     template = _TITLES.get(finding)
-    if template is None or value is None:
+    if template is None or value is None or ("{ratio" in template and not base):
         return _short(f"{verdict.role}: {finding} since step {onset}")
     ratio = value / base if base else 0.0
     told = template.format(ratio=ratio, onset=onset, toward=verdict.toward or "another role")

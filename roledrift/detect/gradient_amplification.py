@@ -207,7 +207,7 @@ class GradientAmplification:
         settings = self._settings
         kappas = [kappa for step, kappa in self._coherences[role] if step >= onset]
         during = [excess for step, excess in self._excesses[role] if step >= onset]
-        if len(during) < settings.controls:
+        if len(during) < max(settings.controls, 3):
             if not kappas:
                 return _Evidence(
                     False, "slot gradients not measured", f"the gradients of {role}'s slots"
@@ -218,7 +218,7 @@ class GradientAmplification:
                 f"in {len(during)} of {settings.controls} records"
             )
             return _Evidence(False, told, f"more gradients of {role}'s slots split by problem")
-        mean, low = fmean(during), lower_bound(during)
+        mean, low = fmean(during), lower_bound(during, max(settings.controls, 3))
         held = mean >= settings.excess and low > 0
         verb = "agree" if held else "do not agree"
         told = (
@@ -265,18 +265,24 @@ def slot_coherence(record: StepRecord, policy: str, role: str) -> float | None:
     return None
 
 
-def lower_bound(values: Sequence[float]) -> float:
-    """Lower end of a one-sided 95 % confidence interval of a mean: ``mean - t s / sqrt(n)``.
+def lower_bound(values: Sequence[float], first: int) -> float:
+    """Lower 95 % confidence bound of a mean that is looked at anew with every value.
 
-    Student's t with n - 1 degrees of freedom by its expansion about the normal quantile
-    (Abramowitz & Stegun 26.7.5), within 2 % from three degrees on.
+    ``mean - t s / sqrt(n)`` with Student's t of n - 1 degrees of freedom at the level
+    ``0.05 first / (n (n + 1))``. These levels add up to 0.05 over all n from ``first`` on, so the
+    chance that the bound is ever above the mean is at most that, however often one looks. The
+    quantile is Hill's expansion about the normal one (Abramowitz & Stegun 26.7.5), within 3 % for
+    four values and better for more.
 
     Args:
-        values: At least two, independent; records of a gradient are, they hold other problems.
+        values: Independent; records of a gradient are, they hold other problems.
+        first: Number of values at the first look.
     """
-    z, nu = NormalDist().inv_cdf(_CONFIDENCE), len(values) - 1
+    n, nu = len(values), len(values) - 1
+    z = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) * first / (n * (n + 1)))
     t = z + (z**3 + z) / (4 * nu) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * nu**2)
-    return fmean(values) - t * stdev(values) / math.sqrt(len(values))
+    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * nu**3)
+    return fmean(values) - t * stdev(values) / math.sqrt(n)
 
 
 def _peaks(mine: Movement, source: str, other: Movement) -> str:

@@ -39,7 +39,7 @@ _WORDS = "words"
 _BY_LENGTH = frozenset({_LENGTH, "terse"})
 """Features that a longer text changes, whatever it says."""
 
-_PAID_OVER = 32
+_PAID_WITHIN = 8
 _GROWN = 1.25
 TEXT_FEATURES = ("terse", "boxed", "bare_stamp", "code_fence", "verdict_tag", "hedging")
 """Shares of texts with a shape, as recorded per role."""
@@ -60,7 +60,7 @@ class _Profile:
         self.words = Vocabulary(baseline)
         self.outputs: Stat | None = None
         """Lengths in the current record: how many outputs, and how long."""
-        self._credit: deque[Stat] = deque(maxlen=_PAID_OVER)
+        self._credit: deque[tuple[int, Stat]] = deque(maxlen=8 * _PAID_WITHIN)
 
     def see(self, record: StepRecord, role: str) -> None:
         """Take one record; values that complete a baseline are not judged against it."""
@@ -69,7 +69,7 @@ class _Profile:
         self.outputs = record.stat(role, _LENGTH)
         credit = record.stat(role, "length_credit")
         if credit is not None and credit.sd is not None and math.isfinite(credit.mean):
-            self._credit.append(credit)
+            self._credit.append((record.step, credit))
         for name, warmup in self._warmups.items():
             value = measured(record.mean(role, name))
             if value is not None and warmup.baseline is not None:
@@ -91,19 +91,20 @@ class _Profile:
         texts += [self.words.lacks] if self.words.seen else []
         return max(self._warmups[_LENGTH].lacks, min(texts, default=0))
 
-    def paid(self) -> tuple[float, float] | None:
-        """Correlation of advantage and length in the last records, and its lower 95 % bound.
+    def paid(self, onset: int) -> tuple[float, float] | None:
+        """Correlation of advantage and length about ``onset``, and its lower 95 % bound.
 
-        Pooled over advantage groups; the standard error is that of the groups' mean. None before
-        there are ten groups.
+        What pays for a change is seen while texts of both kinds are there: long before, and once
+        all texts are long, the two have nothing to do with each other. Pooled over the advantage
+        groups of the steps around the onset; the standard error is that of the groups' mean. None
+        if there are fewer than ten groups.
         """
-        n = math.fsum(one.n for one in self._credit)
+        near = [one for step, one in self._credit if abs(step - onset) <= _PAID_WITHIN]
+        n = math.fsum(one.n for one in near)
         if n < 10:
             return None
-        mean = math.fsum(one.n * one.mean for one in self._credit) / n
-        square = math.fsum(
-            one.n * ((one.sd or 0.0) ** 2 + (one.mean - mean) ** 2) for one in self._credit
-        )
+        mean = math.fsum(one.n * one.mean for one in near) / n
+        square = math.fsum(one.n * ((one.sd or 0.0) ** 2 + (one.mean - mean) ** 2) for one in near)
         return mean, mean - 1.645 * math.sqrt(square) / n
 
 
@@ -305,16 +306,20 @@ class SpRoleCapture:
 
     def _named(self, role: str, shift: _Shift) -> tuple[str, tuple[str, ...]]:
         """The finding for a role that writes like another, and what is missing to be surer."""
-        paid = self._profiles[role].paid()
+        paid, length = self._paid(role), self._profiles[role].baselines[_LENGTH]
         needs = [] if shift.words is not None else ["words (texts of both roles)"]
         if paid is None:
             return NAME, (*needs, _CREDIT_NEED)
-        before, now, _ = shift.features.get(_LENGTH, (1.0, 1.0, 1.0))
-        hacked = now >= _GROWN * before and paid[1] >= self._settings.paid
+        grown = length.ratio(self._profiles[role].now[_LENGTH]) >= _GROWN
+        hacked = grown and paid[1] >= self._settings.paid
         return (REWARD_HACKING if hacked else NAME), tuple(needs)
 
+    def _paid(self, role: str) -> tuple[float, float] | None:
+        onset = self._onsets[role]
+        return None if onset is None else self._profiles[role].paid(onset)
+
     def _told_credit(self, role: str) -> str:
-        paid = self._profiles[role].paid()
+        paid = self._paid(role)
         if paid is None:
             return (
                 "; a reward for length would look the same: whether its advantage pays for length "

@@ -17,15 +17,17 @@ _LARGEST_NOISE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How far a role's words have gone from its own start, measured by the way to another role's.
+    """How far a role's words have gone from its own start, in units of the way to another role's.
 
-    With ``P`` the profile now, ``A`` the role's own at the start, ``B`` the other's (K buckets), and
-    the weights ``w = 1 / (A + B + 1/K)`` of the triangular discrimination (a bounded relative of the
-    Jensen-Shannon divergence: ``sum w (B - A)^2 / 4 <= JS <= ln 2 sum w (B - A)^2 / 2`` without the
-    1/K, which keeps words that neither has used from counting for more than all others)::
+    With ``P`` the profile now, ``A`` the role's own at the start, ``B`` the other's (K buckets) and
+    weights ``w = 1 / (A + B + 1/K)``::
 
         share = sum w (P - A) (B - A) / sum w (B - A)^2
         gone  = sqrt(sum w (P - A)^2 / sum w (B - A)^2)
+
+    The weights are those of the triangular discrimination, a relative of the Jensen-Shannon
+    divergence (``D = sum (B - A)^2 / (A + B)`` has ``D / 4 <= JS <= D ln 2 / 2``; Topsoe, 2000);
+    1/K keeps words that neither has used at the start from outweighing all others.
 
     Profiles are means over texts, so if a share q of the texts is written as the other role's and
     the rest as before, ``share`` is q: it is linear in P and needs no correction for few words.
@@ -87,7 +89,7 @@ class Vocabulary:
         return self._warmup.lacks
 
     def way(self, other: Vocabulary) -> Way | None:
-        """The way that this role's last record has gone from its start, toward another role's start.
+        """The way that this role's last record has gone from its start, to another role's start.
 
         Returns:
             None without both starts and a profile now, or if the two starts cannot be told apart

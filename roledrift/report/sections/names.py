@@ -8,12 +8,15 @@ _DETECTORS = {
     "length_inflation": "length inflation",
     "sp_role_capture": "role capture",
     "gradient_amplification": "gradient amplification",
+    "policy_drift": "policy drift",
 }
 _FINDINGS = {
     "length_inflation": "its answers have grown",
     "sp_role_capture": "it writes like another role",
     "role_capture": "it writes like another role",
     "role_drift": "it moves away from its own baseline",
+    "reward_hacking": "its reward pays for length, and it has grown",
+    "policy_drift": "all roles move away from their baselines",
     "gradient_amplification": "its updates are magnified while other roles stay steady",
 }
 
