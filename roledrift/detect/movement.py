@@ -9,7 +9,7 @@ from statistics import median
 
 from roledrift.config import BaselineConfig
 from roledrift.detect.baseline import LENGTH, MOVEMENT, Baseline, Warmup, measured
-from roledrift.detect.sequential import Alarm, Cusum
+from roledrift.detect.sequential import Alarm, Cusum, decision_for
 from roledrift.records import StepRecord
 from roledrift.thresholds import GradientAmplificationConfig, PolicyDriftConfig
 
@@ -56,8 +56,9 @@ class Moved:
 class Movement:
     """How far one role's policy moves per iteration, in every way that was measured.
 
-    Drift needs all of: the median over ``median_of`` records at ``drift_ratio`` baselines and above
-    ``floor``, for ``patience`` records; and a completed CUSUM of standardised log-movement.
+    Drift needs all of: the median over ``median_of`` records at ``drift_ratio`` baselines, above
+    ``floor`` and further than healthy records wander, for ``patience`` records; and a completed
+    CUSUM of standardised log-movement.
 
     Args:
         role: The role.
@@ -86,7 +87,7 @@ class Movement:
         self._ppl = Warmup(baseline, LENGTH)
         self._ppl_now: float | None = None
         self._alarm = Alarm(
-            Cusum(settings.reference, settings.decision),
+            Cusum(settings.reference, decision_for(settings.false_alarms)),
             patience=settings.patience,
             forget_after=forget_after,
         )
@@ -121,9 +122,11 @@ class Movement:
             self.updates = updates.mean if updates.high is None else updates.high
 
     def _judge(self, step: int, source: str, value: float, baseline: Baseline) -> Moved:
-        settings = self._settings
+        settings, warmup = self._settings, self._warmups[source]
         own, base = median(self._recent[source]), baseline.typical
-        large = max(settings.drift_ratio * base, settings.floor * SOURCES[source])
+        floor = settings.floor * SOURCES[source]
+        large = max(settings.drift_ratio * base, floor, baseline.believable)
+        warmup.learn(value, healthy=own < large and self._alarm.cusum.quiet)
         moving = own >= large
         # The median shows the effect, the single record is the evidence: medians are dependent.
         drifting = self._alarm.see(
@@ -132,6 +135,7 @@ class Movement:
             least=baseline.distance(large / base),
             effect=moving,
             clean=not moving,
+            correlation=baseline.correlation,
         )
         cusum = self._alarm.cusum
         onset = cusum.onset if moving else None
@@ -188,6 +192,6 @@ class Movement:
     def short_of_drift(self, now: Moved) -> str:
         """Which condition of drift does not hold, for a role that moves."""
         settings = self._settings
-        if now.evidence < settings.decision:
-            return f"evidence {now.evidence:.1f} of {settings.decision:g}"
+        if not self._alarm.cusum.complete:
+            return f"evidence {now.evidence:.1f} of {self._alarm.cusum.decision:.1f}"
         return f"in {now.persisted} of {settings.patience} records in a row"
