@@ -17,8 +17,8 @@ from statistics import NormalDist, fmean, stdev
 
 from roledrift.config import Config
 from roledrift.detect.baseline import more_steps
+from roledrift.detect.by_problem import by_problem
 from roledrift.detect.movement import SOURCES, UPDATE_NEED, Moved, Movement
-from roledrift.measure.coherence import by_problem
 from roledrift.records import State, StepRecord, Verdict
 from roledrift.workflow import Workflow
 
