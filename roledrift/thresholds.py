@@ -103,6 +103,8 @@ class GradientAmplificationConfig:
         reference: Excess per record, in robust standard deviations, that adds no evidence.
         false_alarms: Expected number per 100 healthy records of one role; the evidence that is
             needed (a cumulated log-ratio) is solved from it.
+        coherence: Coherence of the slots' gradients that the name needs (1 = unrelated, sqrt(slots)
+            = identical).
         matched: The name needs this many times the movement that the other role would have with as
             many optimizer steps per iteration, all in one direction.
         excess: Cosine of slots' gradients on the same problems, minus that on different ones, that
@@ -118,6 +120,7 @@ class GradientAmplificationConfig:
     patience: int = 3
     reference: float = 1.0
     false_alarms: float = 0.01
+    coherence: float = 1.2
     matched: float = 1.0
     excess: float = 0.1
     controls: int = 4

@@ -219,11 +219,12 @@ class GradientAmplification:
             )
             return _Evidence(False, told, f"more gradients of {role}'s slots split by problem")
         mean, low = fmean(during), lower_bound(during, max(settings.controls, 3))
-        held = mean >= settings.excess and low > 0
+        kappa = fmean(kappas) if kappas else 0.0
+        held = mean >= settings.excess and low > 0 and kappa >= settings.coherence
         verb = "agree" if held else "do not agree"
         told = (
             f"slot gradients {verb} on a problem beyond what they do across problems (cosine "
-            f"{mean:+.2f}, 95 % above {low:+.2f}, {len(during)} records)"
+            f"{mean:+.2f}, 95 % above {low:+.2f}, {len(during)} records; kappa {kappa:.2f})"
         )
         return _Evidence(held, told)
 
