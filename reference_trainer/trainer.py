@@ -12,6 +12,7 @@ from statistics import fmean
 from reference_trainer.adapter_check import AdapterCheck
 from reference_trainer.checkpoint import (
     Position,
+    checkpoints,
     load_adapters,
     restore_latest,
     save_adapters,
@@ -161,6 +162,8 @@ def train(
         observation = Observation(
             config, setup.stage, setup.bank, out=out, resume=resume, done=done
         )
+        if folder is not None and (where := checkpoints(folder.checkpoints).get(done)):
+            observation.monitor.note_checkpoint(done, where)
     setup.served.check()
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
@@ -169,7 +172,10 @@ def train(
         reports.append(report)
         if folder is not None:
             folder.write(asdict(report))
-            _keep(setup, folder, report, last=bool(stopped) or report.step == config.train.steps)
+            last = bool(stopped) or report.step == config.train.steps
+            kept = _keep(setup, folder, report, last=last)
+            if kept is not None and observation is not None:
+                observation.monitor.note_checkpoint(report.step, kept)
         if on_step is not None:
             on_step(report)
     if observation is not None:
@@ -227,14 +233,17 @@ def _begin(setup: Setup, folder: RunFolder | None, *, done: int) -> Evaluation |
     return before
 
 
-def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) -> None:
-    """Make a checkpoint if one is due."""
+def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) -> Path | None:
+    """Make a checkpoint if one is due; its folder."""
     config = setup.config
     every = config.checkpoint.every
+    kept: Path | None = None
     if every and (last or report.step % every == 0):
         accuracy = None if report.validation is None else report.validation.accuracy
         position = Position(report.step, report.step * config.rollout.problems, accuracy)
-        save_checkpoint(setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep)
+        kept = save_checkpoint(
+            setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep
+        )
         facts = training_metadata(
             config,
             setup.stage.workflow,
@@ -243,6 +252,7 @@ def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) ->
         )
         text = json.dumps(facts, indent=2) + "\n"
         write_atomically(folder.checkpoints / "training_metadata.json", text)
+    return kept
 
 
 def _iterate(

@@ -17,11 +17,13 @@ from roledrift.errors import SchemaError
 from roledrift.records import (
     SCHEMA,
     Alert,
+    Checkpoint,
     GramRecord,
     RunHeader,
     Sample,
     Stat,
     StepRecord,
+    TextPair,
     Verdict,
 )
 from roledrift.workflow import Role, Workflow
@@ -161,7 +163,12 @@ def _step(body: Mapping[str, Any]) -> StepRecord:
     known["cost_ms"] = {name: _number(value) for name, value in known.get("cost_ms", {}).items()}
     known["missing"] = _strings(known.get("missing", ()))
     known["gradients"] = tuple(_gram(one) for one in known.get("gradients", ()))
+    known["checkpoints"] = tuple(_checkpoint(one) for one in known.get("checkpoints", ()))
     return StepRecord(**known)
+
+
+def _checkpoint(body: Mapping[str, Any]) -> Checkpoint:
+    return Checkpoint(int(body["step"]), str(body["path"]))
 
 
 def _gram(body: Mapping[str, Any]) -> GramRecord:
@@ -179,7 +186,7 @@ def _rows(value: Sequence[Sequence[Any]]) -> tuple[tuple[float, ...], ...]:
 
 def _verdict(body: Mapping[str, Any]) -> Verdict:
     known = _known(Verdict, body)
-    for name in ("value", "threshold", "baseline"):
+    for name in ("value", "threshold", "baseline", "evidence"):
         known[name] = _optional(known.get(name))
     known["needs"] = _strings(known.get("needs", ()))
     return Verdict(**known)
@@ -187,9 +194,12 @@ def _verdict(body: Mapping[str, Any]) -> Verdict:
 
 def _alert(body: Mapping[str, Any]) -> Alert:
     known = _known(Alert, body)
-    for name in ("value", "threshold", "baseline"):
+    for name in ("value", "threshold", "baseline", "evidence"):
         known[name] = _optional(known.get(name))
     known["advice"] = _strings(known.get("advice", ()))
+    known["pairs"] = tuple(TextPair(**_known(TextPair, one)) for one in known.get("pairs", ()))
+    if known.get("checkpoint") is not None:
+        known["checkpoint"] = _checkpoint(known["checkpoint"])
     return Alert(**known)
 
 

@@ -113,6 +113,27 @@ class Notifier(Protocol):
         ...
 
 
+@runtime_checkable
+class Closing(Protocol):
+    """A notifier that has something to finish when the run ends."""
+
+    def close(self) -> None:
+        """Tell what is still untold, within bounded time."""
+        ...
+
+
+class Pulse(Protocol):
+    """Looks out for a run that has gone silent."""
+
+    def beat(self, step: int) -> None:
+        """A step was finished."""
+        ...
+
+    def close(self) -> None:
+        """The run is over: silence is no news."""
+        ...
+
+
 class Judge(Protocol):
     """All detectors together: records in, alerts out."""
 

@@ -175,6 +175,8 @@ class GradientAmplification:
             onset=now.onset,
             reason=reason,
             needs=needs,
+            evidence=now.evidence,
+            chance=now.chance,
         )
 
     def _alone(self, now: Moved, other: _Contrast) -> _Evidence:

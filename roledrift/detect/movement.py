@@ -9,7 +9,7 @@ from statistics import median
 
 from roledrift.config import BaselineConfig
 from roledrift.detect.baseline import LENGTH, MOVEMENT, Baseline, Warmup, measured
-from roledrift.detect.sequential import Alarm, Cusum, decision_for
+from roledrift.detect.sequential import Alarm, Cusum, chance_of, decision_for
 from roledrift.records import StepRecord
 from roledrift.thresholds import GradientAmplificationConfig, PolicyDriftConfig
 
@@ -33,6 +33,7 @@ class Moved:
         moving: ``own`` is at or above the threshold.
         drifting: It has been for long enough, and the evidence is complete.
         evidence: Value of the CUSUM.
+        chance: What complete evidence is worth, in words.
         persisted: Records in a row with movement.
         onset: First step of the excursion; None while there is none.
     """
@@ -44,6 +45,7 @@ class Moved:
     moving: bool
     drifting: bool
     evidence: float
+    chance: str
     persisted: int
     onset: int | None
 
@@ -136,9 +138,18 @@ class Movement:
             clean=not moving,
         )
         cusum = self._alarm.cusum
-        onset = cusum.onset if moving else None
-        persisted = self._alarm.persisted
-        return Moved(source, own, baseline, large, moving, drifting, cusum.value, persisted, onset)
+        return Moved(
+            source=source,
+            own=own,
+            baseline=baseline,
+            threshold=large,
+            moving=moving,
+            drifting=drifting,
+            evidence=cusum.value,
+            chance=chance_of(settings.false_alarms, cusum.decision),
+            persisted=self._alarm.persisted,
+            onset=cusum.onset if moving else None,
+        )
 
     @property
     def source(self) -> str:

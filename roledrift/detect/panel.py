@@ -49,6 +49,7 @@ class Panel:
         reference: Records of another, healthy run of this workflow whose start is the baseline,
             instead of this run's own.
         rewinds: False for records whose steps are known to rise: nothing is kept to go back to.
+        host: Trainer that is watched, so that the advice can name its settings.
 
     Raises:
         ConfigError: If a detector's section does not fit the workflow.
@@ -62,6 +63,7 @@ class Panel:
         detectors: Sequence[Detector] | None = None,
         reference: Iterable[StepRecord] = (),
         rewinds: bool = True,
+        host: str = "",
     ) -> None:
         start, config = _start_of(reference, config or Config())
         self.faults: dict[str, str] = {}
@@ -75,7 +77,8 @@ class Panel:
             for one in detectors
             for role in workflow.role_names
         }
-        self._now = _Judgement(tuple(detectors), AlertBook(workflow, config), untold, set(untold))
+        book = AlertBook(workflow, config, host=host)
+        self._now = _Judgement(tuple(detectors), book, untold, set(untold))
         for record in start:
             for detector in self._now.detectors:
                 self._verdicts_of(detector, record)
@@ -106,6 +109,7 @@ class Panel:
 
     def _judge(self, record: StepRecord) -> list[Alert]:
         now = self._now
+        now.book.note(record.checkpoints)
         alerts = []
         for detector in now.detectors:
             for verdict in self._verdicts_of(detector, record):
@@ -197,6 +201,7 @@ def replay(
     config: Config | None = None,
     *,
     reference: Iterable[StepRecord] = (),
+    host: str = "",
 ) -> Replay:
     """Judge stored records as if they came in live; the same data gives the same alert ids.
 
@@ -205,8 +210,9 @@ def replay(
         workflow: Roles, slots, policies.
         config: As for :class:`Panel`; thresholds may differ from the live run's.
         reference: As for :class:`Panel`.
+        host: As for :class:`Panel`.
     """
-    panel = Panel(workflow, config, reference=reference, rewinds=False)
+    panel = Panel(workflow, config, reference=reference, rewinds=False, host=host)
     by_step = {record.step: record for record in records}
     alerts: list[Alert] = []
     series: dict[tuple[str, str], list[tuple[int, float, float | None]]] = {}

@@ -87,6 +87,8 @@ class PolicyDrift:
             baseline=now.baseline.typical,
             onset=now.onset,
             reason=reason,
+            evidence=now.evidence,
+            chance=now.chance,
         )
 
     def _others(self, role: str, source: str) -> str:

@@ -255,7 +255,9 @@ def load(
         problems=tuple(run.problems),
         config=config,
         config_note=note,
-        replay=replay(records, run.header.workflow, config, reference=reference),
+        replay=replay(
+            records, run.header.workflow, config, reference=reference, host=run.header.host
+        ),
     )
 
 

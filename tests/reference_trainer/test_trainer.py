@@ -104,7 +104,7 @@ def test_an_alert_stops_the_run(cache: Path, tmp_path: Path) -> None:
     options = {
         "baseline": {"skip": 0, "window": 1},
         "detectors": {
-            "length_inflation": sensitive | {"patience": 1, "reference": 0.0, "decision": 0.01}
+            "length_inflation": sensitive | {"patience": 1, "reference": 0.0, "false_alarms": 1.0}
         },
     }
     config = load(
