@@ -45,17 +45,15 @@ ADVICE: Mapping[str, tuple[Remedy | str, ...]] = {
         "rule out noisy credit: a single role with random rewards drifts alike",
     ),
     "policy_drift": (
-        "lower the learning rate"
-        " (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr), or clip harder",
+        remedies.LOWER_RATE,
         "check the rewards: noisy ones make every policy walk at random",
-        "anchor all roles to their start with a KL term"
-        " (TRL: beta > 0; verl: actor_rollout_ref.actor.use_kl_loss=True)",
+        remedies.KL_ANCHOR,
     ),
     "reward_hacking": (
         "find what pays {role} for length: a reward term, a judge that likes long answers",
         "pay for the outcome only, or subtract a price per token from {role}'s reward",
-        "cap the answers of {role} (TRL: max_completion_length; verl: data.max_response_length)",
-        _KL_ANCHOR,
+        remedies.CAP_LENGTH,
+        remedies.KL_ANCHOR,
     ),
     "accuracy_cliff": (
         "read what the other findings say about the steps before: this one is the damage",
