@@ -1,8 +1,9 @@
 """Record the run that `roledrift demo` shows: the verbose run of `make demo`, without its clock.
 
-What was measured stays as it came out of training, to six digits. Times, costs, versions and the
+What was measured stays as it came out of training, to five digits. Times, costs, versions and the
 name of the process are left out, and to stay small so are statistics of single slots and the texts
-of two steps in three; paths begin with the name of the run. Recording the same run again gives the same bytes.
+of two steps in three; paths begin with the name of the run. Recording the same run again gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ HOME = ROOT / "roledrift" / "report" / "demo_run"
 
 
 def rounded(value: object) -> object:
-    """JSON values with numbers to six digits."""
+    """JSON values with numbers to five digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):
         return [rounded(item) for item in value]
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def main() -> None:
