@@ -60,8 +60,8 @@ def _found(view: View, finding: Finding) -> str:
     verb = ("drift" if together else "drifts") if finding.state == "drift" else "was watched"
     until = f" until step {finding.closed}" if finding.closed is not None else ""
     sentence = (
-        f"{role_name(alert.role)} {verb}: {finding_name(alert.finding)} since step {alert.onset}{until} "
-        f"(alert at step {finding.raised}), "
+        f"{role_name(alert.role)} {verb}: {finding_name(alert.finding)} "
+        f"since step {alert.onset}{until} (alert at step {finding.raised}), "
     )
     sentence += strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     sentence += f" when raised{_peak(view, finding)}."
