@@ -109,7 +109,8 @@ def _card(view: View, finding: Finding) -> Card:
     else:
         blocks.append(
             Note(
-                f"No texts of {role_name(alert.role)} from both sides of step {alert.onset} were kept."
+                f"No texts of {role_name(alert.role)} from both sides of step {alert.onset} "
+                "were kept."
             )
         )
     if alert.advice:
