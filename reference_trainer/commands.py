@@ -62,7 +62,7 @@ def evaluate_run(run: Path, *, cache: Path, problems: int | None) -> Evaluation:
         config = replace(config, validation=replace(config.validation, problems=problems))
     setup = prepare(config, cache=cache)
     load_adapters(setup.bank, folder.adapters)
-    setup.served.check()
+    setup.hand_over(config.train.steps)
     result = evaluate(setup.stage, config, step=config.train.steps)
     print(f"{config.name}: accuracy {result.accuracy:.3f} on {result.problems} problems")
     for role, one in result.roles.items():

@@ -207,7 +207,7 @@ class Config:
     def routed(self) -> Workflow:
         """The workflow's shape with this run's routing."""
         routing: Any = self.routing
-        return load_script(self.workflow).shape.routed(routing)
+        return load_script(self.workflow).shaped(self.rules).routed(routing)
 
 
 def from_mapping(values: Mapping[str, Any]) -> Config:
@@ -260,6 +260,7 @@ def _problems(config: Config) -> list[str]:
         "pretrain.steps": config.pretrain.steps,
         "lora.rank": config.lora.rank,
         "rules.rounds": config.rules.rounds,
+        "rules.voters": config.rules.voters,
         "rules.max_prompt_tokens": config.rules.max_prompt_tokens,
         "rollout.problems": config.rollout.problems,
         "rollout.copies": config.rollout.copies,
@@ -288,18 +289,33 @@ def _problems(config: Config) -> list[str]:
         shape = config.routed()
     except RoleDriftError as error:
         return [*problems, f"routing: {error}"]
-    if config.stress.kind == "length_bonus" and config.stress.role not in shape.role_names:
-        problems.append(
-            f"stress.role {config.stress.role!r} is not a role; there are {list(shape.role_names)}"
-        )
+    problems += _stress_problems(config.stress, shape)
     if min(config.checkpoint.every, config.checkpoint.keep) < 0:
         problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     problems += intervention_problems(config.interventions, shape)
     problems += _problems_of_initial_adapters(config.initial_adapters, shape)
     if not 0.0 <= config.train.adam.floor <= 1.0:
         problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
-    if not 0.0 <= config.stress.share <= 1.0:
-        problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
+    return problems
+
+
+def _stress_problems(stress: Stress, shape: Workflow) -> list[str]:
+    problems = []
+    needed = stress.kind == "length_bonus"
+    if (needed or stress.role) and stress.role not in shape.role_names:
+        problems.append(
+            f"stress.role {stress.role!r} is not a role; there are {list(shape.role_names)}"
+        )
+    if not 0.0 <= stress.share <= 1.0:
+        problems.append(f"stress.share must be between 0 and 1, got {stress.share}")
+    if stress.kind == "temperature" and stress.factor <= 0:
+        problems.append(f"stress.factor must be greater than 0, got {stress.factor}")
+    least = {"stress.lag": (stress.lag, 1), "stress.ops": (stress.ops, 2)}
+    problems += [
+        f"{name} must be at least {low}, got {value}"
+        for name, (value, low) in least.items()
+        if value < low
+    ]
     return problems
 
 

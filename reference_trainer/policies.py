@@ -206,17 +206,21 @@ class AdapterBank:
         """Whether the policy should differ from the base model: trained or loaded."""
         return policy in self._moved
 
-    def set_lr(self, position: int, *, total: int, factor: float = 1.0) -> float:
+    def set_lr(
+        self, position: int, *, total: int, factors: Mapping[str, float] | None = None
+    ) -> float:
         """Set every policy's learning rate.
 
         Args:
             position: Place in the schedule: the iteration, from 1.
             total: Iterations of the run.
-            factor: Multiplies every rate.
+            factors: Policy to what its rate is multiplied with; 1 for policies that are not named.
 
         Returns:
-            The rate of a policy without a factor of its own.
+            The rate of a policy without a factor of its own; of those in ``factors`` the largest
+            counts.
         """
+        factors = {policy: (factors or {}).get(policy, 1.0) for policy in self.policies}
         adam = self._adam
         share = lr_factor(
             position,
@@ -225,10 +229,10 @@ class AdapterBank:
             total=total,
             floor=adam.floor,
         )
-        lr = adam.lr * factor * share
+        lr = adam.lr * share
         for policy, group in self._groups.items():
-            group["lr"] = lr * self._lr_factors[policy]
-        return lr
+            group["lr"] = lr * factors[policy] * self._lr_factors[policy]
+        return lr * max(factors.values())
 
     def step(self, policy: str) -> float:
         """One optimizer step of ``policy`` on the gradients it has.

@@ -29,12 +29,13 @@ from reference_trainer.paper_compat import tick
 from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import load_base, pretrained
-from reference_trainer.rollout.engine import Sampling
+from reference_trainer.rollout.engine import Engine, Sampling
+from reference_trainer.rollout.misserving import MisservingEngine
 from reference_trainer.rollout.player import Stage, encode, play_episodes
 from reference_trainer.rollout.transformers_engine import TransformersEngine
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
-from reference_trainer.stress import inject
+from reference_trainer.stress import MISSERVING, inject, posed
 from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
 from reference_trainer.workflows import Scene, load_script
 from reference_trainer.workflows.prompts import load_prompts
@@ -48,13 +49,21 @@ class Setup:
         config: The run.
         stage: Workflow, task and engine.
         bank: Model and adapters.
-        served: Proves after every update that the engine serves the adapters.
+        served: Proves after every update that the engine serves the adapters; or, where the stress
+            is that it does not, the engine that is told of every update.
     """
 
     config: Config
     stage: Stage
     bank: AdapterBank
-    served: AdapterCheck
+    served: AdapterCheck | MisservingEngine
+
+    def hand_over(self, done: int) -> None:
+        """The engine gets the weights after ``done`` iterations; raises as the check does."""
+        if isinstance(self.served, AdapterCheck):
+            self.served.check()
+        else:
+            self.served.hand_over(done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +126,12 @@ def prepare(config: Config, *, cache: Path) -> Setup:
     scene = Scene(
         config.task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
     )
-    engine = TransformersEngine(bank, end_id=bank.pad_id)
-    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer)
+    engine: Engine = TransformersEngine(bank, end_id=bank.pad_id)
+    script = load_script(config.workflow)
+    if config.stress.kind in MISSERVING:
+        wrong = MisservingEngine(engine, bank, config.stress, workflow)
+        return Setup(config, Stage(script, workflow, scene, wrong, tokenizer), bank, wrong)
+    stage = Stage(script, workflow, scene, engine, tokenizer)
     return Setup(config, stage, bank, _adapter_check(stage, bank, config))
 
 
@@ -160,7 +173,7 @@ def train(
         observation = Observation(
             config, setup.stage, setup.bank, out=out, resume=resume, done=done
         )
-    setup.served.check()
+    setup.hand_over(done)
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
@@ -260,7 +273,7 @@ def _iterate(
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         if own := [span for span in spans if span.policy == policy]:
             policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
-    setup.served.check()
+    setup.hand_over(step)
     rescored = [
         rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
         for own in _by_role(spans, setup.stage.workflow.role_names)
@@ -286,7 +299,7 @@ def _set_lr(setup: Setup, step: int, position: int | None = None) -> float:
     return setup.bank.set_lr(
         step if position is None else position,
         total=setup.config.train.steps,
-        factor=setup.config.stress.lr_factor(step),
+        factors=setup.config.stress.lr_factors(step, setup.stage.workflow),
     )
 
 
@@ -308,7 +321,13 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
     # The run's seed picks its problems too: runs with different seeds see different data.
     offset = derive(config.seed, "problems") % 1_000_000_000
     problems = [
-        (number, setup.stage.scene.task.problem("train", offset + number)) for number in numbers
+        (
+            number,
+            posed(
+                config.task, config.stress, step=step, seed=config.seed, number=number
+            ).problem("train", offset + number),
+        )
+        for number in numbers
     ]
     sampling = Sampling(
         config.rollout.temperature,
