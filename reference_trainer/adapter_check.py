@@ -27,7 +27,7 @@ class AdapterCheck:
         bank: The trainer's adapters.
         engine: What serves them.
         prompt: Tokens of the fixed prompt.
-        sampling: Temperature and seed; the length limit is not used.
+        sampling: Its temperature; the length limit is not used.
         tolerance: Largest difference of log-probabilities, in nats, that counts as equal. An engine
             of other kernels or a lower precision needs more than the default.
     """
@@ -44,7 +44,7 @@ class AdapterCheck:
         self._bank = bank
         self._engine = engine
         self._prompt = tuple(prompt)
-        self._sampling = Sampling(sampling.temperature, 1, sampling.seed)
+        self._sampling = Sampling(sampling.temperature, 1)
         self._tolerance = tolerance
         with bank.without_adapters():
             self._base_V = self._next_token()
@@ -64,7 +64,10 @@ class AdapterCheck:
                     "adapter is not applied. Check that its layers are the model's."
                 )
             drawn = self._engine.generate(
-                [self._prompt] * _ROWS, policy=policy, sampling=self._sampling
+                [self._prompt] * _ROWS,
+                policy=policy,
+                sampling=self._sampling,
+                seeds=range(_ROWS),
             )
             tokens = torch.tensor([one.output_ids[0] for one in drawn])
             served = torch.tensor([one.logps[0] for one in drawn])

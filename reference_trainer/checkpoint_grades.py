@@ -47,7 +47,7 @@ class CheckpointGrades:
 def grade_checkpoint(setup: Setup, *, out: Path, step: int, rollouts: int = 1) -> CheckpointGrades:
     """Play, grade, and write ``step_<n>.json`` and the files of the paper's code.
 
-    With one rollout the episodes are exactly those of the run's own validation after ``step``.
+    The first rollout of every problem is exactly that of the run's own validation after ``step``.
 
     Args:
         setup: Its adapters are the checkpoint's.
@@ -92,10 +92,12 @@ def _play(setup: Setup, *, step: int, rollouts: int) -> list[Played]:
     problems = [
         (number, task.problem("validation", number)) for number in range(config.validation.problems)
     ]
-    sampling = Sampling(
-        config.rollout.temperature,
-        config.rollout.max_new_tokens,
-        derive(config.seed, "validation", step),
+    episodes = play_episodes(
+        stage,
+        problems,
+        copies=rollouts,
+        sampling=Sampling(config.rollout.temperature, config.rollout.max_new_tokens),
+        seed=derive(config.seed, "validation", step),
     )
     asked = dict(problems)
     return [
@@ -107,5 +109,5 @@ def _play(setup: Setup, *, step: int, rollouts: int) -> list[Played]:
                 str(stage.tokenizer.decode(list(span.prompt_ids))).strip() for span in episode.spans
             ),
         )
-        for episode in play_episodes(stage, problems, copies=rollouts, sampling=sampling)
+        for episode in episodes
     ]

@@ -70,12 +70,13 @@ def evaluate(stage: Stage, config: Config, *, step: int) -> Evaluation:
     """
     count = config.validation.problems
     problems = [(i, stage.scene.task.problem("validation", i)) for i in range(count)]
-    sampling = Sampling(
-        config.rollout.temperature,
-        config.rollout.max_new_tokens,
-        derive(config.seed, "validation", step),
+    episodes = play_episodes(
+        stage,
+        problems,
+        copies=1,
+        sampling=Sampling(config.rollout.temperature, config.rollout.max_new_tokens),
+        seed=derive(config.seed, "validation", step),
     )
-    episodes = play_episodes(stage, problems, copies=1, sampling=sampling)
     return Evaluation(
         fmean(episode.correct for episode in episodes),
         count,

@@ -205,9 +205,13 @@ class Observation:
     def _play_canaries(self) -> list[Episode]:
         """The canary problems, with the same random numbers at every step."""
         rollout = self._config.rollout
-        seed = derive(self._config.seed, "canaries")
-        sampling = Sampling(rollout.temperature, rollout.max_new_tokens, seed)
-        return play_episodes(self._stage, self._canaries, copies=1, sampling=sampling)
+        return play_episodes(
+            self._stage,
+            self._canaries,
+            copies=1,
+            sampling=Sampling(rollout.temperature, rollout.max_new_tokens),
+            seed=derive(self._config.seed, "canaries"),
+        )
 
     def _sample(
         self, step: int, span: Span, prompt: str, episode: str, *, flags: tuple[str, ...]

@@ -138,7 +138,7 @@ def prepare(config: Config, *, cache: Path) -> Setup:
 def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
     first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
     (prompt,) = encode([first.messages], stage.tokenizer)
-    sampling = Sampling(config.rollout.temperature, 1, derive(config.seed, "adapter check"))
+    sampling = Sampling(config.rollout.temperature, 1)
     return AdapterCheck(bank, stage.engine, prompt=prompt, sampling=sampling)
 
 
@@ -329,12 +329,13 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
         )
         for number in numbers
     ]
-    sampling = Sampling(
-        config.rollout.temperature,
-        config.rollout.max_new_tokens,
-        derive(config.seed, "rollout", step),
+    episodes = play_episodes(
+        setup.stage,
+        problems,
+        copies=config.rollout.copies,
+        sampling=Sampling(config.rollout.temperature, config.rollout.max_new_tokens),
+        seed=derive(config.seed, "rollout", step),
     )
-    episodes = play_episodes(setup.stage, problems, copies=config.rollout.copies, sampling=sampling)
     return inject(episodes, config.stress, step=step, seed=config.seed)
 
 

@@ -16,12 +16,10 @@ class Sampling:
     Attributes:
         temperature: Divides the logits; greater than 0.
         max_new_tokens: Length limit of one output.
-        seed: The same seed gives the same outputs.
     """
 
     temperature: float
     max_new_tokens: int
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,20 @@ class Engine(Protocol):
     """
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], *, policy: str, sampling: Sampling
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        policy: str,
+        sampling: Sampling,
+        seeds: Sequence[int],
     ) -> list[Completion]:
-        """One completion per prompt, in order."""
+        """One completion per prompt, in order.
+
+        Args:
+            prompts: Token ids.
+            policy: Who answers.
+            sampling: Temperature and length limit.
+            seeds: One per prompt, below 2**63. A completion depends on its own prompt and seed and
+                on nothing it is batched with, up to what the batch does to the rounding of logits.
+        """
         ...

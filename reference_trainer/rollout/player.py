@@ -48,15 +48,25 @@ class _Running:
 
 
 def play_episodes(
-    stage: Stage, problems: Sequence[tuple[int, Problem]], *, copies: int, sampling: Sampling
+    stage: Stage,
+    problems: Sequence[tuple[int, Problem]],
+    *,
+    copies: int,
+    sampling: Sampling,
+    seed: int,
 ) -> list[Episode]:
     """Play every problem ``copies`` times.
+
+    Every output has random numbers of its own, named by ``seed``, the problem's number, the copy,
+    the phase and the place within the phase: which other episodes are played along with it, and in
+    which process, changes nothing.
 
     Args:
         stage: Workflow, task, engine.
         problems: Problem numbers with their problems.
         copies: Rollouts per problem (the GRPO group size).
-        sampling: Temperature, length limit, and the seed from which every batch derives its own.
+        sampling: Temperature and length limit.
+        seed: Of these episodes.
 
     Returns:
         Episodes, the copies of a problem next to each other. Rewards are the broadcast outcome: 1
@@ -73,7 +83,12 @@ def play_episodes(
             episodes.append(_Running(number, copy, play, next(play), []))
     phase = 0
     while waiting := [episode for episode in episodes if episode.outcome is None]:
-        _answer(stage, waiting, sampling=sampling, phase=phase)
+        seeds = [
+            derive(seed, episode.problem, episode.copy, phase, place)
+            for episode in waiting
+            for place in range(len(episode.asks))
+        ]
+        _answer(stage, waiting, sampling=sampling, seeds=seeds)
         phase += 1
     finished = [_finish(episode, stage.workflow) for episode in episodes]
     if not any(episode.spans for episode in finished):
@@ -84,7 +99,9 @@ def play_episodes(
     return finished
 
 
-def _answer(stage: Stage, waiting: list[_Running], *, sampling: Sampling, phase: int) -> None:
+def _answer(
+    stage: Stage, waiting: list[_Running], *, sampling: Sampling, seeds: Sequence[int]
+) -> None:
     """Answer the pending asks of all waiting episodes and advance each to its next phase."""
     asks = [ask for episode in waiting for ask in episode.asks]
     prompts = encode([ask.messages for ask in asks], stage.tokenizer)
@@ -99,9 +116,8 @@ def _answer(stage: Stage, waiting: list[_Running], *, sampling: Sampling, phase:
         drawn = stage.engine.generate(
             [prompts[i] for i in rows],
             policy=policy,
-            sampling=Sampling(
-                sampling.temperature, sampling.max_new_tokens, derive(sampling.seed, phase, policy)
-            ),
+            sampling=sampling,
+            seeds=[seeds[i] for i in rows],
         )
         completions |= dict(zip(rows, drawn, strict=True))
     rows = list(completions)

@@ -11,6 +11,7 @@ from transformers import DynamicCache
 
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rollout.engine import Completion, Sampling
+from reference_trainer.seeds import uniforms
 
 _COMPACT_AT = 0.75
 """Finished rows leave the batch at this live share: copying the cache has its price too."""
@@ -39,11 +40,17 @@ class TransformersEngine:
 
     @torch.no_grad()
     def generate(
-        self, prompts: Sequence[Sequence[int]], *, policy: str, sampling: Sampling
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        policy: str,
+        sampling: Sampling,
+        seeds: Sequence[int],
     ) -> list[Completion]:
         """Sample one completion per prompt; see :class:`~reference_trainer.rollout.engine.Engine`.
 
-        Prompts are padded on the left. Random numbers come from a generator of this call alone.
+        Prompts are padded on the left. No generator has a state: the number that draws a token is
+        a function of the prompt's seed and the token's place in the output.
         """
         if not prompts:
             return []
@@ -52,7 +59,7 @@ class TransformersEngine:
         model.eval()
         try:
             with self._bank.fused(policy):
-                outputs = self._loop(prompts, sampling)
+                outputs = self._loop(prompts, sampling, seeds)
         finally:
             model.train(was_training)
         return [
@@ -60,16 +67,18 @@ class TransformersEngine:
             for ids, logps, stopped in zip(outputs.ids, outputs.logps, outputs.stopped, strict=True)
         ]
 
-    def _loop(self, prompts: Sequence[Sequence[int]], sampling: Sampling) -> _Outputs:
+    def _loop(
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
+    ) -> _Outputs:
         model = self._bank.causal_lm
-        random = torch.Generator().manual_seed(sampling.seed)
+        uniform_CB = torch.from_numpy(uniforms(seeds, sampling.max_new_tokens).T.copy())
         tokens, attended = _pad_left(prompts, self._end_id)
         positions = (attended.cumsum(1) - 1).clamp(min=0)
         cache = DynamicCache(config=model.config)
         live = torch.arange(len(prompts))
         outputs = _Outputs([[] for _ in prompts], [[] for _ in prompts], [False] * len(prompts))
         alive = torch.ones(len(prompts), dtype=torch.bool)
-        for _ in range(sampling.max_new_tokens):
+        for place in range(sampling.max_new_tokens):
             logits = model(
                 input_ids=tokens,
                 attention_mask=attended,
@@ -78,7 +87,7 @@ class TransformersEngine:
                 use_cache=True,
                 logits_to_keep=1,
             ).logits[:, -1]
-            drawn, logps = _draw(logits.float() / sampling.temperature, random)
+            drawn, logps = _draw(logits.float() / sampling.temperature, uniform_CB[place, live])
             self._collect(outputs, live, alive=alive, drawn=drawn, logps=logps)
             alive &= drawn != self._end_id
             if not bool(alive.any()):
@@ -102,12 +111,17 @@ class TransformersEngine:
                 outputs.stopped[row] = token == self._end_id
 
 
-def _draw(logits_BV: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One token per row and its log-probability; exponential races, equivalent to multinomial."""
+def _draw(logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
+    """One token per row and its log-probability, from one number in [0, 1) per row.
+
+    The token is the first whose cumulated probability exceeds the number, so one of probability 0
+    is never drawn. Sums are in double precision and the number is scaled by the last of them: in
+    single precision the tail of a large vocabulary would be lost.
+    """
     logps_BV = logits_BV.log_softmax(-1)
-    race_BV = torch.empty_like(logps_BV).exponential_(generator=random)
-    drawn_B = (logps_BV - race_BV.log()).argmax(-1)
-    return drawn_B, logps_BV.gather(-1, drawn_B[:, None])[:, 0]
+    sums_BV = logps_BV.exp().cumsum(-1, dtype=torch.float64)
+    drawn_B1 = torch.searchsorted(sums_BV, uniform_B[:, None] * sums_BV[:, -1:], right=True)
+    return drawn_B1[:, 0], logps_BV.gather(-1, drawn_B1)[:, 0]
 
 
 def _pad_left(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:

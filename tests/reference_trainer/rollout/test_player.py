@@ -28,7 +28,7 @@ def stage(make_bank: MakeBank, folder: Path, workflow: str, **rules: object) -> 
 
 def play(one: Stage, *, tokens: int = 12) -> list[Episode]:
     problems = [(i, one.scene.task.problem("train", i)) for i in range(4)]
-    return play_episodes(one, problems, copies=3, sampling=Sampling(1.0, tokens, 1))
+    return play_episodes(one, problems, copies=3, sampling=Sampling(1.0, tokens), seed=1)
 
 
 @pytest.mark.parametrize("workflow", ["eval_opt", "orch_workers"])
@@ -46,6 +46,26 @@ def test_episodes_of_different_lengths_keep_their_order(
         assert {span.reward for span in episode.spans} == {float(episode.correct)}
     if workflow == "eval_opt":
         assert {len(one.spans) for one in episodes} <= {2, 4, 6}
+
+
+def test_an_episode_does_not_depend_on_what_is_played_beside_it(
+    make_bank: MakeBank, base_folder: Path
+) -> None:
+    one = stage(make_bank, base_folder, "eval_opt")
+    together = {(episode.problem, episode.copy): episode for episode in play(one)}
+    alone = play_episodes(
+        one,
+        [(2, one.scene.task.problem("train", 2))],
+        copies=2,
+        sampling=Sampling(1.0, 12),
+        seed=1,
+    )
+    assert len({episode.spans[0].output_ids for episode in together.values()}) > 6
+    for episode in alone:
+        other = together[episode.problem, episode.copy]
+        assert [span.output_ids for span in episode.spans] == [
+            span.output_ids for span in other.spans
+        ]
 
 
 def test_the_length_limit_is_named(make_bank: MakeBank, base_folder: Path) -> None:
