@@ -8,7 +8,7 @@ run, so it is not made in a run with this stress.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -56,17 +56,21 @@ class MisservingEngine:
             del self._kept[old]
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], *, policy: str, sampling: Sampling
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        policy: str,
+        sampling: Sampling,
+        seeds: Sequence[int],
     ) -> list[Completion]:
         """As the wrapped engine, until the stress begins."""
-        stress = self._stress
-        if policy not in self._hit or self._done + 1 < stress.start_step:
-            return self._engine.generate(prompts, policy=policy, sampling=sampling)
-        if stress.kind == "temperature":
-            other = replace(sampling, temperature=sampling.temperature * stress.factor)
-            return self._engine.generate(prompts, policy=policy, sampling=other)
-        with self._instead(policy):
-            return self._engine.generate(prompts, policy=policy, sampling=sampling)
+        stress, right = self._stress, nullcontext()
+        wrong = policy in self._hit and self._done + 1 >= stress.start_step
+        if wrong and stress.kind == "temperature":
+            sampling = replace(sampling, temperature=sampling.temperature * stress.factor)
+            wrong = False
+        with self._instead(policy) if wrong else right:
+            return self._engine.generate(prompts, policy=policy, sampling=sampling, seeds=seeds)
 
     @contextmanager
     def _instead(self, policy: str) -> Iterator[None]:
