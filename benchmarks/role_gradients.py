@@ -118,15 +118,17 @@ class Step:
         self.finish()
         return clock() - begin
 
-    def probed(self, capture: str, labels: Labels, *, idle: bool = False) -> float:
+    def probed(
+        self, capture: str, labels: Labels, *, idle: bool = False, halves: bool = False
+    ) -> float:
         """CPU seconds of a step with a probe attached; ``idle``: in a step it does not measure."""
-        probe = RoleGradientProbe(VOTING, every=2, capture=capture)  # type: ignore[arg-type]
+        probe = RoleGradientProbe(VOTING, every=2, capture=capture, halves=halves)  # type: ignore[arg-type]
         probe.attach(self.model)
         if idle:
             probe.drain_gradients()
         begin = clock()
         for ids, (role, slot) in zip(self.ids, labels, strict=True):
-            with probe.groups(role, slot):
+            with probe.groups(role, slot, prompt=[0, 1]):
                 self.backward(ids)
         self.finish()
         records = probe.drain_gradients()
@@ -155,8 +157,10 @@ def variants(step: Step) -> dict[str, Callable[[], float]]:
         "plain": step.plain,
         "plain again (noise)": step.plain,
         "tap fold, mixed micro-batches": lambda: step.probed("tap", mixed),
+        "tap fold, mixed, halved by problem": lambda: step.probed("tap", mixed, halves=True),
         "tap fold, a step not measured": lambda: step.probed("tap", mixed, idle=True),
         "tap fold, one group per micro-batch": lambda: step.probed("tap", alone),
+        "tap fold, one slot, halved by problem": lambda: step.probed("tap", alone, halves=True),
         "replace fold, mixed micro-batches": lambda: step.probed("replace", mixed),
         "role-ordered fold": step.ordered,
     }

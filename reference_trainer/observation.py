@@ -87,7 +87,7 @@ class Observation:
         self._gradients: RoleGradientProbe | None = None
         if config.monitor.gradients_every:
             self._gradients = RoleGradientProbe(
-                stage.workflow, every=config.monitor.gradients_every
+                stage.workflow, every=config.monitor.gradients_every, halves=True
             )
             # The probe counts steps by its drains: it goes on in the same rhythm.
             for _ in range(done % config.monitor.gradients_every):
@@ -131,7 +131,9 @@ class Observation:
             yield
             return
         roles = [span.role for span in batch.spans]
-        with self._gradients.groups(roles, [span.slot for span in batch.spans]):
+        slots = [span.slot for span in batch.spans]
+        problems = [span.problem for span in batch.spans]
+        with self._gradients.groups(roles, slots, prompt=problems):
             yield
 
     def in_update(self, forward: Forward) -> None:
@@ -143,6 +145,7 @@ class Observation:
         self, step: int, rescored: Sequence[Rescored], totals: Mapping[str, float]
     ) -> Decision:
         """Hand over the scores after the update and let the monitor judge the step."""
+        self.monitor.add_updates({one.role: one.steps_between for one in rescored})
         for one in rescored:
             with self.monitor.fenced("re-scored rows", cost="capture"):
                 self._tokens.add(

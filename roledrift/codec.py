@@ -138,13 +138,16 @@ def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _stat(body: Mapping[str, Any]) -> Stat:
     # A run has some hundred thousand of these: one pass, and no call for what is a float already.
-    return Stat(
-        **{
-            key: value if type(value) is float else _number(value)
-            for key, value in body.items()
-            if key in _STAT_NAMES
-        }
-    )
+    known: dict[str, Any] = {
+        key: value if type(value) is float else _number_or_several(value)
+        for key, value in body.items()
+        if key in _STAT_NAMES
+    }
+    return Stat(**known)
+
+
+def _number_or_several(value: Any) -> Any:
+    return tuple(_number(one) for one in value) if type(value) is list else _number(value)
 
 
 def _step(body: Mapping[str, Any]) -> StepRecord:
@@ -164,9 +167,14 @@ def _step(body: Mapping[str, Any]) -> StepRecord:
 def _gram(body: Mapping[str, Any]) -> GramRecord:
     known = _known(GramRecord, body)
     known["labels"] = _strings(known["labels"])
-    known["products"] = tuple(tuple(_number(x) for x in row) for row in known["products"])
+    known["products"] = _rows(known["products"])
+    known["halves"] = {role: _rows(its) for role, its in known.get("halves", {}).items()}
     known["relative_error"] = _number(known.get("relative_error", 0.0))
     return GramRecord(**known)
+
+
+def _rows(value: Sequence[Sequence[Any]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(_number(x) for x in row) for row in value)
 
 
 def _verdict(body: Mapping[str, Any]) -> Verdict:

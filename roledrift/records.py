@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from roledrift.sums import Distinct, Mean, Summable, Sums
+from roledrift.sums import Distinct, Mean, Profile, Summable, Sums
 from roledrift.workflow import Workflow
 
 SCHEMA = 1
@@ -32,6 +32,7 @@ class Stat:
         high: Largest row value.
         p05: 5th percentile, for lengths; likewise ``p50`` and ``p95``.
         p01: 1st percentile, for probability ratios; likewise ``p99``.
+        shares: Mean share of each bucket of words, for ``words``.
     """
 
     n: float
@@ -44,6 +45,7 @@ class Stat:
     p95: float | None = None
     p01: float | None = None
     p99: float | None = None
+    shares: tuple[float, ...] | None = None
 
 
 Stats = Mapping[str, Stat]
@@ -100,6 +102,10 @@ class GramRecord:
         products: Rows of ``<g_i, g_j>``, as many as labels.
         method: ``exact``, ``folded`` (with its stated error) or ``boundary``.
         relative_error: Stated relative standard error of a norm; 0 for exact methods.
+        halves: Of a role with several slots whose gradients were also split by problem: inner
+            products of its slots' gradients on either half of the step's problems, in the order
+            slot 0 half 0, slot 0 half 1, slot 1 half 0, ... Rows and columns of a slot add up to
+            those in ``products``. A role of which a part was not seen is left out.
     """
 
     policy: str
@@ -107,6 +113,7 @@ class GramRecord:
     products: tuple[tuple[float, ...], ...]
     method: str = "exact"
     relative_error: float = 0.0
+    halves: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +268,10 @@ def summarise(sums: Sums) -> dict[str, dict[str, Stat]]:
 def _stat(value: Summable) -> Stat:
     if isinstance(value, Distinct):
         return Stat(n=value.n, mean=float(len(value.kinds)))
+    if isinstance(value, Profile):
+        # Four digits resolve what a few thousand words can tell, and keep the line short.
+        shares = tuple(round(share / value.n, 4) for share in value.shares) if value.n else None
+        return Stat(value.n, value.total / value.n if value.n else math.nan, shares=shares)
     mean = value.total / value.n if value.n else math.nan
     if isinstance(value, Mean) or not value.n:
         return Stat(n=value.n, mean=mean)

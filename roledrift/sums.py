@@ -188,6 +188,26 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
+class Profile:
+    """What kinds of words texts are made of; every text weighs the same, however long it is.
+
+    Attributes:
+        n: Number of texts.
+        total: Words in all of them.
+        shares: Per bucket, the sum over texts of the share of a text's words that fall into it.
+    """
+
+    n: float
+    total: float
+    shares: tuple[float, ...]
+
+    def __add__(self, other: Profile) -> Profile:
+        both = zip(self.shares, other.shares, strict=True)
+        shares = tuple(mine + its for mine, its in both)
+        return Profile(self.n + other.n, self.total + other.total, shares)
+
+
+@dataclass(frozen=True, slots=True)
 class Gram:
     """Inner products of the gradients of several groups, summed over optimizer steps.
 
@@ -217,7 +237,7 @@ class Gram:
         return Gram(labels, total, self.n + other.n)
 
 
-Summable = Mean | Moments | Distinct
+Summable = Mean | Moments | Distinct | Profile
 Sums = dict[Key, Summable]
 
 
@@ -240,6 +260,8 @@ def _plus(key: Key, mine: Summable, value: Summable) -> Summable:
     if isinstance(mine, Moments) and isinstance(value, Moments):
         return mine + value
     if isinstance(mine, Distinct) and isinstance(value, Distinct):
+        return mine + value
+    if isinstance(mine, Profile) and isinstance(value, Profile):
         return mine + value
     kinds = f"{type(value).__name__} to {type(mine).__name__}"
     raise TypeError(f"cannot add {kinds} under {key.group}:{key.name}")

@@ -17,7 +17,11 @@ text = st.text(st.characters(exclude_categories=()), max_size=12)
 words = st.dictionaries(text, text, max_size=3)
 numbers = st.dictionaries(text, number, max_size=3)
 stats = st.builds(
-    Stat, n=number, mean=number, **{q: st.none() | number for q in ("sd", "low", "high", "p50")}
+    Stat,
+    n=number,
+    mean=number,
+    **{q: st.none() | number for q in ("sd", "low", "high", "p50")},
+    shares=st.none() | st.lists(number, max_size=3).map(tuple),
 )
 
 
@@ -25,7 +29,8 @@ stats = st.builds(
 def grams(draw: st.DrawFn) -> GramRecord:
     labels = tuple(draw(st.lists(text, min_size=1, max_size=3)))
     rows = tuple(tuple(draw(number) for _ in labels) for _ in labels)
-    return GramRecord(draw(text), labels, rows, draw(text), draw(number))
+    halves = {draw(text): rows} if draw(st.booleans()) else {}
+    return GramRecord(draw(text), labels, rows, draw(text), draw(number), halves)
 
 
 steps = st.builds(

@@ -20,6 +20,7 @@ from roledrift.sums import (
     Key,
     Mean,
     Moments,
+    Profile,
     add,
 )
 
@@ -196,3 +197,12 @@ def test_distinct_things_add(a, b):
     assert of(a) + of(b) == of(a + b)
     key = Key("*", "openers")
     assert summarise(add([{key: of(a)}, {key: of(b)}]))["*"]["openers"].mean == len({*a, *b})
+
+
+def test_profiles_add_and_finish_as_means_over_texts():
+    key = Key("generator", "words")
+    parts = [{key: Profile(1, 4, (1.0, 0.0))}, {key: Profile(3, 8, (0.5, 2.5))}]
+    stat = summarise(add(parts))["generator"]["words"]
+    assert (stat.n, stat.mean, stat.shares) == (4, 3.0, (0.375, 0.625))
+    with pytest.raises(TypeError, match="cannot add Mean to Profile"):
+        add([parts[0], {key: Mean(1, 1)}])

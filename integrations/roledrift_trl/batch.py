@@ -57,12 +57,14 @@ class Generation:
         step: Optimizer steps done when they were generated.
         roles: Registry index per row; -1 for a role that the workflow does not have.
         slots: Copy of the role per row, if the dataset has such a column.
+        prompts: Number of the problem per row; the same prompt has the same number everywhere.
     """
 
     number: int
     step: int
     roles: tuple[int, ...]
     slots: tuple[int, ...] | None
+    prompts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,10 @@ def generation(
     role, slot = columns
     roles = tuple(index.get(row.get(role, ""), -1) for row in rows)
     slots = None if slot is None else tuple(int(row[slot]) for row in rows)
-    return Generation(0 if after is None else after.number + 1, step, roles, slots)
+    # Dataset rows repeat, and a name is a hash of the whole prompt.
+    named = {id(prompt): prompt_name(prompt) for prompt in (row.get("prompt") for row in rows)}
+    prompts = tuple(int(named[id(row.get("prompt"))], 16) for row in rows)
+    return Generation(0 if after is None else after.number + 1, step, roles, slots, prompts)
 
 
 def rollout(

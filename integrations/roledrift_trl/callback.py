@@ -106,7 +106,7 @@ class RoleDriftCallback(TrainerCallback):
         settings, scaler = read_config(self._config), trainer.accelerator.scaler
         slots = self._columns[1] is not None
         probe, said = attach_gradients(
-            trainer.model, self.workflow, settings, slots=slots, scaler=scaler
+            trainer.model, self.workflow, settings, slots=slots, halves=slots, scaler=scaler
         )
         facts = {"host": f"trl.{type(trainer).__name__}", "seed": args.seed, **self._facts}
         facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
@@ -217,6 +217,7 @@ class _Watch:
         self._gradients.set_groups(
             [self._made.roles[row] for row in rows],
             None if slots is None else [slots[row] for row in rows],
+            prompt=[self._made.prompts[row] for row in rows],
         )
 
     @property

@@ -271,6 +271,30 @@ class SketchStore:
         self._sums.zero_()
 
 
+def open_store(
+    kind: StoreKind,
+    shapes: Sequence[tuple[int, int]],
+    n_groups: int,
+    *,
+    signs: Tensor | None,
+    like: Tensor,
+) -> GradientStore:
+    """An empty store.
+
+    Args:
+        kind: Which one.
+        shapes: ``(out, in)`` of each weight.
+        n_groups: Groups.
+        signs: From :func:`fold_signs`; needed to fold.
+        like: A weight of the policy: its device, and what its gradients are added in.
+    """
+    dtype, device = sum_dtype(like.dtype), like.device
+    if kind == "fold" and signs is not None:
+        return FoldStore(shapes, n_groups, signs=signs, dtype=dtype, device=device)
+    make = FullStore if kind == "full" else SketchStore
+    return make(shapes, n_groups, dtype=dtype, device=device)
+
+
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:
     """What gradients of weights of ``dtype`` are added in."""
     return torch.float64 if dtype == torch.float64 else torch.float32

@@ -20,16 +20,14 @@ from torch import Tensor, distributed, nn
 
 from roledrift.capture.gradient_store import (
     SKETCH_SIDE,
-    FoldStore,
-    FullStore,
     GradientStore,
-    SketchStore,
     StoreKind,
     add_over_ranks,
     fold_error,
     fold_signs,
     fold_width,
     loss_scale,
+    open_store,
     rank_count,
     sum_dtype,
 )
@@ -97,6 +95,7 @@ class RoleGradientProbe:
             trainable weights per group) or ``"sketch"`` (any linear layer, also in full
             fine-tuning; larger stated error).
         slots: A group per slot (coarsen with :func:`roledrift.measure.coherence.by_role`).
+        halves: Also split slots by problem (:func:`roledrift.measure.coherence.by_problem`).
         reduction: How the host combines gradients over ranks.
 
     Raises:
@@ -111,6 +110,7 @@ class RoleGradientProbe:
         capture: Capture = "tap",
         store: StoreKind = "fold",
         slots: bool = True,
+        halves: bool = False,
         reduction: Literal["mean", "sum"] = "mean",
     ) -> None:
         if capture not in ("tap", "replace") or store not in ("fold", "full", "sketch"):
@@ -123,7 +123,7 @@ class RoleGradientProbe:
         if every < 1:
             raise ValueError(f"every={every}: measure every 1 or more optimizer steps")
         self.workflow = workflow
-        self.registry = GroupRegistry.of(workflow, slots=slots)
+        self.registry = GroupRegistry.of(workflow, slots=slots, halves=halves)
         self._every, self._capture, self._kind = every, capture, store
         self._factor = 1
         self._reduction = reduction
@@ -144,7 +144,7 @@ class RoleGradientProbe:
             model: With PEFT LoRA layers; may be wrapped in DDP or FSDP already.
             adapters: Adapter name to policy name, where they differ. A single trained adapter is
                 the workflow's single policy whatever its name.
-            scaler: A ``torch.amp.GradScaler``, to take its scale out again.
+            scaler: A ``torch.amp.GradScaler``, to take its scale out.
 
         Returns:
             What is observed and what is not.
@@ -175,7 +175,7 @@ class RoleGradientProbe:
         return coverage
 
     def _install(self, parts: Sequence[Part], policies: Mapping[str, str]) -> None:
-        n_groups = len(self.registry.labels)
+        n_groups = len(self.registry.owners)
         ledgers = {name: Ledger(policy, n_groups) for name, policy in policies.items()}
         install = install_tap if self._capture == "tap" else install_replacement
         for part in parts:
@@ -191,17 +191,8 @@ class RoleGradientProbe:
             if signs is not None:
                 # All policies share one table.
                 signs = signs.to(device=first.device, dtype=sum_dtype(first.dtype))
-            ledger.store = self._new_store(ledger, first, signs)
+            ledger.store = open_store(self._kind, ledger.shapes, n_groups, signs=signs, like=first)
         self._ledgers = list(ledgers.values())
-
-    def _new_store(self, ledger: Ledger, weight: Tensor, signs: Tensor | None) -> GradientStore:
-        dtype, n_groups = sum_dtype(weight.dtype), ledger.n_groups
-        if signs is not None:
-            return FoldStore(
-                ledger.shapes, n_groups, signs=signs, dtype=dtype, device=weight.device
-            )
-        make = FullStore if self._kind == "full" else SketchStore
-        return make(ledger.shapes, n_groups, dtype=dtype, device=weight.device)
 
     def _coverage(
         self, model: nn.Module, parts: Sequence[Part], policies: Mapping[str, str]
@@ -210,10 +201,8 @@ class RoleGradientProbe:
         trainable, uncovered = explain_uncovered(model, covered)
         stores = [ledger.store for ledger in self._ledgers if ledger.store is not None]
         tensors = [one for store in stores for one in store.tensors()]
-        error = 0.0
-        if self._kind == "fold":
-            error = fold_error(tensors[0].shape[1])
-        elif self._kind == "sketch":
+        error = fold_error(tensors[0].shape[1]) if self._kind == "fold" else 0.0
+        if self._kind == "sketch":
             error = 0.5 * ((1 + 2 / SKETCH_SIDE) ** 2 - 1) ** 0.5
         return Coverage(
             policies=dict(policies),
@@ -227,7 +216,9 @@ class RoleGradientProbe:
             buffer_bytes=sum(one.numel() * one.element_size() for one in tensors),
         )
 
-    def set_groups(self, role: Labels | None, slot: Labels | None = None) -> None:
+    def set_groups(
+        self, role: Labels | None, slot: Labels | None = None, *, prompt: Labels | None = None
+    ) -> None:
         """Say whose rows the next forward sees; None ends it.
 
         Args:
@@ -235,20 +226,24 @@ class RoleGradientProbe:
                 rows. Rows of an unknown role are left out and counted as a fault. Labels on the
                 host (also of an accelerator's micro-batch) give the cheapest cut.
             slot: Slots, of the same shape.
+            prompt: Numbers of the problems, of the same shape; needed with ``halves``. A problem
+                has the same number in every slot and on every rank.
 
         Raises:
-            CaptureError: If shapes do not fit, or slots are missing.
+            CaptureError: If shapes do not fit, or slots or problems are missing.
         """
         if not self.measuring:
             return
-        self._watch.label(None if role is None else self.registry.rows(role, slot))
+        self._watch.label(None if role is None else self.registry.rows(role, slot, prompt=prompt))
         if self._scale is None:
             self._scale = loss_scale(self._scaler)
 
     @contextmanager
-    def groups(self, role: Labels, slot: Labels | None = None) -> Iterator[Self]:
+    def groups(
+        self, role: Labels, slot: Labels | None = None, *, prompt: Labels | None = None
+    ) -> Iterator[Self]:
         """:meth:`set_groups` around a forward; its backward may come later."""
-        self.set_groups(role, slot)
+        self.set_groups(role, slot, prompt=prompt)
         try:
             yield self
         finally:
@@ -279,8 +274,8 @@ class RoleGradientProbe:
 
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
-        found, self._faults = self._faults, Counter()
-        return dict(found)
+        found, self._faults = dict(self._faults), Counter()
+        return found
 
     def detach(self) -> None:
         """Take everything out of the model again."""
@@ -304,8 +299,7 @@ class RoleGradientProbe:
         self._scale = None
 
     def _read(self) -> list[GramRecord]:
-        n_ranks = rank_count()
-        notes = [self._tally(ledger) for ledger in self._ledgers]
+        n_ranks, notes = rank_count(), [self._tally(ledger) for ledger in self._ledgers]
         if n_ranks > 1:
             joint = torch.stack(notes)
             distributed.all_reduce(joint)
@@ -351,16 +345,18 @@ class RoleGradientProbe:
         self, ledger: Ledger, store: GradientStore, counts: Sequence[float], factor: float
     ) -> GramRecord | None:
         seen = [index for index, count in enumerate(counts) if count]
-        products = (store.gram()[seen][:, seen] * factor**2).cpu()
-        if self._scale is not None and not bool(products.isfinite().all()):
+        products = (store.gram() * factor**2).cpu()
+        if self._scale is not None and not bool(products[seen][:, seen].isfinite().all()):
             self._faults["role gradients: overflow, the scaler skips this step"] += 1
             return None
+        labels, whole = self.registry.whole(products, seen)
         return GramRecord(
             policy=ledger.policy,
-            labels=tuple(self.registry.labels[index] for index in seen),
-            products=tuple(tuple(row) for row in products.tolist()),
+            labels=labels,
+            products=whole,
             method="exact" if self._kind == "full" else "folded",
             relative_error=store.relative_error(),
+            halves=self.registry.halves(products, seen),
         )
 
 
@@ -370,6 +366,7 @@ def attach_gradients(
     config: Config,
     *,
     slots: bool = True,
+    halves: bool = False,
     scaler: Any = None,
 ) -> tuple[RoleGradientProbe | None, str]:
     """A probe as the configuration asks for it, and a sentence on what it covers for the header.
@@ -379,10 +376,11 @@ def attach_gradients(
         workflow: Roles, slots and policies.
         config: Its tier and ``gradients`` section.
         slots: The host knows the slot of each row.
+        halves: And the problem.
         scaler: A ``torch.amp.GradScaler``, if one is used.
 
     Returns:
-        None and the reason if nothing is to be or can be measured: the run goes on without.
+        None and the reason if nothing is to be or can be measured.
     """
     settings = config.gradients
     if config.tier == "economy" or not settings.every:
@@ -393,6 +391,7 @@ def attach_gradients(
         capture=settings.capture,
         store=settings.store,
         slots=slots,
+        halves=halves,
     )
     try:
         return probe, probe.attach(model, scaler=scaler).describe()

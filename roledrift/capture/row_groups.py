@@ -1,4 +1,4 @@
-"""Which group (role, or role and slot) each row or token of a micro-batch belongs to."""
+"""Which group (role, slot, half of the problems) each row or token of a micro-batch is in."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _MAX_RUNS_PER_GROUP = 4
 """Above this many runs per group, gathering rows is cheaper than a product per run."""
 
 Labels = Tensor | NDArray[Any] | Sequence[Any]
+Rows = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,31 +28,67 @@ class GroupRegistry:
     Attributes:
         roles: Role names in the workflow's order.
         labels: ``role`` for a role with one slot, ``role/slot`` for each slot of the others.
-        first: Index into ``labels`` of each role's first slot.
+        owners: Index into ``labels`` of each group. A slot of a role that is split by problem has
+            two groups in a row, for even and odd problems; any other label has one.
+        first: Index of each role's first group.
         counts: Number of labels of each role.
+        parts: Groups of each label of a role: 2 if it is split by problem.
     """
 
     roles: tuple[str, ...]
     labels: tuple[str, ...]
+    owners: tuple[int, ...]
     first: tuple[int, ...]
     counts: tuple[int, ...]
+    parts: tuple[int, ...]
 
     @classmethod
-    def of(cls, workflow: Workflow, *, slots: bool = True) -> GroupRegistry:
+    def of(cls, workflow: Workflow, *, slots: bool = True, halves: bool = False) -> GroupRegistry:
         """Groups of ``workflow``.
 
         Args:
             workflow: Roles and slots.
-            slots: One group per slot; False makes one group per role.
+            slots: One label per slot; False makes one label per role.
+            halves: Split each slot of the roles with several slots by problem.
         """
         counts = tuple(role.slots if slots else 1 for role in workflow.roles)
-        first = tuple(int(sum(counts[:i])) for i in range(len(counts)))
+        parts = tuple(2 if halves and count > 1 else 1 for count in counts)
+        sizes = [count * part for count, part in zip(counts, parts, strict=True)]
+        first = tuple(sum(sizes[:i]) for i in range(len(sizes)))
         labels: list[str] = []
-        for name, count in zip(workflow.role_names, counts, strict=True):
+        owners: list[int] = []
+        for name, count, part in zip(workflow.role_names, counts, parts, strict=True):
+            owners += [len(labels) + i // part for i in range(count * part)]
             labels += [name] if count == 1 else [f"{name}/{slot}" for slot in range(count)]
-        return cls(workflow.role_names, tuple(labels), first, counts)
+        return cls(workflow.role_names, tuple(labels), tuple(owners), first, counts, parts)
 
-    def rows(self, role: Labels, slot: Labels | None = None) -> RowGroups:
+    def whole(self, products_GG: Tensor, seen: Sequence[int]) -> tuple[tuple[str, ...], Rows]:
+        """Labels of the groups seen, and the inner products of the labels' gradients.
+
+        Gradients add, so those of a slot are sums over the inner products of its halves.
+        """
+        owners = [self.owners[index] for index in seen]
+        there = list(dict.fromkeys(owners))
+        member_LS = torch.tensor([[mine == one for mine in owners] for one in there])
+        member_LS = member_LS.to(products_GG.dtype)
+        its = list(seen)
+        sums_LL = member_LS @ products_GG[its][:, its] @ member_LS.t()
+        return tuple(self.labels[owner] for owner in there), _rows(sums_LL)
+
+    def halves(self, products_GG: Tensor, seen: Sequence[int]) -> dict[str, Rows]:
+        """Inner products between all parts of each role that is split by problem and seen whole."""
+        found = {}
+        for role, first, count, part in zip(
+            self.roles, self.first, self.counts, self.parts, strict=True
+        ):
+            its = list(range(first, first + count * part))
+            if part > 1 and set(its) <= set(seen):
+                found[role] = _rows(products_GG[its][:, its])
+        return found
+
+    def rows(
+        self, role: Labels, slot: Labels | None = None, *, prompt: Labels | None = None
+    ) -> RowGroups:
         """Groups of a micro-batch.
 
         Args:
@@ -59,9 +96,12 @@ class GroupRegistry:
                 one per token for rows that hold several packed sequences. A tensor on an
                 accelerator stays there. An index outside the registry is an unknown role.
             slot: Slots, of the same shape; needed where a role has more than one.
+            prompt: Numbers of the problems, of the same shape; needed where a role is split by
+                problem. Even numbers are one half, odd ones the other: the same problem must have
+                the same number in every slot and on every rank.
 
         Raises:
-            CaptureError: If shapes do not fit, or slots are missing.
+            CaptureError: If shapes do not fit, or slots or problems are missing.
         """
         role_index = self._indices(role)
         if slot is None and max(self.counts) > 1:
@@ -69,14 +109,22 @@ class GroupRegistry:
                 f"role groups {list(self.labels)} have slots but no slot was given: pass slot, or "
                 "build the probe with slots=False"
             )
-        zeros = torch.zeros_like(role_index)
-        slot_index = zeros if slot is None else _as_index(slot).to(role_index.device)
-        if slot_index.shape != role_index.shape or role_index.dim() not in (1, 2):
+        if prompt is None and max(self.parts) > 1:
             raise CaptureError(
-                f"role and slot need one shape, (B,) or (B, T); got {tuple(role_index.shape)} and "
-                f"{tuple(slot_index.shape)}"
+                "gradients are split by problem but no problem was given: pass prompt, or build "
+                "the probe with halves=False"
             )
-        return self._resolve(role_index, slot_index)
+        zeros = torch.zeros_like(role_index)
+        slot_index, prompt_index = (
+            zeros if one is None else _as_index(one).to(role_index.device) for one in (slot, prompt)
+        )
+        shapes = [tuple(one.shape) for one in (role_index, slot_index, prompt_index)]
+        if len(set(shapes)) > 1 or role_index.dim() not in (1, 2):
+            raise CaptureError(
+                f"role, slot and prompt need one shape, (B,) or (B, T); got {shapes[0]}, "
+                f"{shapes[1]} and {shapes[2]}"
+            )
+        return self._resolve(role_index, slot_index, prompt_index % 2)
 
     def _indices(self, role: Labels) -> Tensor:
         if isinstance(role, Tensor) or not len(role) or not isinstance(role[0], str):
@@ -84,7 +132,7 @@ class GroupRegistry:
         places = {name: index for index, name in enumerate(self.roles)}
         return torch.tensor([places.get(name, -1) for name in role], dtype=torch.long)
 
-    def _resolve(self, role_index: Tensor, slot_index: Tensor) -> RowGroups:
+    def _resolve(self, role_index: Tensor, slot_index: Tensor, half: Tensor) -> RowGroups:
         device = role_index.device
         known = (role_index >= 0) & (role_index < len(self.roles))
         safe = torch.where(known, role_index, 0)
@@ -93,10 +141,16 @@ class GroupRegistry:
         wanted = torch.where(counts > 1, slot_index, 0)
         fits = (wanted >= 0) & (wanted < counts)
         clamped = torch.minimum(wanted.clamp(min=0), counts - 1)
-        group = torch.tensor(self.first, device=device)[safe] + clamped
-        group = torch.where(known, group, len(self.labels))
+        parts = torch.tensor(self.parts, device=device)[safe]
+        place = clamped * parts + half % parts
+        group = torch.tensor(self.first, device=device)[safe] + place
+        group = torch.where(known, group, len(self.owners))
         strange = torch.stack([(~known).any(), (known & ~fits).any()])
-        return RowGroups(group, len(self.labels), strange)
+        return RowGroups(group, len(self.owners), strange)
+
+
+def _rows(matrix: Tensor) -> Rows:
+    return tuple(tuple(row) for row in matrix.tolist())
 
 
 def _as_index(values: Labels) -> Tensor:

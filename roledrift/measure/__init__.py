@@ -20,6 +20,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "advantages": advantages.advantages,
     "credit": advantages.credit,
     "zero_variance": advantages.zero_variance,
+    "length_credit": advantages.LengthCredit,
     "perplexity": policy.perplexity,
     "entropy": policy.entropy,
     "clipping": policy.clipping,
@@ -27,6 +28,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "comparisons": policy.comparisons,
     "shape": shape.shape,
     "openers": wording.openers,
+    "words": wording.Words,
     "copied": wording.copied,
     "sign_agreement": siblings.sign_agreement,
     "sibling_jaccard": siblings.sibling_jaccard,
@@ -35,7 +37,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
 """Every probe that ships, by name."""
 
 _READ_TEXT = frozenset(
-    {"chars", "shape", "openers", "copied", "sibling_jaccard", "wrong_agreement"}
+    {"chars", "shape", "openers", "words", "copied", "sibling_jaccard", "wrong_agreement"}
 )
 _OF_SIBLINGS = frozenset({"sign_agreement", "sibling_jaccard", "wrong_agreement"})
 

@@ -1,4 +1,4 @@
-"""Rewards, advantages, how much of them a role gets, and advantage groups that teach nothing."""
+"""Rewards, advantages, how much of them a role gets, what they pay for, and groups without any."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from roledrift.measure.groups import Columns, PerSpan, Pooled, SpanProbe, groups
-from roledrift.spans import Ints, SpanTable
-from roledrift.sums import Key, Mean, Sums
+from roledrift.spans import Floats, Ints, SpanTable
+from roledrift.sums import Key, Mean, Moments, Sums
 from roledrift.workflow import Workflow
 
 
@@ -68,6 +68,66 @@ class ZeroVariance:
             if value.n:
                 sums[Key(group, "zero_variance")] = value
         return sums
+
+
+@dataclass(frozen=True, slots=True)
+class LengthCredit:
+    """Probe ``length_credit``: correlation of advantage and length within advantage groups.
+
+    A group is one value of ``group_N`` within one role. Pearson's r of the lengths and advantages
+    of its rows, averaged over the groups of at least three rows in which both vary; one value per
+    group, so that its spread over groups gives a standard error. Positive where longer texts are
+    paid for. Rows whose advantage is not finite are left out. Tables must not cut through a group.
+
+    Attributes:
+        workflow: Says which roles have slots.
+    """
+
+    workflow: Workflow
+
+    @property
+    def name(self) -> str:
+        """Name of the probe."""
+        return "length_credit"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Columns without which it measures nothing."""
+        return frozenset({"group_N", "advantage_N", "tokens_N"})
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Moments over advantage groups, per group of the record."""
+        sums: Sums = {}
+        for group, rows in groups(spans, self.workflow):
+            value = Moments.of(_correlations(spans, rows))
+            if value.n:
+                sums[Key(group, "length_credit")] = value
+        return sums
+
+
+def _correlations(spans: SpanTable, rows: Ints) -> Floats:
+    """Pearson's r of length and advantage, one per advantage group that has one."""
+    if spans.group_N is None or spans.advantage_N is None or spans.tokens_N is None:
+        return np.zeros(0)
+    rows = rows[np.isfinite(spans.advantage_N[rows])]
+    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
+    _, inverse_N, size_G = np.unique(address_N2, axis=0, return_inverse=True, return_counts=True)
+    of_N = inverse_N.reshape(-1)
+
+    def per_group(values_N: Floats) -> Floats:
+        return np.bincount(of_N, weights=values_N, minlength=len(size_G)).astype(np.float64)
+
+    def centred(values_N: Floats) -> Floats:
+        off_N: Floats = values_N - (per_group(values_N) / size_G)[of_N]
+        return off_N
+
+    length_N = centred(spans.tokens_N[rows].astype(np.float64))
+    advantage_N = centred(spans.advantage_N[rows].astype(np.float64))
+    square_G = per_group(length_N**2) * per_group(advantage_N**2)
+    # Equal values leave rounding errors behind, not zeros: what varies less than that is constant.
+    defined_G = (size_G >= 3) & (square_G > 1e-18 * size_G.astype(np.float64) ** 2)
+    r_G: Floats = per_group(length_N * advantage_N)[defined_G] / np.sqrt(square_G[defined_G])
+    return r_G
 
 
 def _equal(spans: SpanTable, rows: Ints) -> Mean:

@@ -1,4 +1,4 @@
-"""Words of a text: how it opens, and how much of it is found in other texts.
+"""Words of a text: how it opens, what kinds it uses, and how much of it other texts hold.
 
 Words are what white space separates, lower-cased, with their punctuation: it needs no tokenizer and
 is the same for every model. The paper (arXiv 2605.24202) does not say how it splits texts.
@@ -7,18 +7,25 @@ is the same for every model. The paper (arXiv 2605.24202) does not say how it sp
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from roledrift.measure.groups import Columns, PerSpan, SpanProbe, groups
 from roledrift.spans import Floats, SpanTable
-from roledrift.sums import Distinct, Key, Sums
+from roledrift.sums import Distinct, Key, Profile, Sums
 from roledrift.workflow import Workflow
 
 _SOURCES = frozenset({"solve"})
 _READERS = frozenset({"select", "judge", "synthesize"})
+BUCKETS = 64
+"""Buckets that words are hashed into."""
+
+_PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 
 
 def words(text: str) -> list[str]:
@@ -150,6 +157,59 @@ def _episodes(spans: SpanTable, workflow: Workflow) -> Iterable[tuple[list[int],
             key = (prompts[row], int(spans.episode_N[row]))
             found.setdefault(key, ([], []))[which].append(row)
     return found.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Probe ``words``: how many words a role's texts have, and of which kinds they are.
+
+    The kinds are what tells one role's way of writing from another's: each text's words are hashed
+    into :data:`BUCKETS` buckets, and the shares of the buckets are averaged over texts. Every text
+    weighs the same, so the shares do not follow lengths, and if a share q of a role's texts were
+    written like another role's, its profile would have gone the share q of the way. A word is here
+    a run of letters in lower case, a run of digits whatever its digits (a problem's numbers say
+    nothing about the writer), or one sign. Texts without any are left out.
+
+    Attributes:
+        workflow: Names the roles.
+    """
+
+    workflow: Workflow
+
+    @property
+    def name(self) -> str:
+        """Name of the probe."""
+        return "words"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Columns without which it measures nothing."""
+        return frozenset({"text_N"})
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Profile of each role; slots of a role write alike, and all roles together say nothing."""
+        sums: Sums = {}
+        for role, rows in spans.by_role():
+            texts = [spans.text_N[row] for row in rows.tolist()] if spans.text_N else []
+            found = [pieces for text in texts if text and (pieces := _PIECE.findall(text.lower()))]
+            if found:
+                sums[Key(role, "words")] = _profile(found)
+        return sums
+
+
+def _profile(texts: list[list[str]]) -> Profile:
+    shares_K = np.zeros(BUCKETS)
+    for pieces in texts:
+        for piece, times in Counter(pieces).items():
+            shares_K[bucket(piece)] += times / len(pieces)
+    total = float(sum(len(pieces) for pieces in texts))
+    return Profile(len(texts), total, tuple(shares_K.tolist()))
+
+
+@lru_cache(maxsize=1 << 16)
+def bucket(piece: str) -> int:
+    """Bucket of a word; the same in every process."""
+    return _number("0" if piece.isdigit() else piece) % BUCKETS
 
 
 def _number(text: str) -> int:

@@ -54,7 +54,7 @@ def test_roles_outside_the_workflow_have_no_index() -> None:
 
 
 def test_lengths_count_what_the_model_wrote() -> None:
-    made = batch.Generation(2, 0, (0, 0, 1, 1), None)
+    made = batch.Generation(2, 0, (0, 0, 1, 1), None, (0, 0, 1, 1))
     out = {
         "completion_ids": torch.zeros(4, 3, dtype=torch.long),
         # Row 0 was truncated and taken out of the loss; row 2 holds one token of a tool.

@@ -16,7 +16,7 @@ def rows(
     roles: tuple[int, ...], number: int = 0, start: int = 0, slots: tuple[int, ...] | None = None
 ) -> batch.Rows:
     marks = torch.arange(start, start + len(roles))[:, None]
-    made = batch.Generation(number, 0, roles, None)
+    made = batch.Generation(number, 0, roles, None, (0,) * len(roles))
     return batch.Rows(made, roles, slots, marks, marks, marks, marks.float())
 
 

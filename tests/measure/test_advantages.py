@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roledrift.measure.advantages import advantages, credit, rewards, zero_variance
+from roledrift.measure.advantages import (
+    LengthCredit,
+    advantages,
+    credit,
+    rewards,
+    zero_variance,
+)
 from roledrift.records import summarise
 from roledrift.spans import SpanTable
-from roledrift.sums import Key, Mean
+from roledrift.sums import Key, Mean, Moments
 from roledrift.workflow import VOTING
 
 
@@ -75,3 +81,35 @@ def test_credit_is_the_size_of_the_advantage_per_token():
     sums = credit(VOTING).measure(table)
     assert sums[Key("generator", "credit")] == Mean(4, 3.5)
     assert sums[Key("aggregator", "credit")] == Mean(2, 4.0)
+
+
+def test_length_credit_is_the_correlation_within_groups():
+    table = spans(
+        [0] * 8 + [1] * 3,
+        [0, 0, 0, 1, 1, 1, 2, 2, 0, 0, 0],
+        [0.0] * 11,
+        # The groups' levels differ widely, which says nothing; group 2 has two rows only.
+        tokens_N=np.array([1, 2, 3, 900, 901, 905, 1, 9, 5, 5, 5]),
+        advantage_N=np.array([-1, 0, 1, 2.0, 1, 0, 3, 4, -1, 0, 1]),
+    )
+    sums = LengthCredit(VOTING).measure(table)
+    falling = float(np.corrcoef([900, 901, 905], [2, 1, 0])[0, 1])
+    value = sums[Key("generator", "length_credit")]
+    assert isinstance(value, Moments)
+    assert value.n == 2
+    assert value.total == pytest.approx(1 + falling)
+    assert (value.low, value.high) == pytest.approx((falling, 1))
+    # The aggregator's lengths are all equal: nothing to pay for.
+    assert Key("aggregator", "length_credit") not in sums
+
+
+def test_length_credit_leaves_out_what_is_not_finite():
+    table = spans(
+        [0] * 4,
+        [0] * 4,
+        [0.0] * 4,
+        tokens_N=np.array([1, 2, 3, 50]),
+        advantage_N=np.array([1.0, 2.0, 3.0, math.nan]),
+    )
+    value = LengthCredit(VOTING).measure(table)[Key("generator", "length_credit")]
+    assert value.total == pytest.approx(1)

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.measure.wording import copied, copies, jaccard, opener, openers, trigrams
+from roledrift.measure.wording import (
+    BUCKETS,
+    Words,
+    bucket,
+    copied,
+    copies,
+    jaccard,
+    opener,
+    openers,
+    trigrams,
+)
 from roledrift.records import summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import Key
@@ -98,3 +108,31 @@ def test_outputs_and_candidates_without_words_are_left_out():
 
 def test_who_copies():
     assert [copies(one) for one in (VOTING, EVAL_OPT, ORCH_WORKERS, SINGLE)] == [True] * 3 + [False]
+
+
+def profile(*text):
+    roles = np.zeros(len(text), np.int64)
+    return Words(VOTING).measure(SpanTable(VOTING.role_names, roles, text_N=text))
+
+
+def test_a_profile_is_the_mean_over_texts_of_their_shares():
+    stat = summarise(profile("So 12 \\boxed{ 3 }", "so", None, " "))["generator"]["words"]
+    # Seven pieces: so, 12, \, boxed, {, 3, } of the first text; the second is one.
+    expected = np.zeros(BUCKETS)
+    expected[bucket("so")] += (1 / 7 + 1) / 2
+    expected[bucket("7")] += (2 / 7) / 2
+    for piece in ("\\", "boxed", "{", "}"):
+        expected[bucket(piece)] += (1 / 7) / 2
+    assert (stat.n, stat.mean) == (2, 4.0)
+    assert stat.shares == pytest.approx(expected, abs=5e-5)
+
+
+def test_a_profile_does_not_follow_length_or_numbers():
+    short, long = profile("a b 1"), profile("a b 22 A B 3 a b 456")
+    key = Key("generator", "words")
+    assert short[key].shares == pytest.approx(long[key].shares)
+    assert profile("", None) == {}
+
+
+def test_buckets_are_the_same_in_every_process():
+    assert [bucket(word) for word in ("so", "boxed", "7", "{")] == [32, 39, 53, 58]
