@@ -323,9 +323,9 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
     problems = [
         (
             number,
-            posed(
-                config.task, config.stress, step=step, seed=config.seed, number=number
-            ).problem("train", offset + number),
+            posed(config.task, config.stress, step=step, seed=config.seed, number=number).problem(
+                "train", offset + number
+            ),
         )
         for number in numbers
     ]

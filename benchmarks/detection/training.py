@@ -93,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, default=Path("runs/detection"))
     parser.add_argument("--cache", type=Path, default=Path("runs/.cache"))
     parser.add_argument("--again", action="store_true", help="remove all recordings first")
+    parser.add_argument("--seeds", type=int, nargs="*", help="only these; all if none is named")
     parser.add_argument("only", nargs="*", help="scenarios; all if none is named")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shutil.rmtree(options.work, ignore_errors=True)
     suite = load_suite()
     for scenario, seed in queue(suite, options.only):
-        if exists(scenario.name, seed):
+        if exists(scenario.name, seed) or seed not in (options.seeds or [seed]):
             continue
         wall, cpu = time.monotonic(), time.process_time()
         make(suite, scenario, seed, work=options.work, cache=options.cache)

@@ -14,7 +14,8 @@ def play(problem: Problem, scene: Scene) -> Play:
     prompts = scene.prompts
     question = prompts.fill("generator", question=problem.question)
     replies = yield [
-        Ask("generator", slot, 0, (Message("user", question),)) for slot in range(scene.rules.voters)
+        Ask("generator", slot, 0, (Message("user", question),))
+        for slot in range(scene.rules.voters)
     ]
     grades = [scene.task.grade(problem, reply.text) for reply in replies]
     candidates = "".join(
