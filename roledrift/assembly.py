@@ -20,7 +20,7 @@ from roledrift.monitor import Monitor, Parts
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.protocols import Notifier, Reducer, Sink
 from roledrift.records import RunHeader, StepRecord
-from roledrift.store.reader import open_run
+from roledrift.store.reader import open_run, reference_steps
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Workflow
 
@@ -69,7 +69,7 @@ def open_monitor(
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     parts = Parts(
         probes=probes,
-        judge=Panel(roles, settings),
+        judge=Panel(roles, settings, reference=reference_steps(settings.baseline.reference, roles)),
         sinks=(RunWriter(out, header, resume=resume), *sinks),
         notifiers=(ConsoleNotifier(),) if notifiers is None else tuple(notifiers),
         reducer=reducer,

@@ -26,10 +26,13 @@ class BaselineConfig:
     Attributes:
         skip: Records left out first (learning-rate warm-up).
         window: Records in the baseline. Detectors give no verdict before it is full.
+        reference: Run directory of another, healthy run of the same workflow: its records after
+            ``skip`` are the baseline, and this run is judged from its first step. Empty: its own.
     """
 
     skip: int = 0
     window: int = 8
+    reference: str = ""
 
 
 @dataclass(frozen=True, slots=True)

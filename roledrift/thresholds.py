@@ -13,23 +13,27 @@ class LengthInflationConfig:
         roles: Roles watched; empty means the terse roles of the workflow, else all roles.
         watch_ratio: Length over baseline at which the role is watched.
         drift_ratio: Length over baseline that is drift once it persists.
+        drift_at: An absolute length in tokens that is drift once it persists, whatever the baseline
+            was and however noisy; 0 has none.
         floor: Tokens by which it must have grown; below, nothing is drift.
         contrast: How many times the other roles' own growth is needed: if all roles grow alike, the
             task or the reward asks for longer answers, and the role is only watched.
         patience: Records in a row at or above ``drift_ratio`` that make it persist.
         reference: Excess per record, in robust standard deviations, that adds no evidence.
-        decision: Cumulated log-ratio (in robust standard deviations) that also is needed.
+        false_alarms: Expected number per 100 healthy records of one role; the evidence that is
+            needed (a cumulated log-ratio) is solved from it.
     """
 
     enabled: bool = True
     roles: tuple[str, ...] = ()
     watch_ratio: float = 1.25
     drift_ratio: float = 1.5
+    drift_at: float = 0.0
     floor: float = 2.0
     contrast: float = 1.25
     patience: int = 3
     reference: float = 1.0
-    decision: float = 8.0
+    false_alarms: float = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,8 @@ class GradientAmplificationConfig:
             by orders of magnitude.
         patience: Records in a row that make it persist.
         reference: Excess per record, in robust standard deviations, that adds no evidence.
-        decision: Cumulated log-ratio (in robust standard deviations) that also is needed.
+        false_alarms: Expected number per 100 healthy records of one role; the evidence that is
+            needed (a cumulated log-ratio) is solved from it.
         coherence: Coherence of the slots' gradients (1 = unrelated, sqrt(slots) = identical) from
             which on the drift is called gradient amplification.
     """
@@ -79,7 +84,7 @@ class GradientAmplificationConfig:
     median_of: int = 5
     patience: int = 3
     reference: float = 1.0
-    decision: float = 8.0
+    false_alarms: float = 0.01
     coherence: float = 1.2
 
 

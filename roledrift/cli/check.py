@@ -17,7 +17,7 @@ from roledrift.detect.panel import Replay, replay
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.notify.console import printable
 from roledrift.records import Alert, Level, RunHeader, Verdict
-from roledrift.store.reader import Run, find_runs, open_run
+from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
 
@@ -140,7 +140,8 @@ def check_run(run: Run, config: Config | None = None, *, fail_on: Level = "WARN"
         config, trouble = _watched_with(run.header)
         problems += trouble
     records = run.steps()
-    replayed = replay(records, run.header.workflow, config)
+    reference = reference_steps(config.baseline.reference, run.header.workflow)
+    replayed = replay(records, run.header.workflow, config, reference=reference)
     problems += [f"detector {name} failed: {said}" for name, said in replayed.faults.items()]
     findings = findings_of(replayed, fail_on)
     reached = [one for one in replayed.verdicts if one.state != "no verdict"]

@@ -17,7 +17,7 @@ from roledrift.detect.panel import Panel
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.notify.console import printable
 from roledrift.records import Alert, StepRecord
-from roledrift.store.reader import Run, find_runs, open_run
+from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -116,7 +116,8 @@ def _begin(path: Path) -> Watched:
         config = from_mapping(run.header.config)
     except ConfigError:
         config = Config()
-    return Watched(path, Panel(run.header.workflow, config))
+    reference = reference_steps(config.baseline.reference, run.header.workflow)
+    return Watched(path, Panel(run.header.workflow, config, reference=reference))
 
 
 def _look(one: Watched, how: Watching, teller: _Teller) -> None:

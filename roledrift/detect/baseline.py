@@ -2,13 +2,17 @@
 
 A statistic is compared with its own warm-up, never with an absolute number from another task or
 model. The warm-up is short and healthy runs hold single outliers of many orders of magnitude, so
-location and spread are the median and the median absolute deviation.
+location and spread are the median and the median absolute deviation. The location stays that of the
+start; spread and correlation go on being learned from records without suspicion, because eight
+records cannot tell a series that wanders from one that has left.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from bisect import bisect_left, insort
+from collections import deque
+from dataclasses import dataclass, replace
 from statistics import median
 
 from roledrift.config import BaselineConfig
@@ -47,8 +51,22 @@ SHARE = Scale(log=False, sigma_floor=0.03)
 MOVEMENT = Scale(log=True, sigma_floor=0.3, smallest=1e-7)
 """Policy movement per step: ratios over many orders of magnitude."""
 
-_CORRELATION = 0.5
-_LONG_RUN = math.sqrt((1 + _CORRELATION) / (1 - _CORRELATION))
+ASSUMED_CORRELATION = 0.5
+"""Lag-one correlation of healthy records that is assumed at least; the start cannot tell it."""
+
+BELIEVABLE = 3.0
+"""Spreads about the baseline that an effect must exceed, however small the configured floor: a
+series that wanders comes as far as that by itself."""
+
+_TAUGHT = 4.0
+"""Spreads beyond which a record teaches nothing: a slow drift must not pass for correlation."""
+
+_LONG_RUN = math.sqrt((1 + ASSUMED_CORRELATION) / (1 - ASSUMED_CORRELATION))
+_MAD = 1.4826
+_KNOWN = 8
+"""Records that the assumed correlation counts for, beside those measured."""
+_LARGEST_CORRELATION = 0.9
+_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +78,17 @@ class Baseline:
         sigma: Robust standard deviation of one further record about ``center``, on the scale.
         n: Values in it.
         scale: The scale.
+        spread: Robust standard deviation of healthy records about ``center``, without the
+            allowances that ``sigma`` makes.
+        correlation: Lag-one correlation of healthy records, at least that which is assumed.
     """
 
     center: float
     sigma: float
     n: int
     scale: Scale
+    spread: float = 0.0
+    correlation: float = ASSUMED_CORRELATION
 
     @property
     def typical(self) -> float:
@@ -79,6 +102,12 @@ class Baseline:
     def distance(self, ratio: float) -> float:
         """Robust standard deviations that a growth by ``ratio`` amounts to; for log scales."""
         return math.log(max(ratio, 1.0)) / self.sigma
+
+    @property
+    def believable(self) -> float:
+        """The value from which on an effect cannot be wandering, in the statistic's own units."""
+        x = self.center + BELIEVABLE * self.spread
+        return math.exp(x) if self.scale.log else x
 
     def ratio(self, value: float) -> float:
         """``value`` over the baseline; only for statistics on a log scale."""
@@ -101,8 +130,61 @@ def baseline_of(values: list[float], scale: Scale) -> Baseline:
     x = [scale.on(value) for value in values]
     n, center = len(x), median(x)
     mad = median([abs(one - center) for one in x])
-    sigma = 1.4826 * mad * n / (n - 0.8) * math.sqrt(1 + math.pi / (2 * n)) * _LONG_RUN
-    return Baseline(center, max(sigma, scale.sigma_floor), n, scale)
+    spread = _MAD * mad * n / (n - 0.8) * math.sqrt(1 + math.pi / (2 * n))
+    return Baseline(center, max(spread * _LONG_RUN, scale.sigma_floor), n, scale, spread)
+
+
+class _Healthy:
+    """Deviations of healthy records from the baseline: how far they scatter and how long they last.
+
+    Args:
+        values: The warm-up, on the scale.
+        center: The baseline's location.
+    """
+
+    def __init__(self, values: list[float], baseline: Baseline) -> None:
+        self._start = baseline
+        self._recent: deque[float] = deque()
+        self._sorted: list[float] = []
+        self._last: float | None = None
+        self._products, self._squares, self._pairs = 0.0, 0.0, 0
+        for value in values:
+            self._take(value - baseline.center, baseline.spread)
+
+    def _take(self, deviation: float, spread: float) -> None:
+        if len(self._recent) == _REMEMBERED:
+            gone = abs(self._recent.popleft())
+            del self._sorted[bisect_left(self._sorted, gone)]
+        self._recent.append(deviation)
+        insort(self._sorted, abs(deviation))
+        limit = BELIEVABLE * max(spread, 1e-9)
+        now = min(max(deviation, -limit), limit)
+        if self._last is not None:
+            self._products += now * self._last
+            self._squares += (now * now + self._last * self._last) / 2
+            self._pairs += 1
+        self._last = now
+
+    def skip(self) -> None:
+        """A record that is not learned from: its neighbours are no neighbours of each other."""
+        self._last = None
+
+    def learn(self, baseline: Baseline, x: float) -> Baseline:
+        """The baseline with one more healthy record ``x`` (on the scale)."""
+        if abs(x - baseline.center) > _TAUGHT * max(baseline.spread, 1e-9):
+            self.skip()
+            return baseline
+        self._take(x - baseline.center, baseline.spread)
+        # About the start's centre, not their own: what the centre is wrong by is spread too.
+        scatter = _MAD * median(self._sorted)
+        spread = max(self._start.spread, scatter)
+        r = self._products / self._squares if self._squares > 0 else 0.0
+        # Shrunk to the assumption; + 0.5 / n because short series make r look smaller than it is.
+        r = (self._pairs * r + _KNOWN * ASSUMED_CORRELATION) / (self._pairs + _KNOWN)
+        r += 0.5 / max(self._pairs, 1)
+        correlation = min(max(r, ASSUMED_CORRELATION), _LARGEST_CORRELATION)
+        sigma = max(spread * _LONG_RUN, baseline.scale.sigma_floor)
+        return replace(baseline, sigma=sigma, spread=spread, correlation=correlation)
 
 
 class Warmup:
@@ -118,13 +200,14 @@ class Warmup:
 
     def __init__(self, config: BaselineConfig, scale: Scale) -> None:
         self.baseline: Baseline | None = None
-        """The baseline once it is full; never changes afterwards."""
+        """The baseline once it is full; only :meth:`learn` changes its spread afterwards."""
         self.seen = False
         """True once there was any value."""
         self._scale = scale
         self._skip = config.skip
         self._window = max(config.window, 1)
         self._values: list[float] = []
+        self._healthy: _Healthy | None = None
 
     @property
     def lacks(self) -> int:
@@ -143,7 +226,24 @@ class Warmup:
             self._values.append(value)
             if len(self._values) == self._window:
                 self.baseline = baseline_of(self._values, self._scale)
+                on_scale = [self._scale.on(one) for one in self._values]
+                self._healthy = _Healthy(on_scale, self.baseline)
                 self._values.clear()
+
+    def learn(self, value: float, *, healthy: bool) -> None:
+        """After the baseline is full: learn spread and correlation from one more record.
+
+        Args:
+            value: The record's value.
+            healthy: False while there is any suspicion; such a record teaches nothing, or a drift
+                would excuse itself.
+        """
+        if self.baseline is None or self._healthy is None:
+            return
+        if healthy:
+            self.baseline = self._healthy.learn(self.baseline, self._scale.on(value))
+        else:
+            self._healthy.skip()
 
 
 def more_steps(lacks: int) -> str:

@@ -17,7 +17,7 @@ from statistics import median
 
 from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import LENGTH, MOVEMENT, Baseline, Warmup, measured, more_steps
-from roledrift.detect.sequential import Alarm, Cusum
+from roledrift.detect.sequential import Alarm, Cusum, decision_for
 from roledrift.records import State, StepRecord, Verdict
 from roledrift.thresholds import GradientAmplificationConfig
 from roledrift.workflow import Workflow
@@ -107,7 +107,7 @@ class GradientAmplification:
         watched = [role for role, refusal in self._refusals.items() if not refusal]
         self._alarms = {
             role: Alarm(
-                Cusum(settings.reference, settings.decision),
+                Cusum(settings.reference, decision_for(settings.false_alarms)),
                 patience=settings.patience,
                 forget_after=config.close_after,
             )
@@ -290,7 +290,7 @@ def _short_of_drift(
     if not alone:
         return f"{contrast.other} moves too, so multiplicity is not what sets {NAME} off"
     if not alarm.cusum.complete:
-        return f"evidence {alarm.cusum.value:.1f} of {settings.decision:g}"
+        return f"evidence {alarm.cusum.value:.1f} of {alarm.cusum.decision:.1f}"
     return f"in {alarm.persisted} of {settings.patience} records in a row"
 
 

@@ -12,7 +12,7 @@ from statistics import median
 
 from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import LENGTH, Baseline, Warmup, measured, more_steps
-from roledrift.detect.sequential import Alarm, Cusum
+from roledrift.detect.sequential import Alarm, Cusum, decision_for
 from roledrift.records import State, StepRecord, Verdict
 from roledrift.thresholds import LengthInflationConfig
 from roledrift.workflow import Workflow
@@ -37,9 +37,11 @@ class _Growth:
 class LengthInflation:
     """Watches the mean length of some roles against their own start.
 
-    Drift needs all of: length at ``drift_ratio`` times the baseline and ``floor`` tokens above it,
-    for ``patience`` records; a completed CUSUM of standardised log-ratios; and ``contrast`` times
-    the growth of the other roles (when every role grows alike, no role has drifted from its part).
+    Drift needs all of: length at ``drift_ratio`` times the baseline, ``floor`` tokens above it and
+    farther from it than healthy records wander, for ``patience`` records; a completed CUSUM of
+    standardised log-ratios; and ``contrast`` times the growth of the other roles (when every role
+    grows alike, no role has drifted from its part). Or ``drift_at`` tokens for ``patience``
+    records.
 
     Args:
         workflow: Roles; if none are configured the terse ones are watched, else all.
@@ -79,6 +81,7 @@ class LengthInflation:
                 now = _Growth(value, warmup.baseline, median(others) if others else None)
                 alongside = ", ".join(f"{k} x{v:.2f}" for k, v in growth.items() if k != role)
                 verdicts.append(self._judge(role, record.step, now, alarm, alongside))
+                warmup.learn(value, healthy=alarm.cusum.quiet)
         for role in self._warmups.keys() - self._alarms.keys():
             self._warmups[role].see(tokens[role])
         return verdicts
@@ -89,15 +92,21 @@ class LengthInflation:
             settings.drift_ratio * base,
             base + settings.floor,
             settings.contrast * (now.others or 0.0) * base,
+            now.baseline.believable,
         )
+        if 0 < settings.drift_at < threshold:
+            threshold = settings.drift_at
         watched = now.ratio >= settings.watch_ratio
         drifting = alarm.see(
             step,
             now.baseline.z(now.tokens),
-            least=now.baseline.distance(settings.drift_ratio),
+            least=now.baseline.distance(max(settings.drift_ratio, now.baseline.believable / base)),
             effect=now.tokens >= threshold,
             clean=not watched,
+            correlation=now.baseline.correlation,
         )
+        if 0 < settings.drift_at <= now.tokens:
+            drifting = alarm.persisted >= settings.patience
         state: State = "drift" if drifting else "watch" if watched else "ok"
         onset = alarm.cusum.onset if state != "ok" else None
         since = f" since step {onset}" if onset is not None else ""
@@ -127,13 +136,12 @@ def _short_of_drift(
     """Which condition of drift does not hold, for a role that is only watched."""
     if now.tokens < threshold:
         alike = now.others is not None and now.ratio < settings.contrast * now.others
-        return (
-            "the other roles have grown alike"
-            if alike
-            else f"drift begins at {threshold:.1f} tokens"
-        )
+        if alike:
+            return "the other roles have grown alike"
+        wander = " (it wanders by as much)" if threshold <= now.baseline.believable else ""
+        return f"drift begins at {threshold:.1f} tokens{wander}"
     if not alarm.cusum.complete:
-        return f"evidence {alarm.cusum.value:.1f} of {settings.decision:g}"
+        return f"evidence {alarm.cusum.value:.1f} of {alarm.cusum.decision:.1f}"
     return f"in {alarm.persisted} of {settings.patience} records in a row"
 
 
@@ -142,7 +150,7 @@ def _warmup(baseline: BaselineConfig) -> Warmup:
 
 
 def _alarm(settings: LengthInflationConfig, forget_after: int) -> Alarm:
-    cusum = Cusum(settings.reference, settings.decision)
+    cusum = Cusum(settings.reference, decision_for(settings.false_alarms))
     return Alarm(cusum, patience=settings.patience, forget_after=forget_after)
 
 

@@ -46,6 +46,8 @@ class Panel:
         workflow: Roles, slots, policies.
         config: Sections of the detectors, baseline, alert lifecycle.
         detectors: Detectors to run instead of the enabled ones of :data:`DETECTORS`.
+        reference: Records of another, healthy run of this workflow whose start is the baseline,
+            instead of this run's own.
         rewinds: False for records whose steps are known to rise: nothing is kept to go back to.
 
     Raises:
@@ -58,9 +60,10 @@ class Panel:
         config: Config | None = None,
         *,
         detectors: Sequence[Detector] | None = None,
+        reference: Iterable[StepRecord] = (),
         rewinds: bool = True,
     ) -> None:
-        config = config or Config()
+        start, config = _start_of(reference, config or Config())
         self.faults: dict[str, str] = {}
         """Name of a detector that failed -> what it said the first time."""
         if detectors is None:
@@ -73,6 +76,9 @@ class Panel:
             for role in workflow.role_names
         }
         self._now = _Judgement(tuple(detectors), AlertBook(workflow, config), untold, set(untold))
+        for record in start:
+            for detector in self._now.detectors:
+                self._verdicts_of(detector, record)
         self._start = copy.deepcopy(self._now)
         self._snapshots: deque[_Judgement] = deque(maxlen=_SNAPSHOTS)
         self._records: deque[StepRecord] = deque(maxlen=_SNAPSHOT_EVERY * _SNAPSHOTS)
@@ -148,6 +154,17 @@ class Panel:
         return [closed(alert, step, why) for id_, alert in before.items() if id_ in gone]
 
 
+def _start_of(reference: Iterable[StepRecord], config: Config) -> tuple[list[StepRecord], Config]:
+    """The records of a reference run that are the baseline, and the configuration with them."""
+    by_step = {record.step: record for record in reference}
+    first = config.baseline.skip
+    start = [by_step[step] for step in sorted(by_step)][first : first + config.baseline.window]
+    if not start:
+        return [], config
+    baseline = replace(config.baseline, skip=0, window=len(start))
+    return start, replace(config, baseline=baseline)
+
+
 def _earlier(snapshot: _Judgement, step: int) -> bool:
     return snapshot.last is None or snapshot.last < step
 
@@ -175,7 +192,11 @@ class Replay:
 
 
 def replay(
-    records: Iterable[StepRecord], workflow: Workflow, config: Config | None = None
+    records: Iterable[StepRecord],
+    workflow: Workflow,
+    config: Config | None = None,
+    *,
+    reference: Iterable[StepRecord] = (),
 ) -> Replay:
     """Judge stored records as if they came in live; the same data gives the same alert ids.
 
@@ -183,8 +204,9 @@ def replay(
         records: Records in any order; of several with one step the last one counts.
         workflow: Roles, slots, policies.
         config: As for :class:`Panel`; thresholds may differ from the live run's.
+        reference: As for :class:`Panel`.
     """
-    panel = Panel(workflow, config, rewinds=False)
+    panel = Panel(workflow, config, reference=reference, rewinds=False)
     by_step = {record.step: record for record in records}
     alerts: list[Alert] = []
     series: dict[tuple[str, str], list[tuple[int, float, float | None]]] = {}

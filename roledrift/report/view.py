@@ -11,10 +11,10 @@ from pathlib import Path
 
 from roledrift.config import Config, from_mapping
 from roledrift.detect.panel import Replay, replay
-from roledrift.errors import ConfigError
+from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.records import Alert, RunHeader, Sample, StepRecord, Verdict
 from roledrift.report.model import Mood
-from roledrift.store.reader import open_run
+from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
 
 VALIDATION = "val_accuracy"
@@ -228,6 +228,11 @@ def load(
             config, note = Config(), f"judged with the default configuration: {error}"
     sharing = sharing or Sharing()
     records = tuple(run.steps())
+    reference: list[StepRecord] = []
+    try:
+        reference = reference_steps(config.baseline.reference, run.header.workflow)
+    except RoleDriftError as error:
+        note = f"judged by its own start: {error}"
     texts = run.sample_count
     if texts > MOST_TEXTS:
         steps = run.sample_steps
@@ -250,7 +255,7 @@ def load(
         problems=tuple(run.problems),
         config=config,
         config_note=note,
-        replay=replay(records, run.header.workflow, config),
+        replay=replay(records, run.header.workflow, config, reference=reference),
     )
 
 

@@ -21,6 +21,7 @@ from roledrift.records import SCHEMA, Alert, RunHeader, Sample, StepRecord
 from roledrift.store import layout
 from roledrift.store.merging import Measured, Segment, merge
 from roledrift.store.writer import segment_of
+from roledrift.workflow import Workflow
 
 RunState = Literal["finished", "open", "empty"]
 
@@ -273,6 +274,28 @@ def open_run(path: Path | str) -> Run:
         raise StoreError(
             f"{shown}: cannot be read ({error.strerror or error}); check path and permissions"
         ) from error
+
+
+def reference_steps(path: str, workflow: Workflow) -> list[StepRecord]:
+    """Records of the run that ``baseline.reference`` names; none if it names none.
+
+    Raises:
+        StoreError: If there is no run, it holds no step, or its roles are not those of
+            ``workflow``.
+    """
+    if not path:
+        return []
+    run = open_run(path)
+    theirs, ours = run.header.workflow.role_names, workflow.role_names
+    if theirs != ours:
+        raise StoreError(
+            f"baseline.reference: {path} has the roles {list(theirs)}, this run {list(ours)}; "
+            "name a run of the same workflow"
+        )
+    steps = run.steps()
+    if not steps:
+        raise StoreError(f"baseline.reference: {path} holds no step; name a run that has begun")
+    return steps
 
 
 def find_runs(path: Path | str) -> list[Path]:

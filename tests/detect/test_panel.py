@@ -200,3 +200,15 @@ def test_an_empty_record_changes_nothing(inflating: Any) -> None:
     mixed = [x for one in inflating for x in (one, StepRecord(step=1000 + one.step))]
     doubled = [replace(one, step=i) for i, one in enumerate(mixed)]
     assert [a.state for a in told(Panel(VOTING), doubled)] == ["open", "closed"]
+
+
+def test_a_reference_run_is_the_baseline_from_the_first_step(run: Any) -> None:
+    healthy = run({"aggregator": {"length": [5.0, 5.2, 4.9, 5.1, 5.0, 5.3, 4.8, 5.0, 90.0]}})
+    grown = run({"aggregator": {"length": [15.0] * 12}})
+    alone = replay(grown, VOTING)
+    beside = replay(grown, VOTING, reference=healthy)
+    assert not alone.alerts
+    (alert,) = [one for one in beside.alerts if one.detector == "length_inflation"]
+    assert alert.onset == grown[0].step
+    assert alert.baseline == pytest.approx(5.0, abs=0.1)
+    assert beside.alerts == replay(grown, VOTING, reference=list(reversed(healthy))).alerts

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.detect.sequential import Alarm, Cusum, average_run_length
+from roledrift.config import BaselineConfig
+from roledrift.detect.baseline import Scale, Warmup
+from roledrift.detect.sequential import Alarm, Cusum, average_run_length, decision_for
 
 
 def test_the_recursion_and_its_onset() -> None:
@@ -72,3 +74,39 @@ def test_a_past_excursion_does_not_date_a_new_one() -> None:
         alarm.see(step, 9.0, least=0, effect=True, clean=False)
     assert alarm.drifting
     assert alarm.cusum.onset == 13
+
+
+def test_the_decision_is_solved_from_the_rate() -> None:
+    assert decision_for(0.0102) == pytest.approx(8.0)
+    assert decision_for(1.0) == 0.0
+    decisions = [decision_for(rate) for rate in (0.5, 0.05, 0.02, 0.01, 0.005, 0.001, 1e-6)]
+    assert decisions == sorted(decisions)
+    assert decisions[0] >= 1.0
+
+
+@pytest.mark.parametrize(("correlation", "most"), [(0.0, 0.01), (0.5, 0.01), (0.8, 0.07)])
+def test_the_stated_rate_is_kept_by_the_evidence_alone(correlation: float, most: float) -> None:
+    """Baseline of eight, learned spread and correlation, 1 % outliers, no effect floor."""
+    rng = np.random.default_rng(7)
+    runs, steps, alarms = 600, 100, 0
+    shocks = rng.normal(size=(runs, steps)) * np.sqrt(1 - correlation**2)
+    series = np.empty((runs, steps))
+    last = rng.normal(size=runs)
+    for t in range(steps):
+        last = series[:, t] = correlation * last + shocks[:, t]
+    series += np.where(rng.random(series.shape) < 0.01, rng.uniform(1.5, 6.0, series.shape), 0)
+    scale = Scale(log=False, sigma_floor=1e-3)
+    for row in series.tolist():
+        warmup, cusum = Warmup(BaselineConfig(), scale), Cusum(1.0, decision_for(0.01))
+        for step, value in enumerate(row):
+            base = warmup.baseline
+            if base is None:
+                warmup.see(value)
+                continue
+            cusum.see(step, base.z(value), correlation=base.correlation)
+            warmup.learn(value, healthy=cusum.quiet)
+            if cusum.complete:
+                alarms += 1
+                break
+    # Three standard errors of a share counted over this many runs.
+    assert alarms / runs <= most + 3 * np.sqrt(most / runs)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from roledrift.codec import to_json
 from roledrift.errors import SchemaError, StoreError
 from roledrift.records import Stat, StepRecord
-from roledrift.store.reader import find_runs, open_run
+from roledrift.store.reader import find_runs, open_run, reference_steps
 from roledrift.store.writer import RunWriter
+from roledrift.workflow import ORCH_WORKERS
 from tests.store.records import HEADER, alert, sample, step
 
 
@@ -371,3 +372,17 @@ def test_two_writers_and_a_resume_read_like_one_writer(
 
     assert plain(split) == plain(single)
     assert open_run(split).problems == ()
+
+
+def test_a_reference_run_must_fit(tmp_path: Path) -> None:
+    path = tmp_path / "reference"
+    assert reference_steps("", HEADER.workflow) == []
+    with pytest.raises(StoreError):
+        reference_steps(str(path), HEADER.workflow)
+    write(path, range(3)).close()
+    assert len(reference_steps(str(path), HEADER.workflow)) == 3
+    with pytest.raises(StoreError, match="same workflow"):
+        reference_steps(str(path), ORCH_WORKERS)
+    write(tmp_path / "empty", range(0)).close()
+    with pytest.raises(StoreError, match="no step"):
+        reference_steps(str(tmp_path / "empty"), HEADER.workflow)
