@@ -1,13 +1,14 @@
 """How fast the reference trainer is: against TRL, and isolated against shared policies.
 
-``python -m benchmarks.trainer_speed [--steps 12]`` trains the tiny preset's model on one thread.
+``python -m benchmarks.trainer_speed [--steps 18]`` trains the tiny preset's model on one thread.
 First with one generator per episode, against TRL's GRPOTrainer, which plays no workflows by itself:
 8 problems x 8 rollouts, LoRA, one update of 64 rows per iteration, the same prompts, rewards,
 length limit and settings on both sides, gradient checkpointing off. The two take turns, iteration
 by iteration in one process, so that a busy machine slows down both. Then voting with one adapter
 per role and with a shared one, again in turns, at a learning rate at which both stay the base
 model: they draw the same number of tokens then. CPU time is what is compared; the machine may be
-shared. Results go to ``benchmarks/out/``.
+shared. Generation and training are also reported by themselves; what is neither is grading,
+advantages, and here the adapter check and the re-scoring. Results go to ``benchmarks/out/``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,9 +42,11 @@ SKIPPED = 2
 
 @dataclass
 class Series:
-    """CPU seconds, wall seconds and output tokens per iteration."""
+    """CPU seconds, also of two parts, wall seconds and output tokens per iteration."""
 
     cpu: list[float] = field(default_factory=list)
+    generation: list[float] = field(default_factory=list)
+    training: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
 
@@ -52,6 +55,8 @@ class Series:
         pace = [n / s for n, s in zip(self.tokens, self.cpu, strict=True)]
         return {
             "cpu_s_per_step": statistics.median(self.cpu[SKIPPED:]),
+            "generation_cpu_s": statistics.median(self.generation[SKIPPED:]),
+            "training_cpu_s": statistics.median(self.training[SKIPPED:]),
             "wall_s_per_step": statistics.median(self.wall[SKIPPED:]),
             "tokens_per_step": statistics.median(self.tokens[SKIPPED:]),
             "tokens_per_cpu_s": statistics.median(pace[SKIPPED:]),
@@ -83,6 +88,21 @@ def ours(setup: Setup, step: int, series: Series) -> None:
         float(one["tokens"] or 0) * float(one["spans"] or 0) for one in report.roles.values()
     )
     clock.stop(series, tokens)
+    series.generation.append(report.seconds["generation"])
+    series.training.append(report.seconds["training"])
+
+
+def timed(call: Callable[..., Any], into: list[float]) -> Callable[..., Any]:
+    """``call``, which also adds its CPU seconds to the last number of ``into``."""
+
+    def timing(*args: Any, **kwargs: Any) -> Any:
+        start = time.process_time()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            into[-1] += time.process_time() - start
+
+    return timing
 
 
 class InTurns(TrainerCallback):
@@ -95,6 +115,12 @@ class InTurns(TrainerCallback):
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         """TRL's first turn."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin TRL's next turn."""
+        self.theirs.generation.append(0.0)
+        self.theirs.training.append(0.0)
         self.clock.start()
 
     def on_step_end(self, _args: Any, state: Any, *_: Any, **__: Any) -> None:
@@ -102,7 +128,7 @@ class InTurns(TrainerCallback):
         self.clock.stop(self.theirs, self.tokens)
         self.tokens = 0
         ours(self.setup, int(state.global_step), self.mine)
-        self.clock.start()
+        self.begin()
 
 
 def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[str, float]]:
@@ -126,7 +152,7 @@ def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[st
     folder = pretrained(config.pretrain, config.task, prompts=config.prompts, cache=cache)
     base, tokenizer = load_base(folder)
     with tempfile.TemporaryDirectory() as scratch:
-        trainer = GRPOTrainer(
+        trainer: Any = GRPOTrainer(
             model=base,
             reward_funcs=reward,
             args=trl_settings(config, steps=steps, folder=scratch),
@@ -140,6 +166,11 @@ def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[st
             ),
             callbacks=[turns],
         )
+        trainer._generate = timed(trainer._generate, theirs.generation)
+        trainer.compute_loss = timed(trainer.compute_loss, theirs.training)
+        trainer.accelerator.backward = timed(trainer.accelerator.backward, theirs.training)
+        trainer.create_optimizer()
+        trainer.optimizer.step = timed(trainer.optimizer.step, theirs.training)
         trainer.train()
     return {"reference_trainer": mine.summary(), "trl": theirs.summary()}
 
@@ -194,7 +225,7 @@ def isolated_against_shared(
 def main(arguments: Sequence[str] = ()) -> None:
     """Run both comparisons and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=18)
     parser.add_argument("--cache", type=Path, default=Path("runs/.cache"))
     options = parser.parse_args(list(arguments))
     torch.set_num_threads(1)
@@ -206,8 +237,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     slower = routing["isolated"]["cpu_s_per_step"] / routing["shared"]["cpu_s_per_step"]
     for name, one in (trl | routing).items():
         print(
-            f"{name:18s} {one['cpu_s_per_step']:.3f} CPU s, {one['wall_s_per_step']:.3f} s wall "
-            f"per step, {one['tokens_per_step']:.0f} tokens, "
+            f"{name:18s} {one['cpu_s_per_step']:.3f} CPU s per step (generation "
+            f"{one['generation_cpu_s']:.3f}, training {one['training_cpu_s']:.3f}), "
+            f"{one['wall_s_per_step']:.3f} s wall, {one['tokens_per_step']:.0f} tokens, "
             f"{one['tokens_per_cpu_s']:.0f} per CPU s"
         )
     print(f"tokens per CPU second: x{faster:.2f} of TRL; isolated over shared: x{slower:.3f}")

@@ -94,15 +94,10 @@ class AdapterCheck:
 
     @torch.no_grad()
     def _next_token(self) -> Tensor:
-        model = self._bank.model
-        was_training = model.training
-        model.eval()
-        try:
+        with self._bank.mode(training=False):
             tokens = torch.tensor([self._prompt])
             logits = self._bank.causal_lm(
                 input_ids=tokens, use_cache=False, logits_to_keep=1
             ).logits
-        finally:
-            model.train(was_training)
         logps_V: Tensor = (logits[0, -1].float() / self._sampling.temperature).log_softmax(-1)
         return logps_V

@@ -83,6 +83,9 @@ class TrainSettings:
     Attributes:
         steps: Iterations.
         minibatch: Size of a mini-batch.
+        microbatch: Most rows of one forward. A mini-batch's gradient is the sum over its
+            micro-batches, whatever their size: this decides memory and speed. Smaller ones pad less
+            (rows are sorted by length for them) but are more calls.
         minibatch_counts: ``spans`` (as in the paper: a role with three slots gets three times as
             many optimizer steps) or ``episodes`` (every policy gets the same number of optimizer
             steps).
@@ -100,6 +103,7 @@ class TrainSettings:
 
     steps: int = 40
     minibatch: int = 64
+    microbatch: int = 32
     minibatch_counts: Literal["spans", "episodes"] = "spans"
     minibatch_order: Order = "shuffled"
     epochs: int = 1
@@ -267,6 +271,7 @@ def _problems(config: Config) -> list[str]:
         "rollout.temperature": config.rollout.temperature,
         "rollout.max_new_tokens": config.rollout.max_new_tokens,
         "train.minibatch": config.train.minibatch,
+        "train.microbatch": config.train.microbatch,
         "train.adam.lr": config.train.adam.lr,
         "train.epochs": config.train.epochs,
         "paper_compat.padding_ranks": config.paper_compat.padding_ranks,

@@ -120,12 +120,19 @@ class AdapterBank:
         self.causal_lm = cast(PreTrainedModel, self.model.get_base_model())
         self.pad_id = int(base.config.pad_token_id)
         self._layers = [one for one in self.model.modules() if isinstance(one, LoraLayer)]
+        self._places = [
+            (parent, name, child)
+            for parent in self.model.modules()
+            for name, child in parent.named_children()
+            if isinstance(child, LoraLayer)
+        ]
         self._parameters = {name: self._find(self._names[name]) for name in self.policies}
         self.optimizers = self._build_optimizers()
         self.memory = GradientMemory()
         self._moved: set[str] = set()
         self._active = ""
         self.activate(self.policies[0])
+        self.model.eval()
 
     def _wrap(self, base: PreTrainedModel, lora: LoraSettings, seed: int) -> PeftModel:
         settings = LoraConfig(
@@ -186,20 +193,37 @@ class AdapterBank:
         """While it is entered, ``policy`` computes with its adapter added into the base weights.
 
         That halves the layers of a forward. Nothing can be trained meanwhile. The base weights are
-        put aside and put back, not recomputed, so they stay the same bit by bit.
+        put aside and put back, not recomputed, so they stay the same bit by bit. PEFT's layers are
+        out of the model too: at one token per forward passing through them costs as much as the
+        matrix product inside.
         """
         self.activate(policy)
-        name = self._names[policy]
-        aside = [cast(Tensor, layer.base_layer.weight.data) for layer in self._layers]
+        adapter = self._names[policy]
+        aside = [cast(Tensor, layer.base_layer.weight.data) for _, _, layer in self._places]
         try:
-            for layer, weight in zip(self._layers, aside, strict=True):
-                layer.base_layer.weight.data = weight + cast(Any, layer).get_delta_weight(name)
-                layer.enable_adapters(False)
+            for (parent, name, layer), weight in zip(self._places, aside, strict=True):
+                layer.base_layer.weight.data = weight + cast(Any, layer).get_delta_weight(adapter)
+                setattr(parent, name, layer.base_layer)
             yield
         finally:
-            for layer, weight in zip(self._layers, aside, strict=True):
+            for (parent, name, layer), weight in zip(self._places, aside, strict=True):
                 layer.base_layer.weight.data = weight
-                layer.enable_adapters(True)
+                setattr(parent, name, layer)
+
+    @contextmanager
+    def mode(self, *, training: bool) -> Iterator[None]:
+        """While it is entered, the model is in that mode; outside updates it is not training.
+
+        A switch walks over all modules, so there is none if the mode is right already.
+        """
+        before = self.model.training
+        if before != training:
+            self.model.train(training)
+        try:
+            yield
+        finally:
+            if before != training:
+                self.model.train(before)
 
     def parameters_of(self, policy: str) -> list[Parameter]:
         """The adapter weights of ``policy``."""

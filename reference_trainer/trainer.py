@@ -78,7 +78,8 @@ class StepReport:
         roles: Per role: lengths, parse shares, own accuracy, and how far the update moved it.
         policies: Per policy.
         validation: If this iteration ended with one.
-        seconds: CPU time of the iteration.
+        seconds: CPU time of the iteration: ``generation`` (rollouts, grading included),
+            ``training`` (the updates), and ``all`` of it.
     """
 
     step: int
@@ -88,7 +89,7 @@ class StepReport:
     roles: dict[str, dict[str, float | None]]
     policies: dict[str, PolicyReport]
     validation: Evaluation | None
-    seconds: float
+    seconds: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,16 +264,20 @@ def _iterate(
     config, bank = setup.config, setup.bank
     start = time.process_time()
     lr = _set_lr(setup, step)
-    episodes = _with_advantages(_roll_out(setup, step), config)
+    rollouts = _roll_out(setup, step)
+    generated = time.process_time()
+    episodes = _with_advantages(rollouts, config)
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
     policies = {}
+    begin = time.process_time()
     for place, policy in enumerate(bank.policies):
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         if own := [span for span in spans if span.policy == policy]:
             policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
+    trained = time.process_time()
     setup.hand_over(step)
     rescored = [
         rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
@@ -289,7 +294,11 @@ def _iterate(
         roles=_role_reports(episodes, rescored, setup.stage.workflow.role_names),
         policies=policies,
         validation=validation,
-        seconds=time.process_time() - start,
+        seconds={
+            "generation": generated - start,
+            "training": trained - begin,
+            "all": time.process_time() - start,
+        },
     )
     return report, rescored
 
@@ -308,6 +317,7 @@ def _totals(report: StepReport) -> dict[str, float]:
     totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
     if report.validation is not None:
         totals["val_accuracy"] = report.validation.accuracy
+        totals["val_n"] = report.validation.problems
     for policy, one in report.policies.items():
         totals[f"grad_norm/{policy}"] = one.grad_norm
         totals[f"clipped/{policy}"] = one.clipped

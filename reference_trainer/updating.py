@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import fmean
 from typing import Protocol
 
@@ -140,7 +141,14 @@ def update_policy(
     """
     policy = spans[0].policy
     bank.activate(policy)
-    bank.model.train()
+    with bank.mode(training=True):
+        return _update(bank, spans, config=config, step=step, watch=watch)
+
+
+def _update(
+    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, watch: Watcher | None
+) -> PolicyReport:
+    policy = spans[0].policy
     minibatches = _prepared(bank, spans, config=config, step=step)
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
@@ -259,10 +267,10 @@ def rescore(bank: AdapterBank, spans: Sequence[Span], *, config: Config, updates
     """Score an even choice of one role's spans again after the update."""
     wanted = min(len(spans), config.monitor.rescore_rows)
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
-    bank.activate(chosen[0].policy)
-    bank.model.eval()
     batch = collate(chosen, pad_id=bank.pad_id)
-    after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
+    # As the rollout computed what this is compared with.
+    with bank.mode(training=False), bank.fused(chosen[0].policy):
+        after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
     return Rescored(chosen[0].role, batch, batch.rollout_BC, after, updates)
 
 
@@ -287,9 +295,8 @@ def _prepared(
                 tokens=sum(len(span.output_ids) for span in chosen),
                 limit=config.rollout.max_new_tokens,
             )
-            micros = [
-                _micro(bank, batch, weights, config) for batch in _by_role(chosen, bank.pad_id)
-            ]
+            batches = _micro_batches(chosen, rows=train.microbatch, pad_id=bank.pad_id)
+            micros = [_micro(bank, batch, weights, config) for batch in batches]
             result.append(_MiniBatch(tuple(micros), whole))
     return result
 
@@ -336,6 +343,19 @@ def _minibatches(
     return filled(rows, size=size)
 
 
-def _by_role(spans: Sequence[Span], pad_id: int) -> list[Batch]:
-    roles = dict.fromkeys(sorted(span.role for span in spans))
-    return [collate([span for span in spans if span.role == role], pad_id=pad_id) for role in roles]
+def _micro_batches(spans: Sequence[Span], *, rows: int, pad_id: int) -> list[Batch]:
+    """Rows of one role and similar length: the shorter half of a role is not padded to the longer.
+
+    A smaller batch also stays in the processor's cache; both count for more than the calls do.
+    """
+    result = []
+    for role in sorted({span.role for span in spans}):
+        own = sorted((span for span in spans if span.role == role), key=_length)
+        count = -(-len(own) // rows)
+        bounds = [len(own) * i // count for i in range(count + 1)]
+        result += [collate(own[a:b], pad_id=pad_id) for a, b in pairwise(bounds)]
+    return result
+
+
+def _length(span: Span) -> int:
+    return len(span.prompt_ids) + len(span.output_ids)

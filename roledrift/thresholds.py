@@ -89,6 +89,113 @@ class GradientAmplificationConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class AccuracyCliffConfig:
+    """When the workflow solves clearly less than it already did.
+
+    Attributes:
+        share: Share of the best accuracy whose loss is a fall.
+        floor: Smallest loss that is one.
+        noise: Standard deviations of one value that the loss must be, too.
+        patience: Values in a row that low; a loss twice as large as needed is told at once.
+        block: Records of training that are averaged to one value; validations stand alone.
+    """
+
+    enabled: bool = True
+    share: float = 0.25
+    floor: float = 0.05
+    noise: float = 4.0
+    patience: int = 2
+    block: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EntropyCollapseConfig:
+    """When a role has become sure of itself without having become better.
+
+    Attributes:
+        fall: Baseline over entropy at which the fall counts.
+        rest: Share of the baseline that is next to nothing.
+        ample: Nats per token above which there is no collapse, whatever the baseline.
+        idle: Rise of the share of advantage groups with equal rewards that shows, while the reward
+            stands still, that nothing is left to learn from.
+        rise: Entropy over baseline at which it explodes.
+        floor: Nats per token by which it must have risen.
+        patience: Records in a row that make it persist.
+    """
+
+    enabled: bool = True
+    fall: float = 2.0
+    rest: float = 0.2
+    ample: float = 0.15
+    idle: float = 0.2
+    rise: float = 2.0
+    floor: float = 0.1
+    patience: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DiversityCollapseConfig:
+    """When the slots of a role have become copies of each other.
+
+    Attributes:
+        agreement: Rise of the share of pairs of wrong siblings that give the same wrong answer.
+        overlap: Rise of the overlap of words (Jaccard of 3-grams) among wrong siblings.
+        openers: Baseline over different openings per text at which their loss counts.
+        pool: Pairs of wrong siblings, or episodes with such, that a value must be the mean of.
+        patience: Values in a row that make it persist.
+    """
+
+    enabled: bool = True
+    agreement: float = 0.25
+    overlap: float = 0.2
+    openers: float = 2.0
+    pool: float = 24.0
+    patience: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LazyRoleConfig:
+    """When what a role says has stopped mattering.
+
+    Attributes:
+        one_verdict: Share of one verdict from which on a judge is a rubber stamp, if the answers
+            that it judges are not as often so.
+        copied: Share of a text's words (3-grams) that its input has, from which on it is a copy.
+        copied_rise: Rise of that share that is needed, too.
+        pool: Outputs that a value must rest on.
+        patience: Values in a row that make it persist.
+    """
+
+    enabled: bool = True
+    one_verdict: float = 0.95
+    copied: float = 0.9
+    copied_rise: float = 0.2
+    pool: float = 24.0
+    patience: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EchoTrapConfig:
+    """When a policy repeats what once paid until nothing is left to learn from.
+
+    Attributes:
+        spread: Fall of the standard deviation of rewards within groups (or rise of the share of
+            groups with equal rewards) that counts.
+        fall: Baseline over entropy at which its fall counts.
+        spike: Gradient norm over baseline that is a spike.
+        window: Records for which a spike counts.
+        patience: Records in a row that make the first two persist.
+    """
+
+    enabled: bool = True
+    spread: float = 0.15
+    fall: float = 2.0
+    spike: float = 4.0
+    window: int = 16
+    patience: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class DetectorsConfig:
     """One section per detector."""
 
@@ -97,3 +204,8 @@ class DetectorsConfig:
     gradient_amplification: GradientAmplificationConfig = field(
         default_factory=GradientAmplificationConfig
     )
+    accuracy_cliff: AccuracyCliffConfig = field(default_factory=AccuracyCliffConfig)
+    entropy_collapse: EntropyCollapseConfig = field(default_factory=EntropyCollapseConfig)
+    diversity_collapse: DiversityCollapseConfig = field(default_factory=DiversityCollapseConfig)
+    lazy_role: LazyRoleConfig = field(default_factory=LazyRoleConfig)
+    echo_trap: EchoTrapConfig = field(default_factory=EchoTrapConfig)

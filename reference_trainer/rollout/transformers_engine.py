@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,13 +17,35 @@ _COMPACT_AT = 0.75
 """Finished rows leave the batch at this live share: copying the cache has its price too."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Outputs:
-    """Tokens and log-probabilities collected so far, per prompt."""
+    """Tokens and log-probabilities, one row per prompt; nothing after the end token counts."""
 
-    ids: list[list[int]]
-    logps: list[list[float]]
-    stopped: list[bool] = field(default_factory=list)
+    tokens_BC: Tensor
+    logps_BC: Tensor
+
+
+class _Reading:
+    """What the model has read so far, row by row.
+
+    Args:
+        cache: Keys and values.
+        attended_BT: 0 at the padding left of a prompt, 1 elsewhere; as wide as it can get.
+        dtype: Of the attention scores.
+    """
+
+    def __init__(self, cache: DynamicCache, attended_BT: Tensor, *, dtype: torch.dtype) -> None:
+        self.cache = cache
+        self.attended_BT = attended_BT
+        self.width = 0
+        unseen_B11T = attended_BT[:, None, None] == 0
+        self.bias_B11T = torch.zeros(unseen_B11T.shape, dtype=dtype)
+        self.bias_B11T.masked_fill_(unseen_B11T, torch.finfo(dtype).min)
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order; a row may come several times."""
+        self.cache.batch_select_indices(rows)
+        self.attended_BT, self.bias_B11T = self.attended_BT[rows], self.bias_B11T[rows]
 
 
 class TransformersEngine:
@@ -37,6 +59,10 @@ class TransformersEngine:
     def __init__(self, bank: AdapterBank, *, end_id: int) -> None:
         self._bank = bank
         self._end_id = end_id
+        config = bank.causal_lm.config
+        self._full_attention = config._attn_implementation in ("sdpa", "eager") and set(
+            getattr(config, "layer_types", ["unknown"])
+        ) == {"full_attention"}
 
     @torch.no_grad()
     def generate(
@@ -54,61 +80,83 @@ class TransformersEngine:
         """
         if not prompts:
             return []
-        model = self._bank.model
-        was_training = model.training
-        model.eval()
-        try:
-            with self._bank.fused(policy):
-                outputs = self._loop(prompts, sampling, seeds)
-        finally:
-            model.train(was_training)
-        return [
-            Completion(tuple(ids), tuple(logps), "stop" if stopped else "length")
-            for ids, logps, stopped in zip(outputs.ids, outputs.logps, outputs.stopped, strict=True)
-        ]
+        with self._bank.mode(training=False), self._bank.fused(policy):
+            outputs = self._loop(prompts, sampling, seeds)
+        rows = zip(outputs.tokens_BC.tolist(), outputs.logps_BC.tolist(), strict=True)
+        return [self._completion(tokens, logps) for tokens, logps in rows]
 
     def _loop(
         self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> _Outputs:
-        model = self._bank.causal_lm
         uniform_CB = torch.from_numpy(uniforms(seeds, sampling.max_new_tokens).T.copy())
-        tokens, attended = _pad_left(prompts, self._end_id)
-        positions = (attended.cumsum(1) - 1).clamp(min=0)
-        cache = DynamicCache(config=model.config)
+        logits, reading = self._read(prompts, room=sampling.max_new_tokens)
         live = torch.arange(len(prompts))
-        outputs = _Outputs([[] for _ in prompts], [[] for _ in prompts], [False] * len(prompts))
+        outputs = _Outputs(
+            torch.full((len(prompts), sampling.max_new_tokens), self._end_id),
+            torch.zeros(len(prompts), sampling.max_new_tokens),
+        )
         alive = torch.ones(len(prompts), dtype=torch.bool)
         for place in range(sampling.max_new_tokens):
-            logits = model(
-                input_ids=tokens,
-                attention_mask=attended,
-                position_ids=positions,
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1,
-            ).logits[:, -1]
             drawn, logps = _draw(logits.float() / sampling.temperature, uniform_CB[place, live])
-            self._collect(outputs, live, alive=alive, drawn=drawn, logps=logps)
+            outputs.tokens_BC[live, place] = drawn
+            outputs.logps_BC[live, place] = logps
             alive &= drawn != self._end_id
-            if not bool(alive.any()):
+            left = int(alive.sum())
+            if not left or place + 1 == sampling.max_new_tokens:
                 break
-            tokens, positions = drawn[:, None], positions[:, -1:] + 1
-            attended = torch.cat([attended, attended.new_ones(len(live), 1)], dim=1)
-            if float(alive.float().mean()) <= _COMPACT_AT:
-                cache.batch_select_indices(alive.nonzero()[:, 0])
-                tokens, positions, attended = tokens[alive], positions[alive], attended[alive]
-                live, alive = live[alive], alive[alive]
+            if left <= _COMPACT_AT * len(live):
+                reading.select(alive.nonzero()[:, 0])
+                drawn, live, alive = drawn[alive], live[alive], alive[alive]
+            logits = self._forward(drawn[:, None], reading)
         return outputs
 
-    def _collect(
-        self, outputs: _Outputs, live: Tensor, *, alive: Tensor, drawn: Tensor, logps: Tensor
-    ) -> None:
-        rows = zip(live.tolist(), alive.tolist(), drawn.tolist(), logps.tolist(), strict=True)
-        for row, is_alive, token, logp in rows:
-            if is_alive:
-                outputs.ids[row].append(token)
-                outputs.logps[row].append(logp)
-                outputs.stopped[row] = token == self._end_id
+    def _read(self, prompts: Sequence[Sequence[int]], *, room: int) -> tuple[Tensor, _Reading]:
+        """Logits after each prompt, and the state to go on from with up to ``room`` tokens.
+
+        The rollouts of a problem start from one prompt: each different prompt is read once.
+        """
+        row_of: dict[tuple[int, ...], int] = {}
+        rows = [row_of.setdefault(tuple(prompt), len(row_of)) for prompt in prompts]
+        tokens, attended_BT = _pad_left(list(row_of), self._end_id)
+        ahead = attended_BT.new_ones(len(attended_BT), room)
+        model = self._bank.causal_lm
+        reading = _Reading(
+            DynamicCache(config=model.config),
+            torch.cat([attended_BT, ahead], dim=1),
+            dtype=model.dtype,
+        )
+        logits = self._forward(tokens, reading)
+        if len(row_of) < len(prompts):
+            order = torch.tensor(rows)
+            reading.select(order)
+            logits = logits[order]
+        return logits, reading
+
+    def _forward(self, tokens: Tensor, reading: _Reading) -> Tensor:
+        """Logits after the last of ``tokens``, which are added to what was read."""
+        past, reading.width = reading.width, reading.width + tokens.shape[1]
+        attended = reading.attended_BT[:, : reading.width]
+        positions = (attended.cumsum(1) - 1).clamp(min=0)[:, past:]
+        # A ready mask saves transformers the work of building one; models whose layers do not all
+        # see the whole past need its own.
+        if past and self._full_attention:
+            attended = reading.bias_B11T[..., : reading.width]
+        logits: Tensor = self._bank.causal_lm(
+            input_ids=tokens,
+            attention_mask=attended,
+            position_ids=positions,
+            past_key_values=reading.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        ).logits[:, -1]
+        return logits
+
+    def _completion(self, tokens: list[int], logps: list[float]) -> Completion:
+        stopped = self._end_id in tokens
+        length = tokens.index(self._end_id) + 1 if stopped else len(tokens)
+        return Completion(
+            tuple(tokens[:length]), tuple(logps[:length]), "stop" if stopped else "length"
+        )
 
 
 def _draw(logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from roledrift.config import Config
 from roledrift.records import Alert, Level, Verdict, alert_id
+from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
 TITLE_LIMIT = 64
@@ -49,6 +50,64 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         _KL_ANCHOR,
         "rule out noisy credit: a single role with random rewards drifts alike",
     ),
+    "accuracy_cliff": (
+        "read what the other findings say about the steps before: this one is the damage",
+        "lower the learning rate (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr)",
+        "bound the step: a KL term (TRL: beta > 0) or a tighter clip (TRL: epsilon)",
+    ),
+    "reward_drop": (
+        "record val_accuracy among the totals of end_step: a reward also falls when the"
+        " curriculum gets harder",
+    ),
+    "entropy_collapse": (
+        "raise the upper clip bound alone (TRL: epsilon_high=0.28; verl: clip_ratio_high)",
+        "sample {role} hotter, and leave out groups with equal rewards",
+        "lower the learning rate of {role}'s policy",
+        _KL_ANCHOR,
+    ),
+    "entropy_explosion": (
+        "lower the learning rate of {role}'s policy",
+        "take out an entropy bonus (verl: actor_rollout_ref.actor.entropy_coeff=0)",
+        "check that the rollout engine serves the weights that are trained",
+        _KL_ANCHOR,
+    ),
+    "diversity_collapse": (
+        "give the slots of {role} different prompts or temperatures",
+        "reward the answers of each slot on its own, not the outcome for all",
+        "sample {role} hotter (TRL: temperature; verl: actor_rollout_ref.rollout.temperature)",
+        _KL_ANCHOR,
+    ),
+    "uniform_siblings": (
+        "read some siblings side by side: are they alike where they are wrong?",
+        "sample {role} hotter, or give its slots different prompts",
+    ),
+    "lazy_role": (
+        "reward {role} for its own part: for the verdict or the choice, not for the outcome",
+        "train {role} on problems where its part decides (candidates that differ)",
+        _KL_ANCHOR,
+    ),
+    "rubber_stamp": (
+        "reward {role} for verdicts that are right, not for the outcome of the workflow",
+        "balance right and wrong answers in what {role} judges",
+    ),
+    "constant_output": (
+        "shuffle the candidates that {role} chooses from",
+        "train {role} on problems whose candidates differ",
+    ),
+    "copies_input": (
+        "reward {role} for what it adds, not for the outcome of the workflow",
+        "check that the prompt of {role} asks for more than to repeat",
+    ),
+    "echo_trap": (
+        "leave out groups with equal rewards, keep those with the widest spread",
+        "lower the learning rate of {role}'s policy and clip its gradient (TRL: max_grad_norm)",
+        "use more and other prompts per step, fewer updates per rollout",
+        _KL_ANCHOR,
+    ),
+    "echo_suspected": (
+        "leave out groups with equal rewards",
+        "use more and other prompts per step, fewer updates per rollout",
+    ),
 }
 """What to do about a finding, most effective first; ``{role}`` is filled in."""
 
@@ -57,6 +116,18 @@ _TITLES: Mapping[str, str] = {
     "sp_role_capture": "writes like {toward} since step {onset}",
     "gradient_amplification": "slots amplified, x{ratio:.0f} since step {onset}",
     "role_drift": "moves x{ratio:.0f} per step since step {onset}",
+    "accuracy_cliff": "accuracy {base:.2g} -> {value:.2g} since step {onset}",
+    "reward_drop": "reward {base:.2g} -> {value:.2g} since step {onset}",
+    "entropy_collapse": "entropy x{ratio:.2g} and no gain since step {onset}",
+    "entropy_explosion": "entropy x{ratio:.1f} since step {onset}",
+    "diversity_collapse": "same wrong answers since step {onset}",
+    "uniform_siblings": "slots write alike since step {onset}",
+    "lazy_role": "its output has stopped mattering since step {onset}",
+    "rubber_stamp": "one verdict for all since step {onset}",
+    "constant_output": "one answer for all since step {onset}",
+    "copies_input": "copies its input since step {onset}",
+    "echo_trap": "echo trap since step {onset}",
+    "echo_suspected": "{value:.0f} signs of an echo trap since step {onset}",
 }
 
 
@@ -158,13 +229,15 @@ def closed(alert: Alert, step: int, why: str) -> Alert:
 
 def title(verdict: Verdict, finding: str, onset: int) -> str:
     """One short line, below ``TITLE_LIMIT`` characters."""
-    value, base = verdict.value, verdict.baseline
+    value, base = verdict.value, verdict.baseline or 0.0
     template = _TITLES.get(finding)
     if template is None or value is None:
         return _short(f"{verdict.role}: {finding} since step {onset}")
     ratio = value / base if base else 0.0
-    told = template.format(ratio=ratio, onset=onset, toward=verdict.toward or "another role")
-    return _short(f"{verdict.role}: {told}")
+    told = template.format(
+        ratio=ratio, value=value, base=base, onset=onset, toward=verdict.toward or "another role"
+    )
+    return _short(f"{'all roles' if verdict.role == EVERYONE else verdict.role}: {told}")
 
 
 def _short(line: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from roledrift.config import Tier
-from roledrift.measure import advantages, lengths, policy, shape, siblings, wording
+from roledrift.measure import advantages, lengths, policy, shape, siblings, verdicts, wording
 from roledrift.protocols import Probe
 from roledrift.workflow import Workflow
 
@@ -21,32 +21,35 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "credit": advantages.credit,
     "zero_variance": advantages.zero_variance,
     "length_credit": advantages.LengthCredit,
+    "reward_spread": advantages.reward_spread,
     "perplexity": policy.perplexity,
     "entropy": policy.entropy,
     "clipping": policy.clipping,
     "nonfinite": policy.nonfinite,
     "comparisons": policy.comparisons,
     "shape": shape.shape,
+    "verdicts": verdicts.verdicts,
     "openers": wording.openers,
     "words": wording.Words,
     "copied": wording.copied,
     "sign_agreement": siblings.sign_agreement,
     "sibling_jaccard": siblings.sibling_jaccard,
     "wrong_agreement": siblings.wrong_agreement,
+    "wrong_jaccard": siblings.wrong_jaccard,
 }
 """Every probe that ships, by name."""
 
-_READ_TEXT = frozenset(
-    {"chars", "shape", "openers", "words", "copied", "sibling_jaccard", "wrong_agreement"}
-)
-_OF_SIBLINGS = frozenset({"sign_agreement", "sibling_jaccard", "wrong_agreement"})
+_AGREEMENT = frozenset({"sibling_jaccard", "wrong_agreement", "wrong_jaccard"})
+_READ_TEXT = _AGREEMENT | {"chars", "shape", "verdicts", "openers", "words", "copied"}
+_OF_SIBLINGS = _AGREEMENT | {"sign_agreement"}
 
 
 def probes_for(tier: Tier, workflow: Workflow) -> tuple[Probe, ...]:
     """The probes of a tier: ``economy`` leaves out those that read text.
 
     Those that say nothing about the workflow are left out too: probes of siblings where every role
-    has one slot, ``copied`` where nobody reads what others have solved.
+    has one slot, ``copied`` where nobody reads what others have solved, ``verdicts`` where nobody
+    judges.
     """
     left_out: set[str] = set()
     if tier == "economy":
@@ -55,4 +58,6 @@ def probes_for(tier: Tier, workflow: Workflow) -> tuple[Probe, ...]:
         left_out |= _OF_SIBLINGS
     if not wording.copies(workflow):
         left_out.add("copied")
+    if all(role.duty != "judge" for role in workflow.roles):
+        left_out.add("verdicts")
     return tuple(make(workflow) for name, make in PROBES.items() if name not in left_out)

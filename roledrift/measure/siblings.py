@@ -77,6 +77,16 @@ def sibling_jaccard(workflow: Workflow) -> SiblingProbe:
     return SiblingProbe("sibling_jaccard", frozenset({"episode_N", "text_N"}), workflow, _overlap)
 
 
+def wrong_jaccard(workflow: Workflow) -> SiblingProbe:
+    """``wrong_jaccard``: :func:`sibling_jaccard` among wrong siblings only, averaged over families.
+
+    Siblings that are right agree because they are right, and ever more so in a run that learns.
+    Wrong means a reward of at most 0, as for :func:`wrong_agreement`. Not in the paper.
+    """
+    needs = frozenset({"episode_N", "text_N", "reward_N"})
+    return SiblingProbe("wrong_jaccard", needs, workflow, _wrong_overlap)
+
+
 def wrong_agreement(workflow: Workflow) -> SiblingProbe:
     r"""``wrong_agreement``: share of pairs of wrong siblings that give the same wrong answer.
 
@@ -141,6 +151,13 @@ def _overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
         if i in grams and j in grams and (grams[i] or grams[j])
     ]
     return Mean(1.0, sum(shares) / len(shares)) if shares else Mean(0.0, 0.0)
+
+
+def _wrong_overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
+    reward_N = spans.reward_N
+    if reward_N is None:
+        return Mean(0.0, 0.0)
+    return _overlap(spans, [(i, j) for i, j in pairs if reward_N[i] <= 0 and reward_N[j] <= 0])
 
 
 def _same_mistake(spans: SpanTable, pairs: list[Pair]) -> Mean:

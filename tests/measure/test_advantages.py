@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from statistics import pstdev
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from roledrift.measure.advantages import (
     LengthCredit,
     advantages,
     credit,
+    reward_spread,
     rewards,
     zero_variance,
 )
@@ -113,3 +115,15 @@ def test_length_credit_leaves_out_what_is_not_finite():
     )
     value = LengthCredit(VOTING).measure(table)[Key("generator", "length_credit")]
     assert value.total == pytest.approx(1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), st.floats(-5, 5)), min_size=1))
+def test_reward_spread_equals_a_slow_reference(rows):
+    found: dict[tuple[int, int], list[float]] = {}
+    for role, group, reward in rows:
+        found.setdefault((role, group), []).append(reward)
+    spreads = [pstdev(rewards) for rewards in found.values() if len(rewards) > 1]
+    sums = reward_spread(VOTING).measure(spans(*zip(*rows, strict=True)))
+    value = sums.get(Key("*", "reward_spread"), Mean(0, 0))
+    assert value.n == len(spreads)
+    assert value.total == pytest.approx(sum(spreads), abs=1e-9)

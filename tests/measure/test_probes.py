@@ -152,7 +152,7 @@ def test_every_statistic_of_a_full_table():
         *("ppl", "entropy", "clip_fraction", "rollout.refused"),
         *("terse", "boxed", "bare_stamp", "code_fence", "verdict_tag", "hedging"),
         *(f"old.{name}" for name in (*moved.split(), "log_ppl_abs_diff", "peak", "ratio")),
-        *("wrong_agreement", "length_credit"),
+        *("wrong_agreement", "wrong_jaccard", "reward_spread", "length_credit"),
     }
     assert set(summarise(sums)["generator"]) == names - {"copied"} | {"words"}
 
@@ -161,8 +161,9 @@ def test_tiers_differ_in_whether_text_is_read():
     def read(tier):
         return {probe.name for probe in probes_for(tier, VOTING)}
 
-    assert read("full") == read("business") == set(PROBES)
-    texts = {"chars", "shape", "openers", "words", "copied", "sibling_jaccard", "wrong_agreement"}
+    assert read("full") == read("business") == set(PROBES) - {"verdicts"}
+    texts = {"chars", "shape", "openers", "words", "copied"}
+    texts |= {"sibling_jaccard", "wrong_agreement", "wrong_jaccard"}
     assert read("full") - read("economy") == texts
 
 
@@ -170,14 +171,14 @@ def test_a_workflow_is_not_asked_what_it_cannot_say():
     def read(workflow):
         return {probe.name for probe in probes_for("full", workflow)}
 
-    siblings = {"sign_agreement", "sibling_jaccard", "wrong_agreement"}
-    assert set(PROBES) - read(SINGLE) == {*siblings, "copied"}
+    siblings = {"sign_agreement", "sibling_jaccard", "wrong_agreement", "wrong_jaccard"}
+    assert set(PROBES) - read(SINGLE) == {*siblings, "copied", "verdicts"}
     assert set(PROBES) - read(EVAL_OPT) == siblings
-    assert read(ORCH_WORKERS) == set(PROBES)
+    assert set(PROBES) - read(ORCH_WORKERS) == {"verdicts"}
 
 
 def test_names_of_probes_are_their_keys():
-    assert [probe.name for probe in probes_for("full", VOTING)] == list(PROBES)
+    assert {name: make(VOTING).name for name, make in PROBES.items()} == {n: n for n in PROBES}
 
 
 def test_a_monitor_measures_with_them():

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.measure.siblings import sibling_jaccard, sign_agreement, wrong_agreement
+from roledrift.measure.siblings import (
+    sibling_jaccard,
+    sign_agreement,
+    wrong_agreement,
+    wrong_jaccard,
+)
 from roledrift.spans import SpanTable
 from roledrift.sums import EVERYONE, Key, Mean
 from roledrift.workflow import EVAL_OPT, VOTING
@@ -113,3 +118,15 @@ def test_wrong_siblings_agree_if_their_last_boxes_do():
 def test_a_reward_that_is_not_a_number_is_not_wrong():
     table = spans([0, 0], [0, 1], text_N=(r"\boxed{1}",) * 2, reward_N=np.array([0.0, math.nan]))
     assert wrong_agreement(VOTING).measure(table) == {}
+
+
+def test_wrong_jaccard_is_the_overlap_of_wrong_siblings_alone():
+    table = spans(
+        [0, 0, 0, 1, 1, 1],
+        [0, 1, 2] * 2,
+        text_N=("a b c d", "a b c d", "x y z", "a b c", "a b c", "a b c"),
+        reward_N=np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0]),
+    )
+    # Of episode 0 the pair (0, 1); in episode 1 only one is wrong.
+    assert wrong_jaccard(VOTING).measure(table)[Key("generator", "wrong_jaccard")] == Mean(1, 1.0)
+    assert sibling_jaccard(VOTING).measure(table)[Key("generator", "sibling_jaccard")].n == 2

@@ -211,3 +211,27 @@ def test_without_adapters_the_base_model_computes_and_training_goes_on(make_bank
     training = {id(p) for p in bank.model.parameters() if p.requires_grad}
     assert training == {id(p) for p in bank.parameters_of("first")}
     assert take_a_step(bank, "first") > 0
+
+
+def test_fused_the_model_has_no_adapter_layers_and_afterwards_all_of_them(
+    make_bank: Callable[..., AdapterBank],
+) -> None:
+    bank = make_bank("first", "second")
+    names = [name for name, _ in bank.model.named_modules()]
+    with bank.fused("second"):
+        assert not any("lora" in name.split(".")[-1] for name, _ in bank.causal_lm.named_modules())
+    assert [name for name, _ in bank.model.named_modules()] == names
+    with pytest.raises(RuntimeError, match="inside"), bank.fused("first"):
+        raise RuntimeError("inside")
+    assert [name for name, _ in bank.model.named_modules()] == names
+
+
+def test_a_mode_lasts_as_long_as_its_block(make_bank: Callable[..., AdapterBank]) -> None:
+    bank = make_bank("first")
+    assert not bank.model.training
+    with bank.mode(training=True):
+        assert bank.model.training
+        with bank.mode(training=False):
+            assert not bank.causal_lm.training
+        assert bank.causal_lm.training
+    assert not bank.model.training

@@ -88,7 +88,7 @@ def test_one_optimizer_for_all_gives_the_run_that_one_per_policy_gives(
         config = replace(chain, routing=ROUTINGS[2], train=replace(chain.train, adam=adam))
         setup, result = run(config, cache)
         weights = [one for policy in ("left", "right") for one in setup.bank.parameters_of(policy)]
-        traces.append(([replace(one, seconds=0.0) for one in result.steps], weights))
+        traces.append(([replace(one, seconds={}) for one in result.steps], weights))
     assert traces[0][0] == traces[1][0]
     assert all(torch.equal(a, b) for a, b in zip(traces[0][1], traces[1][1], strict=True))
 

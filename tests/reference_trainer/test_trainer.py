@@ -21,7 +21,7 @@ def run(config: Config, cache: Path, out: Path | None = None) -> tuple[Result, l
 
 
 def trace(result: Result) -> list[Any]:
-    return [replace(report, seconds=0.0) for report in result.steps]
+    return [replace(report, seconds={}) for report in result.steps]
 
 
 @pytest.mark.parametrize("routing", ["isolated", "shared"])

@@ -64,6 +64,28 @@ def test_mini_batches(make_bank: Make, config: Config, counts: str, updates: int
     assert all(one > 0 for one in moved[1:])
 
 
+def test_micro_batches_change_memory_and_padding_but_not_the_update(
+    make_bank: Make, config: Config
+) -> None:
+    spans = [span(i, "generator", "generator") for i in range(24)]
+    norms, widths, weights = [], [], []
+    for size in (3, 64):
+        bank, watch = make_bank("generator"), Watch()
+        train = replace(config.train, minibatch=12, microbatch=size)
+        report = update_policy(
+            bank, spans, config=replace(config, train=train), step=1, watch=watch
+        )
+        assert report.updates == 2
+        norms.append(report.grad_norm)
+        widths.append([one.batch.tokens_BT.shape for one in watch.seen])
+        weights.append(torch.cat([one.flatten() for one in bank.parameters_of("generator")]))
+    assert [rows for rows, _ in widths[0]] == [3] * 8
+    # Rows of similar length are together: the shortest are not padded to the longest.
+    assert widths[0][0][1] < widths[0][3][1] == widths[1][0][1]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-4)
+    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-5)
+
+
 def test_a_shared_policy_gets_micro_batches_of_one_role(make_bank: Make, config: Config) -> None:
     spans = [span(i, ("generator", "aggregator")[i % 2], "shared") for i in range(16)]
     watch = Watch()

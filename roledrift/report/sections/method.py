@@ -48,6 +48,16 @@ DESCRIPTIONS: Mapping[str, str] = {
     "role under the same policy writes.",
     "gradient_amplification": "Asks whether the role with several slots moves much faster than at "
     "the start while the other roles stay steady.",
+    "accuracy_cliff": "Compares accuracy with its own best so far. A fall must be large against "
+    "the best and against the noise, and still be there at the next value.",
+    "entropy_collapse": "Asks whether a role's entropy is next to nothing while nothing was gained "
+    "by it; an entropy that doubles is told as an explosion.",
+    "diversity_collapse": "Asks whether the slots of a role have come to agree where they are "
+    "wrong: the same wrong answers, the same words, fewer openings.",
+    "lazy_role": "Asks whether a judge always gives one verdict, a selecting role one answer, or a "
+    "synthesizing role nothing but its input.",
+    "echo_trap": "Counts three signs: alike rewards within groups, fallen entropy, a spike of the "
+    "gradient norm. All three, without gain, make the name.",
 }
 
 

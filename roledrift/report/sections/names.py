@@ -8,6 +8,11 @@ _DETECTORS = {
     "length_inflation": "length inflation",
     "sp_role_capture": "role capture",
     "gradient_amplification": "gradient amplification",
+    "accuracy_cliff": "accuracy cliff",
+    "entropy_collapse": "entropy collapse",
+    "diversity_collapse": "diversity collapse",
+    "lazy_role": "lazy role",
+    "echo_trap": "echo trap",
 }
 _FINDINGS = {
     "length_inflation": "its answers have grown",
@@ -15,6 +20,18 @@ _FINDINGS = {
     "role_capture": "it writes like another role",
     "role_drift": "it moves away from its own baseline",
     "gradient_amplification": "its updates are magnified while other roles stay steady",
+    "accuracy_cliff": "less is solved than was solved before",
+    "reward_drop": "the reward has fallen from its best",
+    "entropy_collapse": "it has become sure of itself and gained nothing",
+    "entropy_explosion": "it has become unsure",
+    "diversity_collapse": "its slots make the same mistakes",
+    "uniform_siblings": "its slots write alike",
+    "lazy_role": "what it says has stopped mattering",
+    "rubber_stamp": "it gives the same verdict always",
+    "constant_output": "it gives the same answer to every problem",
+    "copies_input": "it repeats its input",
+    "echo_trap": "it repeats itself, and its gradients spike",
+    "echo_suspected": "it shows two of the three signs of an echo trap",
 }
 
 
