@@ -1,7 +1,8 @@
-"""The pictures of `docs/detectors`: recorded runs of the detection benchmark, failing beside healthy."""
+"""The pictures of `docs/detectors`: a recorded failure beside the healthy run that it began as."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,14 @@ from matplotlib.axes import Axes
 from benchmarks.detection.panel_runs import replayed
 from benchmarks.detection.recordings import Recording, load
 from benchmarks.detection.suite import load_suite
+from roledrift.config import BaselineConfig
 from roledrift.detect.baseline import LENGTH, MOVEMENT, SHARE, Scale, baseline_of
-from roledrift.report.palette import OKABE_ITO
+from roledrift.report.palette import TONES
 
 IMAGES = Path(__file__).parent / "images" / "detectors"
+HEALTHY, FAILING = TONES[0].light, TONES[1].light
+BAND = 3.0
+"""Robust standard deviations that the band is wide to either side."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,8 @@ class Picture:
 
     Attributes:
         detector: Whose page it is for.
-        role: Role that is shown; ``*`` for the run.
-        statistic: What is drawn; ``total:`` before a number of the whole step.
+        role: Role that is shown; `*` for the run.
+        statistic: What is drawn; `total:` before a number of the whole step.
         scale: On which the baseline's band is computed.
         words: Label of the axis.
         failing: Scenario and seed.
@@ -43,14 +48,151 @@ class Picture:
     healthy: tuple[str, int]
 
 
-PICTURES: tuple[Picture, ...] = ()
+PICTURES: tuple[Picture, ...] = (
+    Picture(
+        "length_inflation",
+        "aggregator",
+        "length",
+        LENGTH,
+        "tokens per answer",
+        ("weak-sp-verbose", 10),
+        ("weak-sp", 10),
+    ),
+    Picture(
+        "sp_role_capture",
+        "evaluator",
+        "terse",
+        SHARE,
+        "share of terse answers",
+        ("eval-opt-sp-verbose", 10),
+        ("eval-opt-sp", 10),
+    ),
+    Picture(
+        "gradient_amplification",
+        "generator",
+        "update.k3",
+        MOVEMENT,
+        "update.k3, nats per token",
+        ("voting-ip-hot", 10),
+        ("voting-ip", 10),
+    ),
+    Picture(
+        "accuracy_cliff",
+        "*",
+        "total:val_accuracy",
+        SHARE,
+        "validation accuracy",
+        ("voting-ip-hot", 10),
+        ("voting-ip", 10),
+    ),
+    Picture(
+        "entropy_collapse",
+        "generator",
+        "entropy",
+        LENGTH,
+        "entropy, nats per token",
+        ("voting-ip-hot", 10),
+        ("voting-ip", 10),
+    ),
+    Picture(
+        "diversity_collapse",
+        "generator",
+        "wrong_agreement",
+        SHARE,
+        "wrong siblings that agree",
+        ("voting-ip-hot", 10),
+        ("voting-ip", 10),
+    ),
+    Picture(
+        "lazy_role",
+        "evaluator",
+        "verdict_correct",
+        SHARE,
+        "share of verdicts that approve",
+        ("eval-opt-sp-verbose", 10),
+        ("eval-opt-sp", 10),
+    ),
+    Picture(
+        "echo_trap",
+        "generator",
+        "reward_spread",
+        SHARE,
+        "spread of rewards in a group",
+        ("voting-ip-hot", 10),
+        ("voting-ip", 10),
+    ),
+)
 
 
 def values(recording: Recording, picture: Picture) -> tuple[list[int], list[float]]:
+    """The steps at which the statistic was measured, and its values."""
     kind, _, name = picture.statistic.partition(":")
     pairs = [
         (one.step, one.totals.get(name) if kind == "total" else one.mean(picture.role, kind))
         for one in recording.steps
     ]
-    known = [(step, value) for step, value in pairs if value is not None]
+    known = [(step, value) for step, value in pairs if value is not None and not math.isnan(value)]
     return [step for step, _ in known], [value for _, value in known]
+
+
+def band(recording: Recording, picture: Picture) -> tuple[float, float] | None:
+    """Where further records of a healthy run are expected; None if too little was measured."""
+    baseline = BaselineConfig(**recording.config["baseline"])
+    _, drawn = values(recording, picture)
+    first = drawn[baseline.skip : baseline.skip + baseline.window]
+    if len(first) < baseline.window or len(drawn) < len(recording.steps) / 2:
+        return None
+    found = baseline_of(first, picture.scale)
+    low, high = found.center - BAND * found.sigma, found.center + BAND * found.sigma
+    return (math.exp(low), math.exp(high)) if picture.scale.log else (low, high)
+
+
+def draw(axes: Axes, picture: Picture, *, onset: int) -> None:
+    """Both runs, the band, the onset, and where the panel spoke."""
+    failing, healthy = load(*picture.failing), load(*picture.healthy)
+    for recording, colour, dashes, label in (
+        (healthy, HEALTHY, "--", f"healthy ({picture.healthy[0]})"),
+        (failing, FAILING, "-", f"failing ({picture.failing[0]})"),
+    ):
+        steps, drawn = values(recording, picture)
+        axes.plot(steps, drawn, dashes, color=colour, lw=1.6, label=label)
+    expected = band(failing, picture)
+    if expected is not None:
+        axes.axhspan(*expected, color="#888888", alpha=0.15, lw=0, label="baseline, 3 sigma")
+    axes.axvline(onset, color="#666666", lw=1, ls=":", label="stress begins")
+    steps, drawn = values(failing, picture)
+    for alert in replayed(failing).alerts:
+        if alert.detector != picture.detector or alert.state != "open":
+            continue
+        nearest = min(range(len(steps)), key=lambda i: abs(steps[i] - alert.step))
+        axes.plot(
+            [alert.step],
+            [drawn[nearest]],
+            "v",
+            ms=9,
+            color="black",
+            label=f"{alert.level} {alert.finding} ({alert.role})",
+        )
+    if picture.scale is MOVEMENT:
+        axes.set_yscale("log")
+    axes.set_xlabel("iteration")
+    axes.set_ylabel(f"{picture.words}\n({picture.role})" if picture.role != "*" else picture.words)
+    axes.legend(fontsize=7, frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def main() -> int:
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    onset = load_suite().onset
+    for picture in PICTURES:
+        figure, axes = plt.subplots(figsize=(6.4, 2.9), dpi=110, layout="constrained")
+        draw(axes, picture, onset=onset)
+        path = IMAGES / f"{picture.detector}.png"
+        figure.savefig(path, metadata={"Software": ""})
+        plt.close(figure)
+        print(path, path.stat().st_size)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -19,6 +19,8 @@ from benchmarks.detection.tables import OURS, Method, markdown, plain
 from benchmarks.detection.tuning import LEAST_RATE, Run, tune
 
 HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "detection_benchmark.md"
+MARK = "<!-- results: written by `make bench-detection` -->"
 
 
 def runs_of(suite: Suite, which: str) -> list[Run]:
@@ -85,6 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (options.out / "results.md").write_text(page, "utf-8")
     body = plain(methods, steps=suite.steps)
     (options.out / "results.json").write_text(json.dumps(body, indent=1) + "\n", "utf-8")
+    if options.out == HERE:
+        text, _, _ = PAGE.read_text("utf-8").partition(MARK)
+        PAGE.write_text(f"{text}{MARK}\n\n{page}", "utf-8")
     print(page)
     print(f"{sum(map(len, runs.values()))} runs in {time.monotonic() - start:.0f} s")
     return 0
