@@ -163,7 +163,7 @@ class AdapterBank:
         return {name: AdamW(self._parameters[name], **settings) for name in self.policies}
 
     def _group(self, policy: str) -> dict[str, Any]:
-        """The policy's parameter group; asked for anew because a restored optimizer has new ones."""
+        """The parameter group of ``policy``; looked up anew: a restored optimizer has new ones."""
         if policy in self.optimizers:
             return self.optimizers[policy].param_groups[0]
         return self.optimizers[_ALL].param_groups[self.policies.index(policy)]
