@@ -52,7 +52,7 @@ _NAMES = {"length": "length_inflation", "entropy": "entropy_collapse"}
 _MOVED = ("update.k3", "update.chi2", "ppl")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """One statistic of one role.
 
@@ -189,10 +189,16 @@ class Rival:
         """The first alarm in each series."""
         found = []
         for series in series_of(recording, statistics):
-            place = self.alarm(series, threshold)
+            place = _place(self.alarm, series, threshold)
             if place is not None:
                 found.append(Finding(series.steps[place], series.role, series.name))
         return found
+
+
+@cache
+def _place(alarm: Alarm, series: Series, threshold: float) -> int | None:
+    """Sets of statistics overlap: every series is asked once."""
+    return alarm(series, threshold)
 
 
 def _falling(high: float, low: float, n: int) -> tuple[float, ...]:
@@ -200,10 +206,10 @@ def _falling(high: float, low: float, n: int) -> tuple[float, ...]:
 
 
 RIVALS = (
-    Rival("river ADWIN", adwin, _falling(0.9, 1e-12, 25)),
-    Rival("river Page-Hinkley", page_hinkley, _falling(4.0, 500.0, 25)),
-    Rival("river KSWIN", kswin, _falling(0.1, 1e-9, 25)),
-    Rival("ruptures PELT (offline)", pelt, _falling(5.0, 20000.0, 25), offline=True),
-    Rival("ruptures Binseg (offline)", binary_segmentation, _falling(5.0, 20000.0, 25), True),
+    Rival("river ADWIN", adwin, _falling(0.9, 1e-8, 13)),
+    Rival("river Page-Hinkley", page_hinkley, _falling(4.0, 500.0, 21)),
+    Rival("river KSWIN", kswin, _falling(0.1, 1e-4, 7)),
+    Rival("ruptures PELT (offline)", pelt, _falling(5.0, 20000.0, 21), offline=True),
+    Rival("ruptures Binseg (offline)", binary_segmentation, _falling(5.0, 20000.0, 21), True),
     Rival("k x first value", times_the_first, _falling(1.2, 1000.0, 40)),
 )
