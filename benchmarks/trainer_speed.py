@@ -33,7 +33,8 @@ from trl import GRPOConfig, GRPOTrainer
 
 from reference_trainer.config import Config, load
 from reference_trainer.pretrain import load_base, pretrained
-from reference_trainer.trainer import Setup, _iterate, prepare
+from reference_trainer.setup import Setup, prepare
+from reference_trainer.trainer import _iterate
 
 OUT = Path(__file__).parent / "out" / "trainer_speed.json"
 SKIPPED = 2

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reference_trainer.errors import SettingsError
+from reference_trainer.ranks import processes
 from roledrift import RoleDriftError
 
 _CACHE = Path("runs/.cache")
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "grid": _grid,
     }
     try:
+        _refuse_ranks(options.command)
         return commands[options.command](options)
     except RoleDriftError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -73,7 +75,7 @@ def _add_grid(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", help="preset name, or TOML or JSON file")
+    parser.add_argument("source", help="preset name, <grid>/<cell>, or TOML or JSON file")
     _add_overrides(parser)
 
 
@@ -106,6 +108,14 @@ def _overrides(pairs: Sequence[str]) -> dict[str, Any]:
     return result
 
 
+def _refuse_ranks(command: str) -> None:
+    if command != "train" and processes() > 1:
+        raise SettingsError(
+            f"only `train` runs in several processes: start `{command}` without a launcher "
+            "(WORLD_SIZE is set)"
+        )
+
+
 def _set_up_torch(threads: int) -> None:
     import torch
     from transformers.utils import logging
@@ -117,12 +127,12 @@ def _set_up_torch(threads: int) -> None:
 
 def _train(options: argparse.Namespace) -> int:
     from reference_trainer.commands import train_run
-    from reference_trainer.config import load
+    from reference_trainer.grid import load_source
 
     overrides = _overrides(options.set)
     if options.no_monitor:
         overrides.setdefault("monitor", {})["enabled"] = False
-    config = load(options.source, overrides)
+    config = load_source(options.source, overrides)
     _set_up_torch(options.threads)
     train_run(config, out=options.out, cache=options.cache, resume=options.resume)
     return 0
@@ -142,12 +152,12 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 
 def _pretrain(options: argparse.Namespace) -> int:
-    from reference_trainer.config import load
-    from reference_trainer.pretrain import pretrained
+    from reference_trainer.grid import load_source
+    from reference_trainer.pretrain import base_folder
 
-    config = load(options.source, _overrides(options.set))
+    config = load_source(options.source, _overrides(options.set))
     _set_up_torch(options.threads)
-    print(pretrained(config.pretrain, config.task, prompts=config.prompts, cache=options.cache))
+    print(base_folder(config, options.cache))
     return 0
 
 

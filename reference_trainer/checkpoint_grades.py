@@ -22,7 +22,7 @@ from reference_trainer.regrading import RoleGrades, measure, regrade
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import play_episodes
 from reference_trainer.seeds import derive
-from reference_trainer.trainer import Setup
+from reference_trainer.setup import Setup
 
 
 @dataclass(frozen=True, slots=True)

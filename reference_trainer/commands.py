@@ -14,12 +14,14 @@ from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate
 from reference_trainer.grid import Choice, Job, cells, choose, status
 from reference_trainer.progress import Progress
+from reference_trainer.ranks import Ranks, launched
 from reference_trainer.run_folder import RunFolder
-from reference_trainer.trainer import Result, StepReport, prepare, train
+from reference_trainer.setup import hand_over, prepare
+from reference_trainer.trainer import Result, StepReport, train
 
 
 def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -> Result:
-    """Train one run with a progress line, and say how it went.
+    """Train one run with a progress line, and say how it went; the first rank speaks.
 
     Args:
         config: The run.
@@ -27,9 +29,18 @@ def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -
         cache: Of warmed-up base models.
         resume: Go on from the latest checkpoint in ``out``, if there is one.
     """
+    with launched(config.parallel.mode) as ranks:
+        if ranks.number > 0:
+            return train(prepare(config, cache=cache, ranks=ranks), out=out, resume=resume)
+        return _train_and_say(config, out=out, cache=cache, resume=resume, ranks=ranks)
+
+
+def _train_and_say(config: Config, *, out: Path, cache: Path, resume: bool, ranks: Ranks) -> Result:
     print(f"{config.name}: {config.workflow}, routing {config.routing}, seed {config.seed}")
+    if ranks.count > 1:
+        print(f"{config.name}: {ranks.count} processes, {config.parallel.mode}")
     print(f"{config.name}: stress: {config.stress.label}", flush=True)
-    setup = prepare(config, cache=cache)
+    setup = prepare(config, cache=cache, ranks=ranks)
     with Progress(config.name, total=config.train.steps) as progress:
 
         def advance(report: StepReport) -> None:
@@ -62,7 +73,7 @@ def evaluate_run(run: Path, *, cache: Path, problems: int | None) -> Evaluation:
         config = replace(config, validation=replace(config.validation, problems=problems))
     setup = prepare(config, cache=cache)
     load_adapters(setup.bank, folder.adapters)
-    setup.hand_over(config.train.steps)
+    hand_over(setup, setup.bank.policies, done=config.train.steps)
     result = evaluate(setup.stage, config, step=config.train.steps)
     print(f"{config.name}: accuracy {result.accuracy:.3f} on {result.problems} problems")
     for role, one in result.roles.items():
@@ -104,6 +115,7 @@ def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int 
         for number, (step, checkpoint) in enumerate([(0, None), *there.items()], start=1):
             if checkpoint is not None:
                 load_adapters(setup.bank, checkpoint)
+            hand_over(setup, setup.bank.policies, done=step)
             graded = grade_checkpoint(setup, out=run / "evaluation", step=step, rollouts=rollouts)
             written.append(run / "evaluation" / f"step_{step}.json")
             print(f"{config.name}: step {step}: {_graded_line(graded)}", flush=True)
@@ -122,13 +134,15 @@ def list_grid(jobs: Sequence[Job], out: Path) -> None:
 
 def list_paper_grid(choice: Choice) -> None:
     """Print the grid at the paper's scale; raises as :func:`~reference_trainer.grid.choose`."""
-    for name, value in paper_scale.SETTINGS.items():
+    chosen = choose(cells(paper_scale.SCALES), choice)
+    common = paper_scale.resolved(chosen[0][0], choice.overrides)
+    for name, value in paper_scale.settings(common).items():
         print(f"{name}: {value}")
     print("memory: one device, nothing sharded, 32 sequences sampled at a time at full length")
-    chosen = choose(cells(paper_scale.SCALES), choice)
     for cell, seed in chosen:
-        print("\n".join(paper_scale.describe(cell, seed=seed)))
-    print(f"{len(chosen)} runs; {paper_scale.NOT_RUNNABLE}")
+        lines = paper_scale.describe(cell, seed=seed, overrides=choice.overrides)
+        print("\n".join(lines))
+    print(f"{len(chosen)} runs; {paper_scale.NOT_RUN}")
 
 
 def _graded_line(graded: CheckpointGrades) -> str:

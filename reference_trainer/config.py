@@ -17,11 +17,16 @@ from reference_trainer.grpo import Aggregation, Clip, Grouping, Normalisation
 from reference_trainer.interventions import Interventions
 from reference_trainer.interventions import problems as intervention_problems
 from reference_trainer.minibatches import Order
+from reference_trainer.model import ModelSettings
 from reference_trainer.paper_compat import PaperCompat
 from reference_trainer.policies import AdamSettings, LoraSettings
+from reference_trainer.ranks import Mode
 from reference_trainer.reading import merge, read
-from reference_trainer.stress import Stress
+from reference_trainer.rollout.vllm_engine import VllmSettings
+from reference_trainer.stress import MISSERVING, Stress
+from reference_trainer.stress import problems as stress_problems
 from reference_trainer.tasks.code import MOST_TESTS, CodeTask
+from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.tasks.math import MathTask
 from reference_trainer.tiny_model import Size
 from reference_trainer.workflows import NAMES, Rules, load_script
@@ -67,6 +72,8 @@ class RolloutSettings:
         temperature: Of sampling, of every log-probability, and of validation.
         max_new_tokens: Length limit of one output.
         lenient_selection: See :class:`~reference_trainer.workflows.Scene`.
+        engine: What samples: the very model that is trained, or vLLM with a copy of it.
+        vllm: For the engine ``vllm``.
     """
 
     problems: int = 8
@@ -74,6 +81,8 @@ class RolloutSettings:
     temperature: float = 1.0
     max_new_tokens: int = 28
     lenient_selection: bool = False
+    engine: Literal["transformers", "vllm"] = "transformers"
+    vllm: VllmSettings = field(default_factory=VllmSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +171,18 @@ class CheckpointSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ParallelSettings:
+    """What changes when a launcher starts several processes; their number is the launcher's.
+
+    Attributes:
+        mode: What a process holds of the base model: ``ddp``, all of it; ``fsdp2``, a part, whole
+            only while it samples.
+    """
+
+    mode: Mode = "ddp"
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """One training run.
 
@@ -172,8 +193,10 @@ class Config:
         routing: ``shared``, ``isolated``, or a map from every role to a policy.
         prompts: Family of prompt texts.
         rules: What workflows leave open.
-        task: The task; its ``name`` says which: ``math`` or ``code``.
-        pretrain: The base model.
+        task: The task; its ``name`` says which: ``math`` or ``code``, or with a model of its own
+            ``dapo_math`` or ``deepcoder``.
+        model: The base model.
+        pretrain: How the tiny base model is made that a run without ``model.path`` uses.
         lora: The adapters.
         rollout: Sampling.
         train: Optimisation.
@@ -187,6 +210,7 @@ class Config:
         checkpoint: Checkpoints.
         stress: What goes wrong on purpose.
         monitor: Monitoring.
+        parallel: Several processes.
     """
 
     name: str = "run"
@@ -195,7 +219,8 @@ class Config:
     routing: str | Mapping[str, str] = "isolated"
     prompts: str = "tiny"
     rules: Rules = field(default_factory=Rules)
-    task: MathTask | CodeTask = field(default_factory=MathTask)
+    task: MathTask | CodeTask | DapoMathSource | DeepCoderSource = field(default_factory=MathTask)
+    model: ModelSettings = field(default_factory=ModelSettings)
     pretrain: PretrainSettings = field(default_factory=PretrainSettings)
     lora: LoraSettings = field(default_factory=LoraSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
@@ -207,6 +232,12 @@ class Config:
     checkpoint: CheckpointSettings = field(default_factory=CheckpointSettings)
     stress: Stress = field(default_factory=Stress)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
+    parallel: ParallelSettings = field(default_factory=ParallelSettings)
+
+    @property
+    def scale(self) -> str:
+        """Name of the base model's size, as reports show it."""
+        return Path(self.model.path).name if self.model.path else f"tiny-{self.pretrain.size}"
 
     def routed(self) -> Workflow:
         """The workflow's shape with this run's routing."""
@@ -271,6 +302,8 @@ def _problems(config: Config) -> list[str]:
         "rollout.temperature": config.rollout.temperature,
         "rollout.max_new_tokens": config.rollout.max_new_tokens,
         "train.minibatch": config.train.minibatch,
+        "rollout.vllm.gpu_memory": config.rollout.vllm.gpu_memory,
+        "rollout.vllm.rows": config.rollout.vllm.rows,
         "train.microbatch": config.train.microbatch,
         "train.adam.lr": config.train.adam.lr,
         "train.epochs": config.train.epochs,
@@ -283,7 +316,7 @@ def _problems(config: Config) -> list[str]:
     ]
     if config.pretrain.rows < 2:
         problems.append(f"pretrain.rows must be at least 2, got {config.pretrain.rows}")
-    problems += _task_problems(config.task)
+    problems += _task_problems(config) + _engine_problems(config.rollout)
     if unknown := sorted(set(config.pretrain.skills) - set(DEMONSTRATORS)):
         problems.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
     if not config.pretrain.skills:
@@ -294,7 +327,11 @@ def _problems(config: Config) -> list[str]:
         shape = config.routed()
     except RoleDriftError as error:
         return [*problems, f"routing: {error}"]
-    problems += _stress_problems(config.stress, shape)
+    problems += stress_problems(config.stress, shape)
+    if config.stress.kind == "longer_problems" and config.task.name not in ("math", "code"):
+        problems.append("stress.kind longer_problems needs task math or code")
+    if config.stress.kind in MISSERVING and config.rollout.engine != "transformers":
+        problems.append(f"stress.kind {config.stress.kind} needs rollout.engine transformers")
     if min(config.checkpoint.every, config.checkpoint.keep) < 0:
         problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     problems += intervention_problems(config.interventions, shape)
@@ -304,30 +341,20 @@ def _problems(config: Config) -> list[str]:
     return problems
 
 
-def _stress_problems(stress: Stress, shape: Workflow) -> list[str]:
-    problems = []
-    needed = stress.kind == "length_bonus"
-    if (needed or stress.role) and stress.role not in shape.role_names:
-        problems.append(
-            f"stress.role {stress.role!r} is not a role; there are {list(shape.role_names)}"
-        )
-    if not 0.0 <= stress.share <= 1.0:
-        problems.append(f"stress.share must be between 0 and 1, got {stress.share}")
-    if stress.kind == "temperature" and stress.factor <= 0:
-        problems.append(f"stress.factor must be greater than 0, got {stress.factor}")
-    least = {"stress.lag": (stress.lag, 1), "stress.ops": (stress.ops, 2)}
-    problems += [
-        f"{name} must be at least {low}, got {value}"
-        for name, (value, low) in least.items()
-        if value < low
-    ]
-    return problems
+def _engine_problems(rollout: RolloutSettings) -> list[str]:
+    if rollout.engine == "vllm" and rollout.temperature > 2.0:
+        return [f"rollout.temperature must be at most 2 for vLLM, got {rollout.temperature}"]
+    return []
 
 
-def _task_problems(task: MathTask | CodeTask) -> list[str]:
+def _task_problems(config: Config) -> list[str]:
+    task = config.task
+    if not isinstance(task, MathTask | CodeTask):
+        known = "the tiny base model knows no English: set model.path"
+        return [] if config.model.path else [f"task.name {task.name!r}: {known}"]
     problems = []
-    known = set(task.operators) <= set("+-*")
-    if not 1 <= task.min_ops <= task.max_ops or not known:
+    legal = set(task.operators) <= set("+-*")
+    if not 1 <= task.min_ops <= task.max_ops or not legal:
         problems.append("task needs 1 <= min_ops <= max_ops and operators from '+-*'")
     if task.max_ops < 2:
         problems.append("task.max_ops must be at least 2: one operator has only one order")
@@ -335,7 +362,7 @@ def _task_problems(task: MathTask | CodeTask) -> list[str]:
         if not 1 <= task.tests <= MOST_TESTS:
             problems.append(f"task.tests must be between 1 and {MOST_TESTS}, got {task.tests}")
         # Additions commute: without a product next to a sum no order is wrong.
-        if known and not ("*" in task.operators and set(task.operators) & set("+-")):
+        if legal and not ("*" in task.operators and set(task.operators) & set("+-")):
             problems.append("task.operators needs '*' and one of '+-' for code")
     return problems
 

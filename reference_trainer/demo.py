@@ -13,7 +13,7 @@ from pathlib import Path
 from reference_trainer.children import run_all
 from reference_trainer.config import load
 from reference_trainer.errors import SettingsError
-from reference_trainer.pretrain import cache_key
+from reference_trainer.pretrain import base_key
 
 CELLS = ("voting-ip-hot", "voting-ip-healthy", "voting-sp-verbose")
 
@@ -41,7 +41,8 @@ def run_demo(out: Path, *, cache: Path, seed: int, jobs: int, overwrite: bool) -
     bases: dict[str, str] = {}
     for cell in CELLS:
         config = load(cell)
-        bases.setdefault(cache_key(config.pretrain, config.task, prompts=config.prompts), cell)
+        if key := base_key(config):
+            bases.setdefault(key, cell)
     warm_ups = [
         ["pretrain", cell, "--cache", str(cache)]
         for key, cell in bases.items()

@@ -12,14 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from reference_trainer.checkpoint import write_atomically
 from reference_trainer.children import run_all
-from reference_trainer.config import Config, from_mapping
+from reference_trainer.config import Config, from_mapping, load
 from reference_trainer.errors import SettingsError
-from reference_trainer.pretrain import cache_key
+from reference_trainer.pretrain import base_key
 from reference_trainer.progress import Progress
 from reference_trainer.reading import merge
 from reference_trainer.run_folder import RunFolder
@@ -146,21 +147,46 @@ def load_grid(preset: str) -> Mapping[str, Any]:
     Raises:
         SettingsError: If there is none of that name.
     """
-    folder = resources.files("reference_trainer") / "presets" / "grids"
-    file = folder / f"{preset}.toml"
-    if not file.is_file():
-        known = sorted(one.name[:-5] for one in folder.iterdir() if one.name.endswith(".toml"))
-        raise SettingsError(f"no grid preset {preset!r}; there are {known}")
-    return tomllib.loads(file.read_text("utf-8"))
+    if preset not in grids():
+        raise SettingsError(f"no grid preset {preset!r}; there are {grids()}")
+    return tomllib.loads((_folder() / f"{preset}.toml").read_text("utf-8"))
+
+
+def grids() -> list[str]:
+    """Names of the grid presets."""
+    return sorted(one.name[:-5] for one in _folder().iterdir() if one.name.endswith(".toml"))
+
+
+def _folder() -> Traversable:
+    return resources.files("reference_trainer") / "presets" / "grids"
 
 
 def cell_settings(settings: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    """Plain settings of ``cell``: common, then by scale, task and workflow."""
+    """Plain settings of ``cell``: common, then by scale, task, workflow, and the last two."""
     values: dict[str, Any] = merge(settings.get("common", {}), {})
-    for table, key in (("scale", cell.scale), ("task", cell.task), ("workflow", cell.workflow)):
+    both = f"{cell.workflow}-{cell.task}"
+    tables = {"scale": cell.scale, "task": cell.task, "workflow": cell.workflow, "both": both}
+    for table, key in tables.items():
         values = merge(values, settings.get(table, {}).get(key, {}))
     routing = ROUTINGS.get(cell.routing, "shared")
     return merge(values, {"workflow": cell.workflow, "routing": routing})
+
+
+def load_source(source: str, overrides: Mapping[str, Any]) -> Config:
+    """A run by the name of a cell, ``<grid>/<cell>``, or by preset or file as :func:`config.load`.
+
+    Raises:
+        SettingsError: As there, or if the grid has no such cell.
+    """
+    preset, slash, name = source.partition("/")
+    if not slash or Path(source).is_file() or preset not in grids():
+        return load(source, overrides)
+    settings = load_grid(preset)
+    known = {cell.name: cell for cell in cells(tuple(settings["scale"]))}
+    if name not in known:
+        raise SettingsError(f"no cell {name!r} in grid {preset!r}; there are {', '.join(known)}")
+    values = merge({"name": name}, cell_settings(settings, known[name]))
+    return from_mapping(merge(values, overrides))
 
 
 def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> int:
@@ -189,8 +215,8 @@ def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> i
     bases: dict[str, str] = {}
     for job in todo:
         assert job.config is not None
-        key = cache_key(job.config.pretrain, job.config.task, prompts=job.config.prompts)
-        if not (cache / key).is_dir():
+        key = base_key(job.config)
+        if key is not None and not (cache / key).is_dir():
             bases.setdefault(key, job.name)
     common = ["--cache", str(cache)]
     warm_ups = [["pretrain", str(files[name]), *common] for name in bases.values()]

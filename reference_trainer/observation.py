@@ -35,6 +35,7 @@ from roledrift import (
     TokenCapture,
     open_monitor,
 )
+from roledrift.capture.ranks import TorchReducer
 
 _MOST_PLACES = 1000
 """Slots of a role, and turns of an episode, that group numbers tell apart."""
@@ -76,9 +77,10 @@ class Observation:
             out,
             config=_options(config),
             resume=resume,
+            reducer=TorchReducer.if_several(),
             host="reference_trainer",
             task=stage.scene.task.name,
-            scale=f"tiny-{config.pretrain.size}",
+            scale=config.scale,
             seed=config.seed,
             notes=_notes(config),
         )
@@ -87,7 +89,10 @@ class Observation:
         self._gradients: RoleGradientProbe | None = None
         if config.monitor.gradients_every:
             self._gradients = RoleGradientProbe(
-                stage.workflow, every=config.monitor.gradients_every, halves=True
+                stage.workflow,
+                every=config.monitor.gradients_every,
+                reduction="sum",
+                halves=True,
             )
             # The probe counts steps by its drains: it goes on in the same rhythm.
             for _ in range(done % config.monitor.gradients_every):
@@ -103,9 +108,12 @@ class Observation:
     def after_rollout(self, step: int, episodes: Sequence[Episode]) -> None:
         """Keep the texts of the canary problems and some others, with what is known about them."""
         with self.monitor.fenced("texts"):
+            canaries = self._play_canaries()  # every rank plays its part
+            if self._stage.ranks.number > 0:
+                return
             rows = [
                 (span, f"validation-{episode.problem}", f"canary-{episode.problem}")
-                for episode in self._play_canaries()
+                for episode in canaries
                 for span in episode.spans
             ]
             rows += [
@@ -145,8 +153,11 @@ class Observation:
         self, step: int, rescored: Sequence[Rescored], totals: Mapping[str, float]
     ) -> Decision:
         """Hand over the scores after the update and let the monitor judge the step."""
-        self.monitor.add_updates({one.role: one.steps_between for one in rescored})
+        if self._stage.ranks.number == 0:  # steps are taken together: they are not added up
+            self.monitor.add_updates({one.role: one.steps_between for one in rescored})
         for one in rescored:
+            if not one.counted:
+                continue
             with self.monitor.fenced("re-scored rows", cost="capture"):
                 self._tokens.add(
                     RoleBatch.rescored(
@@ -254,7 +265,10 @@ def _notes(config: Config) -> dict[str, str]:
         "lr": f"{config.train.adam.lr:g}",
         "mini-batch": f"{config.train.minibatch} {config.train.minibatch_counts}",
         "base": f"verbose share of the warm-up {config.pretrain.noise.verbose_share:g}",
+        "engine": config.rollout.engine,
     }
+    if config.model.path:
+        notes["base"] = f"{config.model.path}, {config.model.dtype}"
     # The label is there also without a stress: a reader must not have to guess what its absence
     # means.
     return notes | {"stress": config.stress.label}

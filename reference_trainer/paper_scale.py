@@ -1,36 +1,27 @@
 """The grid at the paper's scale: settings, memory and launch commands, to plan with.
 
-Settings are those of Table 7 of arXiv 2605.24202 with the lengths of its released code. This
-trainer warms up its own tiny models and does not load the paper's base models and data sets, so the
-configurations are printed and never run; :data:`NOT_RUNNABLE` says so wherever they are.
+Settings are those of Table 7 of arXiv 2605.24202 with the lengths of its released code, in
+``presets/grids/paper.toml``. They are what ``train`` runs, by the name of a cell; at this scale it
+has not been run, which :data:`NOT_RUN` says wherever the grid is printed.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reference_trainer.grid import ROUTINGS, Cell
-from roledrift import Workflow
+from reference_trainer.config import Config
+from reference_trainer.grid import Cell, load_source
 
 SCALES = ("0.6B", "1.7B", "4B")
 
-NOT_RUNNABLE = (
-    "these are plans: this trainer builds tiny base models of its own, it does not load the real "
-    "ones, and it has not been run at this scale"
+NOT_RUN = (
+    "not run at this scale: the same code was run with tiny models on a CPU, and the memory is an "
+    "estimate"
 )
-
-SETTINGS: dict[str, Any] = {
-    "optimizer": "AdamW, lr 2e-5, betas .9/.999, weight decay .01, gradient norm at most 1.0",
-    "schedule": "15 iterations of linear warm-up, then cosine",
-    "clip": "low .2, high .28, dual 3.0",
-    "loss": "seq-mean-token-mean, one epoch, no KL term",
-    "lora": "rank 64, alpha 32, dropout 0, all linear layers",
-    "rollout": "64 problems x 8 copies, temperature .7, top-p 1",
-    "mini-batch": "64 problems (512 rows)",
-    "length": "500 iterations, validation every 10, checkpoint every 5",
-}
-"""What all cells have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +112,21 @@ class Memory:
         return self.weights + self.adapters + self.optimizer + self.activations + self.cache
 
 
+def resolved(cell: Cell, overrides: Mapping[str, Any] | None = None) -> Config:
+    """The configuration of ``cell``; raises as :func:`~reference_trainer.grid.load_source`."""
+    return load_source(f"paper/{cell.name}", overrides or {})
+
+
 def lengths(cell: Cell) -> Lengths:
     """Limits of the released code's training runs."""
-    if cell.task == "code":
-        prompt = 4096 if cell.workflow == "single" else 10_240
-        return Lengths(prompt, 2048, 2)
-    prompts = {"single": 15_360, "eval_opt": 30_720}
-    return Lengths(prompts.get(cell.workflow, 20_480), 5120, 3)
+    config = resolved(cell)
+    rules = config.rules
+    return Lengths(rules.max_prompt_tokens, config.rollout.max_new_tokens, rules.rounds)
 
 
 def policies(cell: Cell) -> int:
     """Number of adapters."""
-    shape = Workflow.of(cell.workflow)
-    return (
-        len(set(shape.policies)) if ROUTINGS.get(cell.routing) != "isolated" else len(shape.roles)
-    )
+    return len(set(resolved(cell).routed().policies))
 
 
 def estimate(cell: Cell, *, rank: int = 64, sequences: int = 32) -> Memory:
@@ -156,15 +147,49 @@ def estimate(cell: Cell, *, rank: int = 64, sequences: int = 32) -> Memory:
     )
 
 
-def launch(cell: Cell, *, seed: int) -> str:
-    """The command of one cell, one process per device."""
+def settings(config: Config) -> dict[str, str]:
+    """What all cells have in common, in words."""
+    train, adam, clip, rollout = config.train, config.train.adam, config.train.clip, config.rollout
+    return {
+        "optimizer": f"AdamW, lr {adam.lr:g}, betas .9/.999, weight decay {adam.weight_decay:g}, "
+        f"gradient norm at most {adam.max_grad_norm:g}",
+        "schedule": f"{adam.warmup_steps} iterations of linear warm-up, then {adam.schedule}",
+        "clip": f"low {clip.low:g}, high {clip.high:g}, dual {clip.dual:g}",
+        "loss": f"{train.aggregation}, {train.epochs} epoch(s), no KL term",
+        "lora": f"rank {config.lora.rank}, alpha {config.lora.alpha}, dropout "
+        f"{config.lora.dropout:g}, all linear layers, float32 on {config.model.dtype}",
+        "rollout": f"{rollout.engine}, {rollout.problems} problems x {rollout.copies} copies, "
+        f"temperature {rollout.temperature:g}, top-p 1",
+        "mini-batch": f"{train.minibatch} rows, {train.microbatch} at a time",
+        "length": f"{train.steps} iterations, validation every {config.validation.every}, "
+        f"checkpoint every {config.checkpoint.every}",
+    }
+
+
+def launch(cell: Cell, *, seed: int, overrides: Mapping[str, Any] | None = None) -> str:
+    """The command of one cell: one process, one device."""
+    name = f"{cell.name}-seed{seed}"
+    sets = {"name": name, "seed": seed, **dict(_flat(overrides or {}))}
+    flags = " ".join(shlex.quote(f"--set={key}={_text(value)}") for key, value in sets.items())
     return (
-        f"accelerate launch --mixed_precision bf16 -m reference_trainer train "
-        f"configs/{cell.name}-seed{seed}.json --out runs/paper/{cell.name}-seed{seed} --resume"
+        f"accelerate launch --num_processes 1 -m reference_trainer train paper/{cell.name} {flags} "
+        f"--out runs/paper/{name} --resume"
     )
 
 
-def describe(cell: Cell, *, seed: int) -> list[str]:
+def _flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def describe(cell: Cell, *, seed: int, overrides: Mapping[str, Any] | None = None) -> list[str]:
     """Lines about one cell: settings, memory, command."""
     limit, memory, shape = lengths(cell), estimate(cell), SHAPES[cell.scale]
     rounds = f", at most {limit.rounds} rounds" if cell.workflow == "eval_opt" else ""
@@ -175,5 +200,5 @@ def describe(cell: Cell, *, seed: int) -> list[str]:
         f"  Qwen3-{cell.scale} ({shape.parameters / 1e9:.2f} B), {policies(cell)} adapter(s) of "
         f"{shape.lora(64) / 1e6:.0f} M, prompt {limit.prompt}, output {limit.response}{rounds}",
         f"  GiB: {sizes}; total {memory.total / 2**30:.1f}",
-        f"  {launch(cell, seed=seed)}",
+        f"  {launch(cell, seed=seed, overrides=overrides)}",
     ]

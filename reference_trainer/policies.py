@@ -87,6 +87,7 @@ class AdapterBank:
     Attributes:
         adapters: PEFT's name of each adapter to its policy.
         optimizers: By policy; under the name ``"*"`` if there is one for all.
+        device: Where everything is.
         memory: Moving averages of the policies' gradients, empty until the coherence regulariser
             uses it.
 
@@ -119,6 +120,7 @@ class AdapterBank:
         self.model = self._wrap(base, lora, seed)
         self.causal_lm = cast(PreTrainedModel, self.model.get_base_model())
         self.pad_id = int(base.config.pad_token_id)
+        self.device = self.causal_lm.device
         self._layers = [one for one in self.model.modules() if isinstance(one, LoraLayer)]
         self._places = [
             (parent, name, child)
@@ -195,9 +197,13 @@ class AdapterBank:
         That halves the layers of a forward. Nothing can be trained meanwhile. The base weights are
         put aside and put back, not recomputed, so they stay the same bit by bit. PEFT's layers are
         out of the model too: at one token per forward passing through them costs as much as the
-        matrix product inside.
+        matrix product inside. A base model in lower precision is left as it is: it would round
+        small updates away.
         """
         self.activate(policy)
+        if self.causal_lm.dtype != torch.float32:
+            yield
+            return
         adapter = self._names[policy]
         aside = [cast(Tensor, layer.base_layer.weight.data) for _, _, layer in self._places]
         try:
@@ -277,10 +283,12 @@ class AdapterBank:
         optimizer.zero_grad(set_to_none=True)
         return norm
 
-    def save(self, folder: Path) -> None:
-        """Write every adapter in PEFT's format, one sub-folder per policy."""
-        self.model.save_pretrained(str(folder), selected_adapters=list(self.adapters))
-        for adapter, policy in self.adapters.items():
+    def save(self, folder: Path, policies: Sequence[str] | None = None) -> None:
+        """Write adapters in PEFT's format, one sub-folder per policy; None for all policies."""
+        wanted = self.policies if policies is None else policies
+        names = [self._names[policy] for policy in wanted]
+        self.model.save_pretrained(str(folder), selected_adapters=names)
+        for adapter, policy in zip(names, wanted, strict=True):
             (folder / adapter).rename(folder / policy)
 
     def load(self, folder: Path) -> None:

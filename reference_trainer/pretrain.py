@@ -12,23 +12,20 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from reference_trainer.config import PretrainSettings
+from reference_trainer.config import Config, PretrainSettings
 from reference_trainer.demonstrations import DEMONSTRATORS, FORMS, Piece
 from reference_trainer.exercises import TinyTask, exercises_for
+from reference_trainer.model import ModelSettings, load_model
 from reference_trainer.progress import Progress
 from reference_trainer.seeds import derive
+from reference_trainer.tasks.code import CodeTask
+from reference_trainer.tasks.math import MathTask
 from reference_trainer.tiny_model import WORDS, build_model, build_tokenizer
 from reference_trainer.workflows.prompts import load_prompts
 
@@ -80,11 +77,27 @@ def pretrained(settings: PretrainSettings, task: TinyTask, *, prompts: str, cach
     return folder
 
 
+def base_key(config: Config) -> str | None:
+    """Name of the run's warmed-up model in the cache; None if it brings a model of its own."""
+    if config.model.path:
+        return None
+    task = config.task
+    assert isinstance(task, MathTask | CodeTask)  # the configuration was checked
+    return cache_key(config.pretrain, task, prompts=config.prompts)
+
+
+def base_folder(config: Config, cache: Path) -> Path:
+    """Folder with the run's base model and tokenizer, warmed up now if that is still to be done."""
+    if config.model.path:
+        return Path(config.model.path)
+    task = config.task
+    assert isinstance(task, MathTask | CodeTask)
+    return pretrained(config.pretrain, task, prompts=config.prompts, cache=cache)
+
+
 def load_base(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Model and tokenizer of a folder that :func:`pretrained` returned."""
-    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    tokenizer = cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(folder))
-    return model.train(False), tokenizer
+    """Model and tokenizer of a folder that :func:`pretrained` returned, on the CPU."""
+    return load_model(folder, ModelSettings(device="cpu"))
 
 
 def warm_up(

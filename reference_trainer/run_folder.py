@@ -16,7 +16,7 @@ from reference_trainer.checkpoint import write_atomically
 from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 
-_MAY_CHANGE = ("name", "train.steps", "checkpoint.every", "checkpoint.keep")
+_MAY_CHANGE = ("name", "train.steps", "checkpoint.every", "checkpoint.keep", "parallel.mode")
 """Settings that a resumed run may have differently: they change no iteration."""
 
 

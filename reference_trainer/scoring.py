@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -35,6 +35,11 @@ class Batch:
     mask_BC: Tensor
     rollout_BC: Tensor
     advantage_B: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The same rows on ``device``."""
+        tensors = [getattr(self, one.name).to(device) for one in fields(self)[1:]]
+        return Batch(self.spans, *tensors)
 
 
 @dataclass(frozen=True, slots=True)

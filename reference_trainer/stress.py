@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from reference_trainer.episodes import Episode, Span
-from reference_trainer.exercises import TinyTask
 from reference_trainer.seeds import derive
+from reference_trainer.tasks import Task
+from reference_trainer.tasks.code import CodeTask
+from reference_trainer.tasks.math import MathTask
 from roledrift import Workflow
 
 Kind = Literal[
@@ -130,14 +132,36 @@ def inject(episodes: list[Episode], stress: Stress, *, step: int, seed: int) -> 
     ]
 
 
-def posed(task: TinyTask, stress: Stress, *, step: int, seed: int, number: int) -> TinyTask:
+def posed(task: Task, stress: Stress, *, step: int, seed: int, number: int) -> Task:
     """The task that training problem ``number`` is drawn from in iteration ``step``."""
     if stress.kind != "longer_problems" or step < stress.start_step:
         return task
+    assert isinstance(task, MathTask | CodeTask), "only these are made up, see Config"
     share = (step - stress.start_step + 1) / max(stress.ramp, 1)
     if random.Random(derive(seed, "longer", number)).random() >= share:
         return task
     return replace(task, min_ops=stress.ops, max_ops=stress.ops)
+
+
+def problems(stress: Stress, shape: Workflow) -> list[str]:
+    """What is wrong with the settings for a workflow of this shape."""
+    found = []
+    needed = stress.kind == "length_bonus"
+    if (needed or stress.role) and stress.role not in shape.role_names:
+        found.append(
+            f"stress.role {stress.role!r} is not a role; there are {list(shape.role_names)}"
+        )
+    if not 0.0 <= stress.share <= 1.0:
+        found.append(f"stress.share must be between 0 and 1, got {stress.share}")
+    if stress.kind == "temperature" and stress.factor <= 0:
+        found.append(f"stress.factor must be greater than 0, got {stress.factor}")
+    least = {"stress.lag": (stress.lag, 1), "stress.ops": (stress.ops, 2)}
+    found += [
+        f"{name} must be at least {low}, got {value}"
+        for name, (value, low) in least.items()
+        if value < low
+    ]
+    return found
 
 
 def _pay(episode: Episode, reward: float) -> Episode:

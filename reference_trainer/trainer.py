@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from reference_trainer.adapter_check import AdapterCheck
 from reference_trainer.checkpoint import (
     Position,
+    checkpoints,
     load_adapters,
     restore_latest,
     save_adapters,
@@ -23,47 +23,17 @@ from reference_trainer.episodes import Episode, Span
 from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate, summarise
 from reference_trainer.grpo import advantages, group_keys
-from reference_trainer.interventions import per_policy
 from reference_trainer.observation import Observation
 from reference_trainer.paper_compat import tick
 from reference_trainer.paper_files import base_parameters, training_metadata
-from reference_trainer.policies import AdapterBank
-from reference_trainer.pretrain import load_base, pretrained
-from reference_trainer.rollout.engine import Engine, Sampling
-from reference_trainer.rollout.misserving import MisservingEngine
-from reference_trainer.rollout.player import Stage, encode, play_episodes
-from reference_trainer.rollout.transformers_engine import TransformersEngine
+from reference_trainer.ranks import Ranks
+from reference_trainer.rollout.engine import Sampling
+from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
-from reference_trainer.stress import MISSERVING, inject, posed
+from reference_trainer.setup import Setup, hand_over
+from reference_trainer.stress import inject, posed
 from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
-from reference_trainer.workflows import Scene, load_script
-from reference_trainer.workflows.prompts import load_prompts
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """A run ready to start.
-
-    Attributes:
-        config: The run.
-        stage: Workflow, task and engine.
-        bank: Model and adapters.
-        served: Proves after every update that the engine serves the adapters; or, where the stress
-            is that it does not, the engine that is told of every update.
-    """
-
-    config: Config
-    stage: Stage
-    bank: AdapterBank
-    served: AdapterCheck | MisservingEngine
-
-    def hand_over(self, done: int) -> None:
-        """The engine gets the weights after ``done`` iterations; raises as the check does."""
-        if isinstance(self.served, AdapterCheck):
-            self.served.check()
-        else:
-            self.served.hand_over(done)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,41 +78,6 @@ class Result:
     stopped: str
 
 
-def prepare(config: Config, *, cache: Path) -> Setup:
-    """Load (or warm up) the base model and put workflow, adapters and engine together."""
-    folder = pretrained(config.pretrain, config.task, prompts=config.prompts, cache=cache)
-    base, tokenizer = load_base(folder)
-    workflow = config.routed()
-    policies = tuple(dict.fromkeys(workflow.policies))
-    bank = AdapterBank(
-        base,
-        policies,
-        lora=config.lora,
-        adam=config.train.adam,
-        seed=config.seed,
-        lr_factors=per_policy(config.interventions.lr_factors, workflow, default=1.0),
-    )
-    for role, start in config.initial_adapters.items():
-        bank.load_adapter(workflow.policy_of(role), Path(start))
-    scene = Scene(
-        config.task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
-    )
-    engine: Engine = TransformersEngine(bank, end_id=bank.pad_id)
-    script = load_script(config.workflow)
-    if config.stress.kind in MISSERVING:
-        wrong = MisservingEngine(engine, bank, config.stress, workflow)
-        return Setup(config, Stage(script, workflow, scene, wrong, tokenizer), bank, wrong)
-    stage = Stage(script, workflow, scene, engine, tokenizer)
-    return Setup(config, stage, bank, _adapter_check(stage, bank, config))
-
-
-def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
-    first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
-    (prompt,) = encode([first.messages], stage.tokenizer)
-    sampling = Sampling(config.rollout.temperature, 1)
-    return AdapterCheck(bank, stage.engine, prompt=prompt, sampling=sampling)
-
-
 def train(
     setup: Setup,
     *,
@@ -161,20 +96,21 @@ def train(
             and its weights become those of a run that was never interrupted.
         on_step: Called after every iteration.
 
+    Of several ranks each returns the same; only the first writes.
+
     Raises:
         RoleDriftError: If ``out`` holds a run and ``resume`` is False, or another one.
     """
-    config = setup.config
+    config, ranks = setup.config, setup.stage.ranks
     folder = None if out is None else RunFolder(out)
     done = 0 if folder is None else _take_up(setup, folder, resume=resume)
     if folder is not None and done >= config.train.steps and (end := folder.finished()):
         return Result(None, (), str(end["stopped"]))
-    observation: Observation | None = None
-    if out is not None and config.monitor.enabled:
-        observation = Observation(
-            config, setup.stage, setup.bank, out=out, resume=resume, done=done
-        )
-    setup.hand_over(done)
+    ranks.wait()  # all have looked into the folder before the first one writes
+    if ranks.number > 0:
+        folder = None
+    observation = None if out is None else _observation(setup, out, resume=resume, done=done)
+    hand_over(setup, setup.bank.policies, done=done)
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
@@ -182,7 +118,10 @@ def train(
         reports.append(report)
         if folder is not None:
             folder.write(asdict(report))
-            _keep(setup, folder, report, last=bool(stopped) or report.step == config.train.steps)
+            last = bool(stopped) or report.step == config.train.steps
+            kept = _keep(setup, folder, report, last=last)
+            if kept is not None and observation is not None:
+                observation.monitor.note_checkpoint(report.step, kept)
         if on_step is not None:
             on_step(report)
     if observation is not None:
@@ -191,6 +130,18 @@ def train(
         save_adapters(setup.bank, folder.adapters)
         folder.finish(steps=done + len(reports), stopped=stopped)
     return Result(before, tuple(reports), stopped)
+
+
+def _observation(setup: Setup, out: Path, *, resume: bool, done: int) -> Observation | None:
+    """The monitor's side, if it is on; it knows the checkpoint that the run goes on from."""
+    if not setup.config.monitor.enabled:
+        return None
+    observation = Observation(
+        setup.config, setup.stage, setup.bank, out=out, resume=resume, done=done
+    )
+    if where := checkpoints(RunFolder(out).checkpoints).get(done):
+        observation.monitor.note_checkpoint(done, where)
+    return observation
 
 
 def _iterations(
@@ -202,7 +153,9 @@ def _iterations(
         stopped = ""
         if observation is not None:
             decision = observation.end_step(step, rescored, _totals(report))
-            stopped = decision.reason if decision.stop else ""
+            # The monitor's first rank alone knows the reason.
+            reason = setup.stage.ranks.spread(decision.reason)
+            stopped = reason if decision.stop else ""
         yield report, stopped
         if stopped:
             return
@@ -240,14 +193,17 @@ def _begin(setup: Setup, folder: RunFolder | None, *, done: int) -> Evaluation |
     return before
 
 
-def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) -> None:
-    """Make a checkpoint if one is due."""
+def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) -> Path | None:
+    """Make a checkpoint if one is due; its folder."""
     config = setup.config
     every = config.checkpoint.every
+    kept: Path | None = None
     if every and (last or report.step % every == 0):
         accuracy = None if report.validation is None else report.validation.accuracy
         position = Position(report.step, report.step * config.rollout.problems, accuracy)
-        save_checkpoint(setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep)
+        kept = save_checkpoint(
+            setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep
+        )
         facts = training_metadata(
             config,
             setup.stage.workflow,
@@ -256,12 +212,13 @@ def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) ->
         )
         text = json.dumps(facts, indent=2) + "\n"
         write_atomically(folder.checkpoints / "training_metadata.json", text)
+    return kept
 
 
 def _iterate(
     setup: Setup, step: int, observation: Observation | None
 ) -> tuple[StepReport, list[Rescored]]:
-    config, bank = setup.config, setup.bank
+    config, bank, ranks = setup.config, setup.bank, setup.stage.ranks
     start = time.process_time()
     lr = _set_lr(setup, step)
     rollouts = _roll_out(setup, step)
@@ -276,13 +233,16 @@ def _iterate(
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         if own := [span for span in spans if span.policy == policy]:
-            policies[policy] = update_policy(bank, own, config=config, step=step, watch=observation)
+            policies[policy] = update_policy(
+                bank, own, config=config, step=step, watch=observation, ranks=ranks
+            )
     trained = time.process_time()
-    setup.hand_over(step)
-    rescored = [
-        rescore(bank, own, config=config, updates=policies[own[0].policy].updates)
-        for own in _by_role(spans, setup.stage.workflow.role_names)
-    ]
+    hand_over(setup, tuple(policies), done=step)
+    with ranks.whole_model():
+        rescored = [
+            rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
+            for own in _by_role(spans, setup.stage.workflow.role_names)
+        ]
     every = config.validation.every
     due = every > 0 and (step % every == 0 or step == config.train.steps)
     validation = evaluate(setup.stage, config, step=step) if due else None
@@ -291,7 +251,7 @@ def _iterate(
         reward=fmean(span.reward for span in spans),
         accuracy=fmean(episode.correct for episode in episodes),
         lr=lr,
-        roles=_role_reports(episodes, rescored, setup.stage.workflow.role_names),
+        roles=_role_reports(episodes, rescored, setup.stage),
         policies=policies,
         validation=validation,
         seconds={
@@ -330,14 +290,13 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
     numbers = range(first, first + config.rollout.problems)
     # The run's seed picks its problems too: runs with different seeds see different data.
     offset = derive(config.seed, "problems") % 1_000_000_000
-    problems = [
-        (
-            number,
-            posed(config.task, config.stress, step=step, seed=config.seed, number=number).problem(
-                "train", offset + number
-            ),
-        )
+    tasks = [
+        posed(setup.stage.scene.task, config.stress, step=step, seed=config.seed, number=number)
         for number in numbers
+    ]
+    problems = [
+        (number, task.problem("train", offset + number))
+        for number, task in zip(numbers, tasks, strict=True)
     ]
     episodes = play_episodes(
         setup.stage,
@@ -370,13 +329,15 @@ def _by_role(spans: Sequence[Span], roles: Sequence[str]) -> list[list[Span]]:
 
 
 def _role_reports(
-    episodes: Sequence[Episode], rescored: Sequence[Rescored], roles: Sequence[str]
+    episodes: Sequence[Episode], rescored: Sequence[Rescored], stage: Stage
 ) -> dict[str, dict[str, float | None]]:
-    moved = {
-        one.role: {"k3": one.k3(), "chi2": one.chi2(), "entropy": _entropy(one)} for one in rescored
-    }
-    return {role: asdict(one) | moved[role] for role, one in summarise(episodes, roles).items()}
+    roles = summarise(episodes, stage.workflow.role_names)
+    moved = {one.role: _token_means(one, stage.ranks) for one in rescored}
+    return {role: asdict(one) | moved[role] for role, one in roles.items()}
 
 
-def _entropy(rescored: Rescored) -> float:
-    return float(rescored.after.entropy_BC.sum() / rescored.batch.mask_BC.sum())
+def _token_means(rescored: Rescored, ranks: Ranks) -> dict[str, float]:
+    sums = rescored.sums()
+    totals = dict(zip(sums, ranks.sum(list(sums.values())), strict=True))
+    tokens = totals.pop("tokens")
+    return {name: total / tokens for name, total in totals.items()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from statistics import fmean
 from typing import Protocol
 
@@ -16,10 +15,11 @@ from reference_trainer.config import Config
 from reference_trainer.episodes import Span
 from reference_trainer.grpo import Whole, aggregate, clipped_loss
 from reference_trainer.interventions import Coherence, anchor, row_weights, slots_of
-from reference_trainer.minibatches import split
+from reference_trainer.minibatches import micro_batches, share, split
 from reference_trainer.paper_compat import by_length, filled, padded
 from reference_trainer.policies import AdapterBank
-from reference_trainer.scoring import Batch, Scores, collate, score
+from reference_trainer.ranks import ALONE, Ranks
+from reference_trainer.scoring import Batch, Scores, score
 from reference_trainer.seeds import derive
 
 
@@ -92,7 +92,8 @@ class Rescored:
 
     Attributes:
         role: The role.
-        batch: The rows.
+        batch: The rows of this rank, see :func:`share`.
+        counted: Whether they count.
         before_BC: Log-probabilities at the start of the iteration.
         after: Under the updated weights.
         steps_between: Optimizer steps between the two.
@@ -100,19 +101,25 @@ class Rescored:
 
     role: str
     batch: Batch
+    counted: bool
     before_BC: Tensor
     after: Scores
     steps_between: int
 
-    def k3(self) -> float:
-        """Mean over tokens of ``exp(d) - d - 1``, ``d`` = after - before: a KL that is >= 0."""
-        difference = (self.after.logp_BC - self.before_BC)[self.batch.mask_BC].double()
-        return float((difference.exp() - difference - 1).mean())
+    def sums(self) -> dict[str, float]:
+        """Sums over tokens, and the number of ``tokens``.
 
-    def chi2(self) -> float:
-        """Mean over tokens of ``rho² - 1``, ``rho`` = exp(clip(after - before, -20, 20))."""
-        difference = (self.after.logp_BC - self.before_BC)[self.batch.mask_BC].double()
-        return float(((2 * difference.clamp(-20, 20)).exp() - 1).mean())
+        ``k3`` is ``exp(d) - d - 1`` with ``d`` = after - before, a KL that is >= 0; ``chi2`` is
+        ``rho² - 1`` with ``rho`` = exp(clip(d, -20, 20)); ``entropy`` is that after the update.
+        """
+        mask_BC = self.batch.mask_BC
+        d = (self.after.logp_BC - self.before_BC)[mask_BC].double()
+        return {
+            "k3": float((d.exp() - d - 1).sum()),
+            "chi2": float(((2 * d.clamp(-20, 20)).exp() - 1).sum()),
+            "entropy": float(self.after.entropy_BC[mask_BC].double().sum()),
+            "tokens": int(mask_BC.sum()),
+        }
 
 
 class Watcher(Protocol):
@@ -128,7 +135,13 @@ class Watcher(Protocol):
 
 
 def update_policy(
-    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, watch: Watcher | None
+    bank: AdapterBank,
+    spans: Sequence[Span],
+    *,
+    config: Config,
+    step: int,
+    watch: Watcher | None,
+    ranks: Ranks = ALONE,
 ) -> PolicyReport:
     """All mini-batches of one policy, ``train.epochs`` times over.
 
@@ -137,19 +150,26 @@ def update_policy(
         spans: All spans of one policy, advantages filled in.
         config: The run.
         step: Iteration, from 1; decides the order of the rows.
-        watch: Looks on, None for nobody.
+        watch: Looks on, None for nobody; at the rows of its own rank.
+        ranks: Processes that share the rows; all of them get the same report.
     """
     policy = spans[0].policy
     bank.activate(policy)
     with bank.mode(training=True):
-        return _update(bank, spans, config=config, step=step, watch=watch)
+        minibatches = _prepared(bank, spans, config=config, step=step, ranks=ranks)
+        return _update(bank, minibatches, config=config, watch=watch, ranks=ranks)
 
 
 def _update(
-    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, watch: Watcher | None
+    bank: AdapterBank,
+    minibatches: Sequence[_MiniBatch],
+    *,
+    config: Config,
+    watch: Watcher | None,
+    ranks: Ranks,
 ) -> PolicyReport:
-    policy = spans[0].policy
-    minibatches = _prepared(bank, spans, config=config, step=step)
+    first = minibatches[0].micros[0].batch.spans[0]
+    policy = first.policy
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
         loss = 0.0
@@ -159,19 +179,20 @@ def _update(
             if config.paper_compat.on_policy_single and len(minibatches) == 1:
                 micro = replace(micro, old_BC=scores.logp_BC.detach())
             terms = _loss(micro, scores, minibatch.whole, config)
-            if watch is not None:
+            if watch is not None and micro.counted:
                 watch.in_update(_forward(policy, micro, scores, terms, number))
             torch.autograd.backward(terms.loss)
             loss += float(terms.loss.detach())
             tally.add(micro.batch, terms)
+        ranks.sum_gradients(bank.parameters_of(policy))
         coherence = bank.memory.scale(
             policy,
             bank.parameters_of(policy),
-            weight=config.interventions.coherence.weights.get(spans[0].role, 0.0),
+            weight=config.interventions.coherence.weights.get(first.role, 0.0),
             settings=config.interventions.coherence,
         )
         tally.end(bank.step(policy), loss, coherence)
-    return tally.report()
+    return tally.report(ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +200,7 @@ class _Micro:
     """One role's rows of a mini-batch, with what does not change while the policy is updated."""
 
     batch: Batch
+    counted: bool
     old_BC: Tensor
     rollout_BC: Tensor
     reference_BC: Tensor | None
@@ -217,13 +239,15 @@ class _Tally:
         if coherence is not None:
             self.cosines.append(coherence.cosine)
 
-    def report(self) -> PolicyReport:
+    def report(self, ranks: Ranks) -> PolicyReport:
+        counts = (self.clipped, self.tokens, self.k3, self.anchored)
+        clipped, tokens, k3, anchored, *losses = ranks.sum([*counts, *self.losses])
         return PolicyReport(
             updates=len(self.norms),
             grad_norm=fmean(self.norms),
-            loss=fmean(self.losses),
-            clipped=self.clipped / self.tokens,
-            anchor_k3=self.k3 / self.anchored if self.anchored else None,
+            loss=fmean(losses),
+            clipped=clipped / tokens,
+            anchor_k3=k3 / anchored if anchored else None,
             coherence=fmean(self.cosines) if self.cosines else None,
         )
 
@@ -263,19 +287,26 @@ def _forward(
 
 
 @torch.no_grad()
-def rescore(bank: AdapterBank, spans: Sequence[Span], *, config: Config, updates: int) -> Rescored:
+def rescore(
+    bank: AdapterBank,
+    spans: Sequence[Span],
+    *,
+    config: Config,
+    updates: int,
+    ranks: Ranks = ALONE,
+) -> Rescored:
     """Score an even choice of one role's spans again after the update."""
     wanted = min(len(spans), config.monitor.rescore_rows)
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
-    batch = collate(chosen, pad_id=bank.pad_id)
+    batch, counted = share(chosen, pad_id=bank.pad_id, ranks=ranks, device=bank.device)
     # As the rollout computed what this is compared with.
     with bank.mode(training=False), bank.fused(chosen[0].policy):
         after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
-    return Rescored(chosen[0].role, batch, batch.rollout_BC, after, updates)
+    return Rescored(chosen[0].role, batch, counted, batch.rollout_BC, after, updates)
 
 
 def _prepared(
-    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int
+    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, ranks: Ranks
 ) -> list[_MiniBatch]:
     """The mini-batches of all epochs, scored before the first optimizer step."""
     compat, train = config.paper_compat, config.train
@@ -295,16 +326,29 @@ def _prepared(
                 tokens=sum(len(span.output_ids) for span in chosen),
                 limit=config.rollout.max_new_tokens,
             )
-            batches = _micro_batches(chosen, rows=train.microbatch, pad_id=bank.pad_id)
-            micros = [_micro(bank, batch, weights, config) for batch in batches]
+            # As many rows as that on every rank.
+            parts = micro_batches(chosen, rows=train.microbatch * ranks.count)
+            micros = [
+                _micro(
+                    bank,
+                    share(part, pad_id=bank.pad_id, ranks=ranks, device=bank.device),
+                    weights,
+                    config,
+                )
+                for part in parts
+            ]
             result.append(_MiniBatch(tuple(micros), whole))
     return result
 
 
 @torch.no_grad()
 def _micro(
-    bank: AdapterBank, batch: Batch, weights: Mapping[Span, float] | None, config: Config
+    bank: AdapterBank,
+    part: tuple[Batch, bool],
+    weights: Mapping[Span, float] | None,
+    config: Config,
 ) -> _Micro:
+    batch, counted = part
     temperature = config.rollout.temperature
     old_BC = rollout_BC = batch.rollout_BC
     if config.train.old_logps == "trainer":
@@ -317,8 +361,8 @@ def _micro(
             reference_BC = score(bank.causal_lm, batch, temperature=temperature).logp_BC
     weight_B = None
     if weights is not None:
-        weight_B = torch.tensor([weights[span] for span in batch.spans])
-    return _Micro(batch, old_BC, rollout_BC, reference_BC, weight_B)
+        weight_B = torch.tensor([weights[span] for span in batch.spans], device=bank.device)
+    return _Micro(batch, counted, old_BC, rollout_BC, reference_BC, weight_B)
 
 
 def _minibatches(
@@ -341,21 +385,3 @@ def _minibatches(
         (rows,) = split(spans, count=1, order=train.minibatch_order, seed=seed)
     size = train.minibatch if compat.full_minibatches else -(-len(rows) // count)
     return filled(rows, size=size)
-
-
-def _micro_batches(spans: Sequence[Span], *, rows: int, pad_id: int) -> list[Batch]:
-    """Rows of one role and similar length: the shorter half of a role is not padded to the longer.
-
-    A smaller batch also stays in the processor's cache; both count for more than the calls do.
-    """
-    result = []
-    for role in sorted({span.role for span in spans}):
-        own = sorted((span for span in spans if span.role == role), key=_length)
-        count = -(-len(own) // rows)
-        bounds = [len(own) * i // count for i in range(count + 1)]
-        result += [collate(own[a:b], pad_id=pad_id) for a, b in pairwise(bounds)]
-    return result
-
-
-def _length(span: Span) -> int:
-    return len(span.prompt_ids) + len(span.output_ids)

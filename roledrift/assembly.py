@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,14 +17,17 @@ from roledrift.detect.panel import Panel
 from roledrift.errors import ConfigError
 from roledrift.measure import probes_for
 from roledrift.monitor import Monitor, Parts
-from roledrift.notify.console import ConsoleNotifier
+from roledrift.notify.chosen import heartbeat_for, notifiers_for
+from roledrift.notify.forward import Forward
 from roledrift.protocols import Notifier, Reducer, Sink
-from roledrift.records import RunHeader, StepRecord
+from roledrift.records import RunHeader
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Workflow
 
 _VERSIONED = ("roledrift", "numpy", "torch", "transformers", "trl", "peft", "verl", "vllm")
+_TEXTS = 2000
+"""Texts of earlier segments that a resumed run looks at, to show them in its alerts."""
 
 
 def open_monitor(
@@ -49,7 +52,8 @@ def open_monitor(
         routing: Overrides the routing of ``workflow``.
         resume: Continue the run that ``out`` already holds, as a new segment.
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
-        notifiers: Where alerts go; None prints them on standard error.
+        notifiers: Where alerts go; None: as the section ``notify`` says, by default to standard
+            error and to a run of wandb or trackio that is open.
         sinks: Get every record besides the run directory.
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
 
@@ -57,7 +61,7 @@ def open_monitor(
         A monitor; close it at the end of the run.
 
     Raises:
-        ConfigError: If the workflow or the configuration is wrong.
+        ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
         StoreError: If ``out`` cannot be written, or holds a run and ``resume`` is False.
     """
     roles = Workflow.of(workflow, routing=routing)
@@ -67,16 +71,25 @@ def open_monitor(
     probes, budget = probes_for(settings.tier, roles), Budget(settings.budget)
     if reducer is not None and not reducer.is_first():
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
+    tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
+    healthy = reference_steps(settings.baseline.reference, roles)
     parts = Parts(
         probes=probes,
-        judge=Panel(roles, settings, reference=reference_steps(settings.baseline.reference, roles)),
-        sinks=(RunWriter(out, header, resume=resume), *sinks),
-        notifiers=(ConsoleNotifier(),) if notifiers is None else tuple(notifiers),
+        judge=Panel(roles, settings, reference=healthy, host=header.host),
+        sinks=(RunWriter(out, header, resume=resume), *_logs(roles, settings), *sinks),
+        notifiers=tell,
         reducer=reducer,
-        history=(lambda: _history(out)) if resume else None,
+        history=(lambda: open_run(out).steps()) if resume else None,
+        texts=(lambda: open_run(out).samples(_TEXTS)) if resume else None,
         budget=budget,
+        pulse=heartbeat_for(settings.notify, tell, header),
     )
     return Monitor(header, parts, strict=strict)
+
+
+def _logs(roles: Workflow, config: Config) -> tuple[Sink, ...]:
+    places = config.notify.forward
+    return (Forward(roles.role_names, *places),) if places else ()
 
 
 def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
@@ -86,10 +99,6 @@ def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Confi
     if isinstance(config, Config):
         return config
     return load(config) if isinstance(config, str | Path) else from_mapping(config)
-
-
-def _history(out: str | Path) -> Iterable[StepRecord]:
-    return open_run(out).steps()
 
 
 def _header(workflow: Workflow, out: Path, config: Config, facts: Mapping[str, Any]) -> RunHeader:
@@ -106,7 +115,8 @@ def _header(workflow: Workflow, out: Path, config: Config, facts: Mapping[str, A
         task=str(facts.get("task", "")),
         scale=str(facts.get("scale", "")),
         seed=facts.get("seed"),
-        config=asdict(config),
+        # The address of a webhook is a secret; a run directory is passed around.
+        config=asdict(replace(config, notify=replace(config.notify, webhook=""))),
         versions=_versions(),
         notes=notes,
     )

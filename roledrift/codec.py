@@ -17,11 +17,14 @@ from roledrift.errors import SchemaError
 from roledrift.records import (
     SCHEMA,
     Alert,
+    Checkpoint,
     GramRecord,
     RunHeader,
     Sample,
     Stat,
     StepRecord,
+    StoredStats,
+    TextPair,
     Verdict,
 )
 from roledrift.workflow import Role, Workflow
@@ -136,8 +139,28 @@ def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key in names}
 
 
+_NUMBERS = frozenset({float, int})
+_PLAIN = frozenset({float, int, list})
+
+
+def _whole(one: Mapping[str, Any]) -> bool:
+    """Whether all numbers of a statistic are finite, so that nothing has to be decoded."""
+    kinds = set(map(type, one.values()))
+    if not kinds <= _PLAIN or "mean" not in one or "n" not in one:
+        return False
+    lists = [value for value in one.values() if type(value) is list] if list in kinds else []
+    return all(_NUMBERS.issuperset(map(type, value)) for value in lists)
+
+
+def _stats(body: Mapping[str, Any]) -> Mapping[str, Stat]:
+    for one in body.values():
+        if not _whole(one):
+            # Something is not finite, or malformed, which has to be noticed here.
+            return {name: _stat(stat) for name, stat in body.items()}
+    return StoredStats(body)
+
+
 def _stat(body: Mapping[str, Any]) -> Stat:
-    # A run has some hundred thousand of these: one pass, and no call for what is a float already.
     known: dict[str, Any] = {
         key: value if type(value) is float else _number_or_several(value)
         for key, value in body.items()
@@ -153,15 +176,17 @@ def _number_or_several(value: Any) -> Any:
 def _step(body: Mapping[str, Any]) -> StepRecord:
     known = _known(StepRecord, body)
     known["step"] = int(known["step"])
-    known["groups"] = {
-        group: {name: _stat(one) for name, one in stats.items()}
-        for group, stats in known.get("groups", {}).items()
-    }
+    known["groups"] = {group: _stats(its) for group, its in known.get("groups", {}).items()}
     known["totals"] = {name: _number(value) for name, value in known.get("totals", {}).items()}
     known["cost_ms"] = {name: _number(value) for name, value in known.get("cost_ms", {}).items()}
     known["missing"] = _strings(known.get("missing", ()))
     known["gradients"] = tuple(_gram(one) for one in known.get("gradients", ()))
+    known["checkpoints"] = tuple(_checkpoint(one) for one in known.get("checkpoints", ()))
     return StepRecord(**known)
+
+
+def _checkpoint(body: Mapping[str, Any]) -> Checkpoint:
+    return Checkpoint(int(body["step"]), str(body["path"]))
 
 
 def _gram(body: Mapping[str, Any]) -> GramRecord:
@@ -179,7 +204,7 @@ def _rows(value: Sequence[Sequence[Any]]) -> tuple[tuple[float, ...], ...]:
 
 def _verdict(body: Mapping[str, Any]) -> Verdict:
     known = _known(Verdict, body)
-    for name in ("value", "threshold", "baseline"):
+    for name in ("value", "threshold", "baseline", "evidence"):
         known[name] = _optional(known.get(name))
     known["needs"] = _strings(known.get("needs", ()))
     return Verdict(**known)
@@ -187,9 +212,12 @@ def _verdict(body: Mapping[str, Any]) -> Verdict:
 
 def _alert(body: Mapping[str, Any]) -> Alert:
     known = _known(Alert, body)
-    for name in ("value", "threshold", "baseline"):
+    for name in ("value", "threshold", "baseline", "evidence"):
         known[name] = _optional(known.get(name))
     known["advice"] = _strings(known.get("advice", ()))
+    known["pairs"] = tuple(TextPair(**_known(TextPair, one)) for one in known.get("pairs", ()))
+    if known.get("checkpoint") is not None:
+        known["checkpoint"] = _checkpoint(known["checkpoint"])
     return Alert(**known)
 
 

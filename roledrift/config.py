@@ -18,6 +18,10 @@ from roledrift.thresholds import DetectorsConfig
 
 Tier = Literal["economy", "business", "full"]
 
+DEFAULT_WEBHOOK_ENV = "ROLEDRIFT_WEBHOOK_URL"
+
+_FORWARD = ("mlflow", "trackio", "wandb", "wandb-rows")
+
 
 @dataclass(frozen=True, slots=True)
 class BaselineConfig:
@@ -89,6 +93,38 @@ class GradientsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class NotifyConfig:
+    """Where alerts and statistics go besides the run directory.
+
+    Attributes:
+        console: Print alerts on standard error.
+        min_level: Level from which alerts go to webhook, wandb and trackio.
+        webhook: Address that alerts are posted to. It is a secret: it is not written down.
+        webhook_env: Environment variable that holds the address, if ``webhook`` is empty.
+        webhook_kind: What the other side reads; ``auto`` knows Slack and Discord by their hosts.
+        texts: Send texts of the run along. They leave the machine then.
+        wandb: ``run.alert``, if the program has a wandb run open; likewise ``trackio``.
+        forward: Logs that get the statistics of every step, for loops of one's own: ``wandb``,
+            ``wandb-rows``, ``trackio``, ``mlflow``. Trainers' integrations use their reporters.
+        heartbeat_minutes: Tell of a silence of so many minutes; 0 switches that off.
+        heartbeat_steps: Tell of a silence of so many median steps; 0 switches that off. With both,
+            the longer one counts.
+    """
+
+    console: bool = True
+    min_level: Literal["INFO", "WARN", "ERROR"] = "WARN"
+    webhook: str = ""
+    webhook_env: str = DEFAULT_WEBHOOK_ENV
+    webhook_kind: Literal["auto", "json", "slack", "discord"] = "auto"
+    texts: bool = False
+    wandb: bool = True
+    trackio: bool = True
+    forward: tuple[str, ...] = ()
+    heartbeat_minutes: float = 0.0
+    heartbeat_steps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that can be set.
 
@@ -110,6 +146,7 @@ class Config:
     rescore: RescoreConfig = field(default_factory=RescoreConfig)
     gradients: GradientsConfig = field(default_factory=GradientsConfig)
     detectors: DetectorsConfig = field(default_factory=DetectorsConfig)
+    notify: NotifyConfig = field(default_factory=NotifyConfig)
 
 
 def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> Config:
@@ -128,6 +165,9 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
     for name in () if problems else built.stop_on:
         if name not in known:
             problems.append(f"stop_on: {name!r} is no detector" + _near(name, known))
+    for name in () if problems else built.notify.forward:
+        if name not in _FORWARD:
+            problems.append(f"notify.forward: {name!r} is no log" + _near(name, list(_FORWARD)))
     if problems:
         raise ConfigError(f"{source}: " + "; ".join(problems))
     config: Config = built

@@ -14,21 +14,37 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
 
 from roledrift.budget import Budget
-from roledrift.protocols import GradientSource, Judge, Notifier, Probe, Reducer, Sink, SpanSource
+from roledrift.checkpoints import Checkpoints
+from roledrift.protocols import (
+    Closing,
+    GradientSource,
+    Judge,
+    Notifier,
+    Probe,
+    Pulse,
+    Reducer,
+    Sink,
+    SpanSource,
+)
 from roledrift.records import (
     Alert,
+    Checkpoint,
     Decision,
     GramRecord,
     RunHeader,
     Sample,
+    Stats,
     StepRecord,
     summarise,
 )
 from roledrift.relative import relative
 from roledrift.spans import Kind, Source, SpanTable, describe
 from roledrift.sums import Key, Moments, Sums, add
+from roledrift.textpairs import TextPairs
 
 _LOG = logging.getLogger("roledrift")
 
@@ -44,6 +60,8 @@ class Parts:
         notifiers: Pass on alerts.
         reducer: Adds over ranks; None for a single process.
         history: Records of earlier segments of the same run, for a resumed run.
+        texts: Texts of earlier segments, likewise.
+        pulse: Is told of every step, and of the end.
         budget: What watching may cost; by default nothing is thinned.
     """
 
@@ -53,6 +71,8 @@ class Parts:
     notifiers: Sequence[Notifier] = ()
     reducer: Reducer | None = None
     history: Callable[[], Iterable[StepRecord]] | None = None
+    texts: Callable[[], Iterable[Sample]] | None = None
+    pulse: Pulse | None = None
     budget: Budget = field(default_factory=lambda: Budget(0.0))
 
 
@@ -76,7 +96,7 @@ class _Pending:
 class Monitor:
     """Watches one run.
 
-    Typical use in a hand-written loop::
+    In a hand-written loop::
 
         monitor = open_monitor(workflow="voting", out="runs/voting")
         for step in range(steps):
@@ -112,6 +132,8 @@ class Monitor:
         self._sources: list[SpanSource | GradientSource] = []
         self._pending = _Pending()
         self._named: set[str] = set()
+        self._texts = TextPairs()
+        self._checkpoints = Checkpoints()
         self._started = False
         self._last_end: float | None = None
         self._closed = False
@@ -155,6 +177,16 @@ class Monitor:
             for role, times in updates.items():
                 self.workflow.index(role)
                 self._pending.updates[role] += int(times)
+
+    def note_checkpoint(self, step: int, path: str | Path) -> None:
+        """Tell that the host has written a checkpoint; alerts name the last from before the onset.
+
+        Args:
+            step: Steps done when it was written.
+            path: Where it lies, as a person would hand it to the host again.
+        """
+        with self.fenced("checkpoint"):
+            self._checkpoints.note(step, path)
 
     def add_gradients(self, gradients: Iterable[GramRecord]) -> None:
         """Gram matrices of role gradients, for loops that compute them on their own."""
@@ -216,8 +248,7 @@ class Monitor:
             return
         wish, reducer = budget.wish(), self._parts.reducer
         if reducer is not None:
-            up, down = reducer.spread(wish > 0), reducer.spread(wish < 0)
-            wish = int(up) - int(down)
+            wish = int(reducer.spread(wish > 0)) - int(reducer.spread(wish < 0))
         said = budget.decide(wish)
         if said:
             self.label(schedule=said)
@@ -226,13 +257,20 @@ class Monitor:
                     source.stretch(budget.factor)
 
     def close(self) -> None:
-        """Close the sinks. Calling it again does nothing."""
+        """Close sinks and notifiers. Calling it again does nothing."""
         if self._closed:
             return
         self._closed = True
+        if self._parts.pulse is not None:
+            with self.fenced("close"):
+                self._parts.pulse.close()
         for sink in self._parts.sinks:
             with self.fenced("close"):
                 sink.close()
+        for notifier in self._parts.notifiers:
+            if isinstance(notifier, Closing):
+                with self.fenced("close"):
+                    notifier.close()
 
     @contextmanager
     def fenced(self, part: str, *, cost: str = "", into: _Pending | None = None) -> Iterator[None]:
@@ -287,9 +325,12 @@ class Monitor:
 
     def _finish(self, step: int, sums: Sums, pending: _Pending) -> Decision:
         self._start(step)
-        groups = {}
+        groups: Mapping[str, Stats] = {}
+        checkpoints: tuple[Checkpoint, ...] = ()
         with self.fenced("summarise", into=pending):
             groups = summarise({**relative(sums), **sums})
+        with self.fenced("checkpoints", into=pending):
+            checkpoints = self._checkpoints.news()
         record = StepRecord(
             step=int(step),
             time=self._now(),
@@ -303,13 +344,16 @@ class Monitor:
                 **pending.labels,
             },
             cost_ms={name: round(float(ms), 3) for name, ms in sorted(pending.cost_ms.items())},
+            checkpoints=checkpoints,
         )
         alerts: list[Alert] = []
         if self._parts.judge is not None:
             with self.fenced("judge", cost="judge"):
-                alerts = [
-                    replace(one, time=record.time) for one in self._parts.judge.update(record)
-                ]
+                self._texts.keep(pending.samples)
+                alerts = [self._shown(one, record) for one in self._parts.judge.update(record)]
+        if self._parts.pulse is not None:
+            with self.fenced("pulse"):
+                self._parts.pulse.beat(record.step)
         for sink in self._parts.sinks:
             with self.fenced("write", cost="write"):
                 sink.write_step(record)
@@ -320,6 +364,11 @@ class Monitor:
             self._tell(alert)
         stops = [one.title for one in alerts if one.stops and one.state != "closed"]
         return Decision(bool(stops), tuple(alerts), stops[0] if stops else "")
+
+    def _shown(self, alert: Alert, record: StepRecord) -> Alert:
+        """The alert with its time and, unless it closes, with texts that show the finding."""
+        pairs = self._texts.around(alert.role, alert.onset)
+        return replace(alert, time=record.time, pairs=() if alert.state == "closed" else pairs)
 
     def _tell(self, alert: Alert) -> None:
         for sink in self._parts.sinks:
@@ -339,6 +388,12 @@ class Monitor:
                 for record in self._parts.history():
                     if record.step < step:
                         self._parts.judge.update(record)
+                        self._checkpoints.recall(record.checkpoints)
+        if self._parts.texts is not None:
+            with self.fenced("texts of earlier segments"):
+                earlier = [one for one in self._parts.texts() if one.step < step]
+                for _, texts in groupby(earlier, key=lambda one: one.step):
+                    self._texts.keep(texts)
 
 
 def _utc_now() -> str:

@@ -65,7 +65,11 @@ class GradientSource(Protocol):
 
 
 class Detector(Protocol):
-    """Judges one failure over the run, record by record."""
+    """Judges one failure over the run, record by record.
+
+    It may also have ``reads: frozenset[str]``, the statistics it rests on: its verdicts are then
+    withheld while ``hygiene`` finds that one of them is not what it should be.
+    """
 
     @property
     def name(self) -> str:
@@ -110,6 +114,27 @@ class Notifier(Protocol):
 
     def notify(self, alert: Alert, header: RunHeader) -> None:
         """Pass on one alert. Must not block for long."""
+        ...
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A notifier that has something to finish when the run ends."""
+
+    def close(self) -> None:
+        """Tell what is still untold, within bounded time."""
+        ...
+
+
+class Pulse(Protocol):
+    """Looks out for a run that has gone silent."""
+
+    def beat(self, step: int) -> None:
+        """A step was finished."""
+        ...
+
+    def close(self) -> None:
+        """The run is over: silence is no news."""
         ...
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from roledrift.sums import Distinct, Mean, Profile, Summable, Sums
@@ -51,6 +51,49 @@ class Stat:
 Stats = Mapping[str, Stat]
 
 
+class StoredStats(Mapping[str, Stat]):
+    """Statistics as they were stored, each made a :class:`Stat` when it is asked for.
+
+    A long run has hundreds of thousands, and what looks at them mostly wants one number of each.
+
+    Args:
+        body: Name to the numbers of a statistic, ``n`` and ``mean`` among them.
+    """
+
+    __slots__ = ("_made", "body")
+
+    def __init__(self, body: Mapping[str, Mapping[str, Any]]) -> None:
+        self.body = body
+        self._made: dict[str, Stat] = {}
+
+    def __getitem__(self, name: str) -> Stat:
+        found = self._made.get(name)
+        if found is None:
+            one = self.body[name]
+            known: dict[str, Any] = {
+                key: tuple(map(float, value)) if isinstance(value, list) else float(value)
+                for key, value in one.items()
+                if key in _STAT_NAMES
+            }
+            found = self._made[name] = Stat(**known)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.body)
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.body
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+_STAT_NAMES = frozenset(one.name for one in fields(Stat))
+
+
 @dataclass(frozen=True, slots=True)
 class StepRecord:
     """Everything measured in one step by one writer.
@@ -68,6 +111,8 @@ class StepRecord:
         labels: Facts about how a statistic came about; for each kind of comparison its two sides,
             their temperatures and the optimizer steps between (:func:`roledrift.spans.describe`).
         cost_ms: What watching cost in this step, by part.
+        checkpoints: The newest checkpoints of the host that are there, told in the first record
+            after one was written; empty if none was.
     """
 
     step: int
@@ -81,6 +126,7 @@ class StepRecord:
     faults: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     cost_ms: Mapping[str, float] = field(default_factory=dict)
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     def stat(self, group: str, name: str) -> Stat | None:
         """The statistic ``name`` of a role, slot or ``"*"``; None if it was not measured."""
@@ -88,8 +134,25 @@ class StepRecord:
 
     def mean(self, group: str, name: str) -> float | None:
         """Mean of a statistic; None if it was not measured."""
+        its = self.groups.get(group)
+        if isinstance(its, StoredStats):
+            one = its.body.get(name)
+            return None if one is None else float(one["mean"])
         found = self.stat(group, name)
         return None if found is None else found.mean
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A state of the host that a run can go back to.
+
+    Attributes:
+        step: Steps done when it was written.
+        path: Where it lies: a path or a URL.
+    """
+
+    step: int
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +197,9 @@ class Verdict:
         toward: The other role that it moves toward, where the finding has one.
         reason: One sentence with the numbers, for people.
         needs: What is missing for a verdict.
+        evidence: Evidence gathered for the finding, in the units of the detector's decision.
+        chance: What that evidence is worth: how much was needed, and how often chance alone gets
+            there. Empty if the detector states no rate.
     """
 
     detector: str
@@ -148,6 +214,24 @@ class Verdict:
     toward: str = ""
     reason: str = ""
     needs: tuple[str, ...] = ()
+    evidence: float | None = None
+    chance: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """What a role wrote before the onset of a finding, and what it writes now.
+
+    Attributes:
+        prompt: Name of the problem of both texts; empty if they answer different problems.
+        before: The older text, clipped; likewise ``after``.
+    """
+
+    before_step: int
+    after_step: int
+    before: str
+    after: str
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +245,10 @@ class Alert:
         step: Step at which the transition happened.
         onset: First bad step.
         stops: True if the user opted in to stop the run on this finding.
-        advice: What to do, most effective first.
+        advice: What to do, most effective first, with the host trainer's own configuration.
+        evidence: As in :class:`Verdict`; likewise ``chance``.
+        pairs: Texts of the role before the onset and now; only in alerts that were raised live.
+        checkpoint: The newest checkpoint from before the onset, if the host told of any.
     """
 
     id: str
@@ -182,6 +269,10 @@ class Alert:
     advice: tuple[str, ...] = ()
     stops: bool = False
     time: str = ""
+    evidence: float | None = None
+    chance: str = ""
+    pairs: tuple[TextPair, ...] = ()
+    checkpoint: Checkpoint | None = None
 
 
 def alert_id(detector: str, role: str, onset: int) -> str:

@@ -196,6 +196,28 @@ class EchoTrapConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class HygieneConfig:
+    """When what is recorded is not what it should be.
+
+    Attributes:
+        duplicates: Share of rows that are there twice.
+        stale: Distance (k3) of the ratio's denominator while no optimizer step lies between.
+        moved: Distance (k3) from the base model from which on the rollouts' distance is compared.
+        truncated: Share of answers cut by the length limit.
+        signal: Share of advantage groups with equal rewards, while the reward has not risen.
+        patience: Records in a row that make it a finding.
+    """
+
+    enabled: bool = True
+    duplicates: float = 0.01
+    stale: float = 0.001
+    moved: float = 0.01
+    truncated: float = 0.1
+    signal: float = 0.98
+    patience: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class DetectorsConfig:
     """One section per detector."""
 
@@ -209,3 +231,4 @@ class DetectorsConfig:
     diversity_collapse: DiversityCollapseConfig = field(default_factory=DiversityCollapseConfig)
     lazy_role: LazyRoleConfig = field(default_factory=LazyRoleConfig)
     echo_trap: EchoTrapConfig = field(default_factory=EchoTrapConfig)
+    hygiene: HygieneConfig = field(default_factory=HygieneConfig)

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roledrift import SpanTable, open_monitor, open_run
+from roledrift import SpanTable, open_monitor, open_run, replay
 from roledrift.errors import ConfigError, StoreError
 from roledrift.workflow import VOTING
 
@@ -107,3 +107,39 @@ def test_the_report_says_what_was_compared(tmp_path: Path) -> None:
     text = "after vs before the optimizer step, T=1.0, 1 step between"
     assert open_run(tmp_path / "run").steps()[0].labels == {"update": text}
     assert text in render_html(build_report(tmp_path / "run"))
+
+
+def test_the_address_of_a_webhook_is_written_nowhere(tmp_path: Path) -> None:
+    secret = "https://hooks.slack.com/services/T0/B0/token"
+    open_monitor("voting", tmp_path / "run", config={"notify": {"webhook": secret}}).close()
+    files = [path.read_text() for path in (tmp_path / "run").iterdir()]
+    assert files
+    assert not any("token" in text for text in files)
+    with pytest.raises(ConfigError, match=r"notify\.webhook"):
+        open_monitor("voting", tmp_path / "two", config={"notify": {"webhook": "slack.com"}})
+
+
+def test_an_alert_names_the_last_clean_checkpoint_in_the_hosts_words(tmp_path: Path) -> None:
+    out, config = tmp_path / "run", {"notify": {"console": False, "heartbeat_minutes": 60}}
+    monitor = open_monitor("voting", out, config=config, host="trl.GRPOTrainer")
+    for step in range(12):
+        monitor.observe(spans(5))
+        monitor.end_step(step)
+        if step in (4, 8):
+            monitor.note_checkpoint(step, f"s3://bucket/checkpoint-{step}")
+    monitor.close()
+    monitor = open_monitor("voting", out, config=config, host="trl.GRPOTrainer", resume=True)
+    for step in range(12, 30):
+        monitor.observe(spans(5 if step < 15 else 15 + step % 2))
+        monitor.end_step(step)
+        monitor.note_checkpoint(step, f"s3://bucket/checkpoint-{step}")
+    monitor.close()
+    (alert,) = open_run(out).alerts()
+    assert alert.checkpoint is not None
+    assert alert.checkpoint.step == alert.onset - 1
+    assert alert.advice[0].endswith(
+        f"trainer.train(resume_from_checkpoint='{alert.checkpoint.path}')"
+    )
+    assert "cap the answers of aggregator: max_completion_length=<tokens>" in alert.advice
+    (again,) = replay(open_run(out).steps(), VOTING, host="trl.GRPOTrainer").alerts
+    assert (again.checkpoint, again.advice) == (alert.checkpoint, alert.advice)

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from roledrift.codec import Record, from_json, from_plain, plain, to_json
 from roledrift.errors import SchemaError
-from roledrift.records import Alert, GramRecord, RunHeader, Sample, Stat, StepRecord, Verdict
+from roledrift.records import (
+    Alert,
+    Checkpoint,
+    GramRecord,
+    RunHeader,
+    Sample,
+    Stat,
+    StepRecord,
+    TextPair,
+    Verdict,
+)
 from roledrift.workflow import VOTING, Role, Workflow
 
 number = st.floats(allow_nan=True, allow_infinity=True)
@@ -33,6 +43,7 @@ def grams(draw: st.DrawFn) -> GramRecord:
     return GramRecord(draw(text), labels, rows, draw(text), draw(number), halves)
 
 
+checkpoints = st.builds(Checkpoint, step=st.integers(), path=text)
 steps = st.builds(
     StepRecord,
     step=st.integers(),
@@ -46,9 +57,16 @@ steps = st.builds(
     faults=st.dictionaries(text, st.integers(0), max_size=2),
     labels=words,
     cost_ms=numbers,
+    checkpoints=st.lists(checkpoints, max_size=2).map(tuple),
 )
 alerts = st.builds(
-    Alert, value=st.none() | number, threshold=st.none() | number, advice=st.tuples(text)
+    Alert,
+    value=st.none() | number,
+    threshold=st.none() | number,
+    evidence=st.none() | number,
+    advice=st.tuples(text),
+    pairs=st.lists(st.builds(TextPair, before=text, prompt=text), max_size=2).map(tuple),
+    checkpoint=st.none() | checkpoints,
 )
 verdicts = st.builds(Verdict, value=st.none() | number, onset=st.none() | st.integers())
 samples = st.builds(Sample, reward=number, advantage=number, text=text, flags=st.tuples(text, text))
@@ -156,6 +174,16 @@ def test_half_a_line_is_a_schema_error(record: StepRecord, data: st.DataObject) 
         from_json(line[:cut])
 
 
+def test_alerts_of_older_versions_stay_readable() -> None:
+    old = (
+        '{"v":1,"kind":"alert","id":"a3f2","detector":"d","finding":"f","role":"r","policy":"p",'
+        '"level":"WARN","state":"open","step":3,"onset":2,"title":"t","text":"x","advice":["a"]}'
+    )
+    alert = from_json(old)
+    assert isinstance(alert, Alert)
+    assert (alert.pairs, alert.checkpoint, alert.evidence, alert.chance) == ((), None, None, "")
+
+
 def test_every_field_of_every_record_is_written() -> None:
     full = Alert(
         "i",
@@ -176,5 +204,10 @@ def test_every_field_of_every_record_is_written() -> None:
         ("a",),
         True,
         "t",
+        12.3,
+        "against 8 needed",
+        (TextPair(1, 3, "before", "after", "p1"),),
+        Checkpoint(1, "runs/c-1"),
     )
+    assert from_json(to_json(full)) == full
     assert {one.name for one in fields(full)} <= plain(full).keys()

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from roledrift.capture.batch import RoleBatch
 from roledrift.errors import ConfigError
 from roledrift.measure.sampling import TextSampler
 from roledrift.records import Sample
+from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
 
 ROW = "roledrift_row"
@@ -338,3 +340,10 @@ def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | No
             workflow.index(value)
         except ConfigError as error:
             raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
+
+
+def canaries(out: Path) -> list[str]:
+    """Prompts that the earlier segments of a run followed."""
+    if not find_runs(out):
+        return []
+    return [one.prompt for one in open_run(out).samples() if "canary" in one.flags]

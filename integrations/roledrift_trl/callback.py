@@ -21,7 +21,6 @@ from roledrift.errors import AttachError
 from roledrift.measure.sampling import TextSampler
 from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
-from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
 from roledrift_trl import batch as trl_batch
 from roledrift_trl import rescoring
@@ -101,7 +100,7 @@ class RoleDriftCallback(TrainerCallback):
         trl_batch.check_dataset(trainer, self.workflow, self._columns)
         out = Path(self._out or Path(str(args.output_dir)) / "roledrift")
         resume = state.global_step > 0
-        canaries = _canaries(out) if resume else ()
+        canaries = trl_batch.canaries(out) if resume else ()
         told = StatisticsLog(self.workflow.role_names)
         settings, scaler = read_config(self._config), trainer.accelerator.scaler
         slots = self._columns[1] is not None
@@ -119,6 +118,8 @@ class RoleDriftCallback(TrainerCallback):
             sinks=(told,),
             **facts,
         )
+        if resume:  # the checkpoint that is resumed from; it was written after the last record
+            self.on_save(args, state)
         self._watch = _Watch(self.monitor, trainer, self._columns, canaries)
         if probe is not None:
             self._watch.measure_gradients(probe)
@@ -140,6 +141,12 @@ class RoleDriftCallback(TrainerCallback):
         if self._watch is not None and self._watch.after_step(state.global_step):
             control.should_training_stop = True
         return control
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
+        """Tell where the checkpoint is, so that an alert can name the last one before the onset."""
+        if self.monitor is not None:
+            folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
+            self.monitor.note_checkpoint(state.global_step, folder)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Take the wraps off and close the run."""
@@ -350,13 +357,6 @@ def _telling(
         return original(logs, *args, **kwargs)
 
     return log
-
-
-def _canaries(out: Path) -> list[str]:
-    """Prompts that the earlier segments of a run followed."""
-    if not find_runs(out):
-        return []
-    return [one.prompt for one in open_run(out).samples() if "canary" in one.flags]
 
 
 def _find_trainer(callback: TrainerCallback) -> Any:

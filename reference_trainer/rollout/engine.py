@@ -40,9 +40,13 @@ class Completion:
 class Engine(Protocol):
     """Samples from one policy at a time.
 
-    An engine must serve the weights the policy has at the time of the call, and must raise for a
+    An engine must serve the weights the policy had at the last :meth:`sync`, and must raise for a
     policy it does not know rather than serve the base model.
     """
+
+    def sync(self, policies: Sequence[str]) -> None:
+        """Take over the weights of ``policies``; called before the first and after every change."""
+        ...
 
     def generate(
         self,

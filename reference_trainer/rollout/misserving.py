@@ -55,6 +55,10 @@ class MisservingEngine:
         for old in [step for step in self._kept if step < done - self._stress.lag]:
             del self._kept[old]
 
+    def sync(self, policies: Sequence[str]) -> None:
+        """As the wrapped engine."""
+        self._engine.sync(policies)
+
     def generate(
         self,
         prompts: Sequence[Sequence[int]],

@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from reference_trainer.episodes import Ask, Episode, Message, Outcome, Play, Reply, Span
 from reference_trainer.errors import SettingsError
+from reference_trainer.ranks import ALONE, Ranks, block
 from reference_trainer.rollout.engine import Completion, Engine, Sampling
 from reference_trainer.seeds import derive
 from reference_trainer.tasks import Problem
@@ -26,6 +27,7 @@ class Stage:
         scene: Task and prompts.
         engine: Samples outputs.
         tokenizer: Of the policies' common base model.
+        ranks: Processes that share the episodes.
     """
 
     script: Script
@@ -33,6 +35,7 @@ class Stage:
     scene: Scene
     engine: Engine
     tokenizer: PreTrainedTokenizerFast
+    ranks: Ranks = ALONE
 
 
 @dataclass(slots=True)
@@ -59,7 +62,8 @@ def play_episodes(
 
     Every output has random numbers of its own, named by ``seed``, the problem's number, the copy,
     the phase and the place within the phase: which other episodes are played along with it, and in
-    which process, changes nothing.
+    which process, changes nothing. Of several ranks each plays its part of the problems and gets
+    the episodes of all.
 
     Args:
         stage: Workflow, task, engine.
@@ -76,6 +80,27 @@ def play_episodes(
     Raises:
         SettingsError: If no prompt at all is short enough.
     """
+    own = block(problems, stage.ranks)
+    with stage.ranks.whole_model():
+        played = _play(stage, own, copies=copies, sampling=sampling, seed=seed)
+    finished = stage.ranks.gather(played)
+    if not any(episode.spans for episode in finished):
+        raise SettingsError(
+            f"every prompt is longer than rules.max_prompt_tokens = "
+            f"{stage.scene.rules.max_prompt_tokens}: raise it"
+        )
+    return finished
+
+
+def _play(
+    stage: Stage,
+    problems: Sequence[tuple[int, Problem]],
+    *,
+    copies: int,
+    sampling: Sampling,
+    seed: int,
+) -> list[Episode]:
+    """The episodes that this process plays."""
     episodes = []
     for number, problem in problems:
         for copy in range(copies):
@@ -90,13 +115,7 @@ def play_episodes(
         ]
         _answer(stage, waiting, sampling=sampling, seeds=seeds)
         phase += 1
-    finished = [_finish(episode, stage.workflow) for episode in episodes]
-    if not any(episode.spans for episode in finished):
-        raise SettingsError(
-            f"every prompt is longer than rules.max_prompt_tokens = "
-            f"{stage.scene.rules.max_prompt_tokens}: raise it"
-        )
-    return finished
+    return [_finish(episode, stage.workflow) for episode in episodes]
 
 
 def _answer(
@@ -154,6 +173,8 @@ def encode(
                     [{"role": message.speaker, "content": message.text} for message in messages],
                     tokenize=False,
                     add_generation_prompt=True,
+                    # Reasoning models would spend the whole output on it; others ignore this.
+                    enable_thinking=False,
                 )
             )
             for messages in conversations

@@ -39,7 +39,7 @@ class _Reading:
         self.attended_BT = attended_BT
         self.width = 0
         unseen_B11T = attended_BT[:, None, None] == 0
-        self.bias_B11T = torch.zeros(unseen_B11T.shape, dtype=dtype)
+        self.bias_B11T = torch.zeros(unseen_B11T.shape, dtype=dtype, device=attended_BT.device)
         self.bias_B11T.masked_fill_(unseen_B11T, torch.finfo(dtype).min)
 
     def select(self, rows: Tensor) -> None:
@@ -53,16 +53,19 @@ class TransformersEngine:
 
     Args:
         bank: Model and adapters.
-        end_id: Token that ends an output.
+        end_ids: Tokens that end an output.
     """
 
-    def __init__(self, bank: AdapterBank, *, end_id: int) -> None:
+    def __init__(self, bank: AdapterBank, *, end_ids: Sequence[int]) -> None:
         self._bank = bank
-        self._end_id = end_id
+        self._ends = tuple(end_ids)
         config = bank.causal_lm.config
         self._full_attention = config._attn_implementation in ("sdpa", "eager") and set(
             getattr(config, "layer_types", ["unknown"])
         ) == {"full_attention"}
+
+    def sync(self, policies: Sequence[str]) -> None:
+        """Nothing to take over: it samples with the weights themselves."""
 
     @torch.no_grad()
     def generate(
@@ -88,19 +91,21 @@ class TransformersEngine:
     def _loop(
         self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> _Outputs:
-        uniform_CB = torch.from_numpy(uniforms(seeds, sampling.max_new_tokens).T.copy())
+        device = self._bank.device
+        uniform_CB = torch.from_numpy(uniforms(seeds, sampling.max_new_tokens).T.copy()).to(device)
         logits, reading = self._read(prompts, room=sampling.max_new_tokens)
-        live = torch.arange(len(prompts))
+        live = torch.arange(len(prompts), device=device)
+        shape = (len(prompts), sampling.max_new_tokens)
         outputs = _Outputs(
-            torch.full((len(prompts), sampling.max_new_tokens), self._end_id),
-            torch.zeros(len(prompts), sampling.max_new_tokens),
+            torch.full(shape, self._ends[0], device=device), torch.zeros(shape, device=device)
         )
-        alive = torch.ones(len(prompts), dtype=torch.bool)
+        alive = torch.ones(len(prompts), dtype=torch.bool, device=device)
+        ends = torch.tensor(self._ends, device=device)
         for place in range(sampling.max_new_tokens):
             drawn, logps = _draw(logits.float() / sampling.temperature, uniform_CB[place, live])
             outputs.tokens_BC[live, place] = drawn
             outputs.logps_BC[live, place] = logps
-            alive &= drawn != self._end_id
+            alive &= ~torch.isin(drawn, ends)
             left = int(alive.sum())
             if not left or place + 1 == sampling.max_new_tokens:
                 break
@@ -117,7 +122,7 @@ class TransformersEngine:
         """
         row_of: dict[tuple[int, ...], int] = {}
         rows = [row_of.setdefault(tuple(prompt), len(row_of)) for prompt in prompts]
-        tokens, attended_BT = _pad_left(list(row_of), self._end_id)
+        tokens, attended_BT = _pad_left(list(row_of), self._bank.pad_id, self._bank.device)
         ahead = attended_BT.new_ones(len(attended_BT), room)
         model = self._bank.causal_lm
         reading = _Reading(
@@ -127,7 +132,7 @@ class TransformersEngine:
         )
         logits = self._forward(tokens, reading)
         if len(row_of) < len(prompts):
-            order = torch.tensor(rows)
+            order = torch.tensor(rows, device=self._bank.device)
             reading.select(order)
             logits = logits[order]
         return logits, reading
@@ -152,8 +157,9 @@ class TransformersEngine:
         return logits
 
     def _completion(self, tokens: list[int], logps: list[float]) -> Completion:
-        stopped = self._end_id in tokens
-        length = tokens.index(self._end_id) + 1 if stopped else len(tokens)
+        length = next((i for i, one in enumerate(tokens, start=1) if one in self._ends), 0)
+        stopped = length > 0
+        length = length or len(tokens)
         return Completion(
             tuple(tokens[:length]), tuple(logps[:length]), "stop" if stopped else "length"
         )
@@ -172,8 +178,10 @@ def _draw(logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:
     return drawn_B1[:, 0], logps_BV.gather(-1, drawn_B1)[:, 0]
 
 
-def _pad_left(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+def _pad_left(
+    prompts: Sequence[Sequence[int]], pad_id: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
     width = max(len(prompt) for prompt in prompts)
     tokens = [[pad_id] * (width - len(prompt)) + list(prompt) for prompt in prompts]
     attended = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-    return torch.tensor(tokens), torch.tensor(attended)
+    return torch.tensor(tokens, device=device), torch.tensor(attended, device=device)

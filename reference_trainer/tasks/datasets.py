@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Literal, Self
 
 from reference_trainer.tasks import Grade, Problem, Split
 from reference_trainer.tasks.data import (
+    DAPO_MATH,
+    DEEPCODER,
     CodeRow,
     DataError,
     MathRow,
@@ -96,6 +98,40 @@ class DeepCoderTask:
             program, self._tests[problem.id], stop_at_first_failure=True, sandbox=self.sandbox
         )
         return Grade(report.all_passed, program)
+
+
+@dataclass(frozen=True, slots=True)
+class DapoMathSource:
+    """Where the rows of a :class:`DapoMathTask` are.
+
+    Attributes:
+        source: A file, a folder, or an id on the hub.
+        name: ``"dapo_math"``.
+    """
+
+    source: str = DAPO_MATH
+    name: Literal["dapo_math"] = "dapo_math"
+
+    def load(self) -> DapoMathTask:
+        """Read the rows; raises like the loader."""
+        return DapoMathTask.load(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class DeepCoderSource:
+    """Where the rows of a :class:`DeepCoderTask` are.
+
+    Attributes:
+        source: A file, a folder, or an id on the hub.
+        name: ``"deepcoder"``.
+    """
+
+    source: str = DEEPCODER
+    name: Literal["deepcoder"] = "deepcoder"
+
+    def load(self) -> DeepCoderTask:
+        """Read the rows; raises like the loader."""
+        return DeepCoderTask.load(self.source)
 
 
 def _row(splits: Splits[Row], split: Split, index: int) -> Row:

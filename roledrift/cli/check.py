@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.notify.console import printable
 from roledrift.records import Alert, Level, RunHeader, Verdict
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
+from roledrift.store.silence import silent_for
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
 
@@ -127,23 +129,30 @@ def _unreadable(path: str, error: RoleDriftError) -> Checked:
     return Checked(path, console.FAILED, failed.message, failed=failed)
 
 
-def check_run(run: Run, config: Config | None = None, *, fail_on: Level = "WARN") -> Checked:
+def check_run(
+    run: Run, config: Config | None = None, *, fail_on: Level = "WARN", now: float | None = None
+) -> Checked:
     """Judge one run.
 
     Args:
         run: The run.
         config: What to judge by; None is what the run was watched with.
         fail_on: Level from which a finding counts.
+        now: Seconds since 1970, to tell an open run from a silent one; None is the present.
     """
     problems = list(run.problems)
     if config is None:
         config, trouble = _watched_with(run.header)
         problems += trouble
     records = run.steps()
-    reference = reference_steps(config.baseline.reference, run.header.workflow)
-    replayed = replay(records, run.header.workflow, config, reference=reference)
+    workflow, host = run.header.workflow, run.header.host
+    reference = reference_steps(config.baseline.reference, workflow)
+    replayed = replay(records, workflow, config, reference=reference, host=host)
     problems += [f"detector {name} failed: {said}" for name, said in replayed.faults.items()]
     findings = findings_of(replayed, fail_on)
+    if _RANK["WARN"] >= _RANK[fail_on]:
+        quiet = silent_for(records, state=run.state, now=time.time() if now is None else now)
+        findings += () if quiet is None else (_silent(records[-1].step, quiet),)
     reached = [one for one in replayed.verdicts if one.state != "no verdict"]
     needed = config.baseline.skip + config.baseline.window + 1
     judged = f"{len(reached)} of {len(replayed.verdicts)} verdicts reached"
@@ -210,6 +219,19 @@ def _standing(verdict: Verdict) -> Finding:
         since=verdict.onset,
         state="open",
         text=verdict.reason,
+    )
+
+
+def _silent(step: int, quiet: float) -> Finding:
+    """The finding that the heartbeat inside a run raises, seen from outside."""
+    return Finding(
+        role="*",
+        detector="heartbeat",
+        finding="silent",
+        level="WARN",
+        since=step,
+        state="open",
+        text=f"nothing was recorded for {quiet:.0f} s after step {step}: the run may have crashed",
     )
 
 

@@ -7,6 +7,7 @@ but one JSON document on standard output.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -111,7 +112,18 @@ def say(message: str) -> None:
 
 def write_json(document: Mapping[str, Any]) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(_strict(document), indent=2, allow_nan=False) + "\n")
+
+
+def _strict(value: Any) -> Any:
+    """``value`` with non-finite numbers as words, as in run directories."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Mapping):
+        return {name: _strict(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    return value
 
 
 def worst(codes: Iterable[int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from roledrift.errors import RoleDriftError
 from roledrift.notify.console import printable
 from roledrift.records import Alert
 from roledrift.store.reader import find_runs, open_run
+from roledrift.store.silence import silent_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,8 @@ class Row:
 
     Attributes:
         run: Path below the folder that was asked for.
-        state: ``finished``, ``open``, ``empty`` or ``unreadable``.
+        state: ``finished``, ``open``, ``silent`` (open, but nothing came for longer than its steps
+            and pauses take), ``empty`` or ``unreadable``.
         level: Worst level among the recorded alerts that are not closed; empty if there is none.
         finding: What that alert found, in which role and since when; or why the run is unreadable.
     """
@@ -66,9 +69,16 @@ def _row(path: Path, folder: str) -> Row:
         run = open_run(path)
         steps = run.steps()
         worst = _worst(run.alerts())
-        state = run.state
+        state: str = run.state
+        if silent_for(steps, state=state, now=time.time()) is not None:
+            state = "silent"
     except RoleDriftError as error:
         return Row(name, str(path), finding=str(error))
+    level = worst.level if worst else ""
+    finding = f"{worst.role} {worst.finding} since step {worst.onset}" if worst else ""
+    if state == "silent":
+        level = level or "WARN"
+        finding += f"{', ' if finding else ''}silent since step {steps[-1].step} (crashed?)"
     return Row(
         run=name,
         path=str(run.path),
@@ -77,8 +87,8 @@ def _row(path: Path, folder: str) -> Row:
         steps=len(steps),
         last_step=steps[-1].step if steps else None,
         state=state,
-        level=worst.level if worst else "",
-        finding=f"{worst.role} {worst.finding} since step {worst.onset}" if worst else "",
+        level=level,
+        finding=finding,
     )
 
 

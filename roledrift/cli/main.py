@@ -123,13 +123,14 @@ def _ls(
 
 
 @app.command("report")
-def _report(
+def _report(  # noqa: PLR0913 - an option is a parameter
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Runs or folders of runs.")],
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
     ] = Path("report"),
     formats: Annotated[
-        str, typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png.")
+        str,
+        typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png,status."),
     ] = "html,md,json",
     config: ConfigFile = None,
     no_text: Annotated[
@@ -141,6 +142,10 @@ def _report(
     jobs: Annotated[
         int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
     ] = 0,
+    by: Annotated[
+        str, typer.Option("--by", metavar="KEYS", help="Group the runs: policy,scale or a setting.")
+    ] = "",
+    look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a report on one or many runs; more than three get an index and a page each.
@@ -151,7 +156,7 @@ def _report(
     """
     from roledrift.cli.report import Shown, report
 
-    shown = Shown(formats, not no_text, redact, jobs)
+    shown = Shown(formats, not no_text, redact, jobs, by, look)
     raise typer.Exit(report(paths, out, shown=shown, config=config, as_json=as_json))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import webbrowser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from roledrift.config import Config, load
 from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
 
-FORMATS = ("html", "md", "json", "csv", "tex", "png")
+FORMATS = ("html", "md", "json", "csv", "tex", "png", "status")
 TOGETHER = 3
 """Up to so many runs share one page; more get an index and a page each."""
 
@@ -29,12 +30,16 @@ class Shown:
         texts: False leaves out what models wrote.
         redact: Regular expression; what it matches is replaced. Empty for nothing.
         jobs: Processes that share the work; 0 for one per processor.
+        by: Comma-separated; what the runs of one curve have in common.
+        look: Open the page in a browser.
     """
 
     formats: str = "html,md,json"
     texts: bool = True
     redact: str = ""
     jobs: int = 0
+    by: str = ""
+    look: bool = False
 
 
 def report(
@@ -78,6 +83,9 @@ def report(
             written = _write(places, out, wanted, shown, None if config is None else load(config))
         except (RoleDriftError, OSError) as error:
             return console.fail(console.failure_of(error), as_json=as_json)
+    page = next((file for file in written if file.name == "index.html"), None)
+    if shown.look and page is not None:
+        webbrowser.open(page.resolve().as_uri())
     if as_json:
         files = [str(file) for file in written]
         console.write_json({"schema": "roledrift.report/1", "runs": count, "files": files})
@@ -94,6 +102,8 @@ def _usage(shown: Shown, wanted: Sequence[str]) -> str:
         near = get_close_matches(unknown[0], FORMATS, n=1) if unknown else []
         hint = f" Did you mean {near[0]!r}?" if near else ""
         return f"--format {shown.formats!r}: choose from {','.join(FORMATS)}.{hint}"
+    if shown.look and "html" not in wanted:
+        return f"--open needs html in --format {shown.formats!r}."
     try:
         re.compile(shown.redact)
     except re.error as error:
@@ -120,12 +130,13 @@ def _write(
     paths = [place for _, place in places]
     # What the user named, not where a foreign log was imported to.
     command = "roledrift report " + " ".join(shlex.quote(name) for name, _ in places)
+    by = tuple(name.strip() for name in shown.by.split(",") if name.strip())
     _, found = runs_in(paths)
     errors = console.console(errors=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("reading and judging", total=len(found))
         if len(found) <= TOGETHER:
-            built = build_report(paths, config, sharing, command=command)
+            built = build_report(paths, config, sharing, command=command, by=by)
             return write_report(built, out, formats)
         return write_folder(
             paths,
@@ -134,6 +145,7 @@ def _write(
             config=config,
             sharing=sharing,
             command=command,
+            by=by,
             jobs=shown.jobs or processes(),
             seen=lambda done, _: progress.update(task, completed=done),
         )

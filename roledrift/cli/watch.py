@@ -6,9 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 from roledrift.cli import console
@@ -18,14 +16,11 @@ from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.notify.console import printable
 from roledrift.records import Alert, StepRecord
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
+from roledrift.store.silence import silent_for
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-SILENT = 3.0
-"""A run is silent when nothing came for so many median steps."""
-
-_LEAST = 5.0
 _BARS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _WIDTH = 24
 _SHOWN = (("length", "p50", "length"), ("reward", "mean", "reward"), ("update.k3", "mean", "k3"))
@@ -48,7 +43,6 @@ class Watched:
     size: int = -1
     changed: float = 0.0
     state: str = "empty"
-    told_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +51,7 @@ class Watching:
 
     Attributes:
         every: Seconds between two looks.
-        until_alert: Leave with exit code 1 at the first alert of level WARN or ERROR.
+        until_alert: Leave with exit code 1 at the first alert of level WARN or ERROR, or silence.
         once: Look once and leave.
         clock: Seconds since 1970; for tests.
     """
@@ -78,8 +72,8 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
         as_json: Say nothing and print one JSON document at the end.
 
     Returns:
-        The exit code: 0; 1 if an alert above INFO came; 2 if a run cannot be read; 3 if there
-        is none.
+        The exit code: 0; 1 if an alert above INFO came or a run is silent at the end; 2 if a run
+        cannot be read; 3 if there is none.
     """
     how = how or Watching()
     watched: dict[Path, Watched] = {}
@@ -95,7 +89,7 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
                 console.fail(failed, as_json=as_json)
                 return console.INCONCLUSIVE
             teller.draw(list(watched.values()))
-            bad = any(alert.level != "INFO" for one in watched.values() for alert in one.alerts)
+            bad = any(_is_bad(one) for one in watched.values())
             over = all(one.state == "finished" for one in watched.values())
             if how.once or over or (bad and how.until_alert):
                 break
@@ -117,13 +111,14 @@ def _begin(path: Path) -> Watched:
     except ConfigError:
         config = Config()
     reference = reference_steps(config.baseline.reference, run.header.workflow)
-    return Watched(path, Panel(run.header.workflow, config, reference=reference))
+    panel = Panel(run.header.workflow, config, reference=reference, host=run.header.host)
+    return Watched(path, panel)
 
 
 def _look(one: Watched, how: Watching, teller: _Teller) -> None:
     size, changed = _size(one.path)
     if size != one.size:
-        one.size, one.changed, one.told_silent = size, changed, False
+        one.size, one.changed = size, changed
         run = open_run(one.path)
         for record in _fresh(run, one):
             alerts = one.panel.update(record)
@@ -134,11 +129,15 @@ def _look(one: Watched, how: Watching, teller: _Teller) -> None:
                 one.alerts.append(alert)
                 teller.alert(one, alert)
         one.state = run.state
-    elif one.state != "finished" and not one.told_silent:
-        quiet = how.clock() - one.changed
-        if quiet > max(SILENT * _pace(one.records), _LEAST):
-            one.told_silent, one.state = True, "silent"
-            teller.say(f"{one.path.name}: silent for {quiet:.0f} s")
+    quiet = silent_for(one.records, state=one.state, now=how.clock(), changed=one.changed)
+    if quiet is not None:
+        one.state = "silent"
+        step = one.records[-1].step
+        teller.say(f"{one.path.name}: silent for {quiet:.0f} s since step {step} (crashed?)")
+
+
+def _is_bad(one: Watched) -> bool:
+    return one.state == "silent" or any(alert.level != "INFO" for alert in one.alerts)
 
 
 def _fresh(run: Run, one: Watched) -> list[StepRecord]:
@@ -155,17 +154,6 @@ def _fresh(run: Run, one: Watched) -> list[StepRecord]:
 def _size(path: Path) -> tuple[int, float]:
     stats = [file.stat() for file in path.glob("*.jsonl")]
     return sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0.0)
-
-
-def _pace(records: Sequence[StepRecord]) -> float:
-    """Median seconds per record; 0 if the times say nothing."""
-    from datetime import datetime
-
-    try:
-        times = [datetime.fromisoformat(record.time).timestamp() for record in records[-50:]]
-    except ValueError:
-        return 0.0
-    return median([b - a for a, b in pairwise(times)] or [0.0])
 
 
 def sparkline(values: Sequence[float], *, plain: bool = False) -> str:

@@ -9,12 +9,14 @@ from roledrift.detect.diversity_collapse import DiversityCollapse
 from roledrift.detect.echo_trap import EchoTrap
 from roledrift.detect.entropy_collapse import EntropyCollapse
 from roledrift.detect.gradient_amplification import GradientAmplification
+from roledrift.detect.hygiene import Hygiene
 from roledrift.detect.lazy_role import LazyRole
 from roledrift.detect.length_inflation import LengthInflation
 from roledrift.detect.sp_role_capture import SpRoleCapture
 from roledrift.protocols import DetectorFactory
 
 DETECTORS: Mapping[str, DetectorFactory] = {
+    "hygiene": Hygiene,
     "length_inflation": LengthInflation,
     "sp_role_capture": SpRoleCapture,
     "gradient_amplification": GradientAmplification,

@@ -9,45 +9,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from roledrift.config import Config
-from roledrift.records import Alert, Level, Verdict, alert_id
+from roledrift.detect import remedies
+from roledrift.detect.remedies import Remedy
+from roledrift.records import Alert, Checkpoint, Level, Verdict, alert_id
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
 TITLE_LIMIT = 64
 """Titles are shorter than this: it is what trackers accept."""
 
-_KL_ANCHOR = (
-    "anchor {role} to its start with a KL term of its own"
-    " (TRL: beta > 0; verl: actor_rollout_ref.actor.use_kl_loss=True)"
-)
-_AGENT_WISE = "normalise advantages per prompt and role, not over all roles together"
-
-ADVICE: Mapping[str, tuple[str, ...]] = {
+ADVICE: Mapping[str, tuple[Remedy | str, ...]] = {
     "length_inflation": (
-        "cap the answers of {role} (TRL: max_completion_length; verl: data.max_response_length)",
+        remedies.CAP_LENGTH,
         "check that no reward pays {role} for long answers",
-        "average the loss so that long answers weigh no more"
-        " (TRL: loss_type='dr_grpo'; verl: actor_rollout_ref.actor.loss_agg_mode)",
-        _AGENT_WISE,
-        _KL_ANCHOR,
+        remedies.EQUAL_WEIGHT,
+        remedies.AGENT_WISE,
+        remedies.KL_ANCHOR,
     ),
     "sp_role_capture": (
-        "give {role} a policy of its own (an adapter per role)",
-        "weigh the loss per role: target share of the gradient over measured share",
-        _AGENT_WISE,
+        remedies.OWN_POLICY,
+        remedies.ROLE_BALANCE,
+        remedies.AGENT_WISE,
         "check that no reward pays {role} for long answers or for solving",
-        _KL_ANCHOR,
+        remedies.KL_ANCHOR,
     ),
     "gradient_amplification": (
-        "weigh the loss of {role} by 1/slots or 1/sqrt(slots)",
-        "lower the learning rate of {role}'s policy in proportion to its slots",
-        _KL_ANCHOR,
-        "damp steps that agree with the running direction: g * (1 - 0.3 max(0, cos(g, mean g)))",
+        remedies.SLOT_WEIGHT,
+        remedies.SLOT_RATE,
+        remedies.KL_ANCHOR,
+        remedies.COHERENCE,
     ),
     "role_drift": (
-        "lower the learning rate of {role}'s policy"
-        " (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr)",
-        _KL_ANCHOR,
+        remedies.LOWER_RATE,
+        remedies.KL_ANCHOR,
         "rule out noisy credit: a single role with random rewards drifts alike",
     ),
     "accuracy_cliff": (
@@ -63,19 +57,19 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "raise the upper clip bound alone (TRL: epsilon_high=0.28; verl: clip_ratio_high)",
         "sample {role} hotter, and leave out groups with equal rewards",
         "lower the learning rate of {role}'s policy",
-        _KL_ANCHOR,
+        remedies.KL_ANCHOR,
     ),
     "entropy_explosion": (
         "lower the learning rate of {role}'s policy",
         "take out an entropy bonus (verl: actor_rollout_ref.actor.entropy_coeff=0)",
         "check that the rollout engine serves the weights that are trained",
-        _KL_ANCHOR,
+        remedies.KL_ANCHOR,
     ),
     "diversity_collapse": (
         "give the slots of {role} different prompts or temperatures",
         "reward the answers of each slot on its own, not the outcome for all",
         "sample {role} hotter (TRL: temperature; verl: actor_rollout_ref.rollout.temperature)",
-        _KL_ANCHOR,
+        remedies.KL_ANCHOR,
     ),
     "uniform_siblings": (
         "read some siblings side by side: are they alike where they are wrong?",
@@ -84,7 +78,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
     "lazy_role": (
         "reward {role} for its own part: for the verdict or the choice, not for the outcome",
         "train {role} on problems where its part decides (candidates that differ)",
-        _KL_ANCHOR,
+        remedies.KL_ANCHOR,
     ),
     "rubber_stamp": (
         "reward {role} for verdicts that are right, not for the outcome of the workflow",
@@ -102,7 +96,33 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "leave out groups with equal rewards, keep those with the widest spread",
         "lower the learning rate of {role}'s policy and clip its gradient (TRL: max_grad_norm)",
         "use more and other prompts per step, fewer updates per rollout",
-        _KL_ANCHOR,
+        remedies.KL_ANCHOR,
+    ),
+    "duplicate_rows": (
+        "mask the rows that pad a batch to the number of devices before the loss",
+        "hand every row over once per step, whatever the number of epochs",
+    ),
+    "logprob_mode_mismatch": (
+        "compute both log-probabilities at the sampling temperature, on processed logits"
+        " (vLLM: logprobs_mode='processed_logprobs')",
+    ),
+    "stale_denominator": (
+        "recompute the old log-probabilities of {role} right before its first mini-batch",
+    ),
+    "adapter_not_served": (
+        "check that the rollout engine serves the adapter of {role}, and this step's version of it",
+    ),
+    "no_updates": (
+        "check that the parameters of {role}'s policy are trainable and in the optimizer",
+        "check that rows of {role} reach the loss with advantages other than zero",
+    ),
+    "truncation": (
+        "raise the length limit of {role} (TRL: max_completion_length; verl:"
+        " data.max_response_length), or find out why its answers have grown",
+    ),
+    "signal_loss": (
+        "leave out groups with equal rewards and sample others (verl: filter_groups)",
+        "train on problems that are neither always nor never solved",
     ),
     "echo_suspected": (
         "leave out groups with equal rewards",
@@ -127,6 +147,13 @@ _TITLES: Mapping[str, str] = {
     "constant_output": "one answer for all since step {onset}",
     "copies_input": "copies its input since step {onset}",
     "echo_trap": "echo trap since step {onset}",
+    "duplicate_rows": "rows are there twice since step {onset}",
+    "logprob_mode_mismatch": "log-probs of two kinds since step {onset}",
+    "stale_denominator": "stale denominator since step {onset}",
+    "adapter_not_served": "adapter not served since step {onset}",
+    "no_updates": "not updated since step {onset}",
+    "truncation": "answers are cut since step {onset}",
+    "signal_loss": "nothing to learn from since step {onset}",
     "echo_suspected": "{value:.0f} signs of an echo trap since step {onset}",
 }
 
@@ -143,10 +170,13 @@ class AlertBook:
     Args:
         workflow: For the role's policy.
         config: Which detectors stop the run, and how many clean records close an alert.
+        host: Trainer that is watched, for the advice; see :func:`roledrift.detect.remedies.family`.
     """
 
-    def __init__(self, workflow: Workflow, config: Config) -> None:
+    def __init__(self, workflow: Workflow, config: Config, *, host: str = "") -> None:
         self._workflow = workflow
+        self._host = remedies.family(host)
+        self._checkpoints: tuple[Checkpoint, ...] = ()
         self._stop_on = frozenset(config.stop_on)
         self._close_after = max(config.close_after, 1)
         self._open: dict[tuple[str, str], _Open] = {}
@@ -155,6 +185,10 @@ class AlertBook:
     def open(self) -> Mapping[str, Alert]:
         """Open alerts by id."""
         return {one.alert.id: one.alert for one in self._open.values()}
+
+    def note(self, checkpoints: tuple[Checkpoint, ...]) -> None:
+        """The checkpoints that are there now; empty for: no news."""
+        self._checkpoints = checkpoints or self._checkpoints
 
     def see(self, step: int, verdict: Verdict) -> Alert | None:
         """Take one verdict; the transition it causes, if any.
@@ -175,23 +209,25 @@ class AlertBook:
         return closed(known.alert, step, f"clean for {known.clean} records: {verdict.reason}")
 
     def _drift(self, step: int, verdict: Verdict, known: _Open | None) -> Alert | None:
-        alert = self._alert(step, verdict)
+        # The id is fixed when the alert opens: a later estimate of the onset must not rename it.
+        onset = step if verdict.onset is None else verdict.onset
+        alert = self._alert(step, verdict, onset if known is None else known.alert.onset)
         if known is None:
             self._open[verdict.detector, verdict.role] = _Open(alert)
             return alert
         known.clean = 0
         if known.alert.level == "ERROR" or alert.level != "ERROR":
             return None
-        # The id is fixed when the alert opens: a later estimate of the onset must not rename it.
-        known.alert = replace(alert, id=known.alert.id, onset=known.alert.onset, state="escalated")
+        known.alert = replace(alert, state="escalated")
         return known.alert
 
-    def _alert(self, step: int, verdict: Verdict) -> Alert:
-        onset = step if verdict.onset is None else verdict.onset
+    def _alert(self, step: int, verdict: Verdict, onset: int) -> Alert:
         finding = verdict.finding or verdict.detector
         # A detector that has only part of its evidence names a lesser finding than its own.
         level: Level = "ERROR" if finding == verdict.detector else "WARN"
         known = verdict.role in self._workflow.role_names
+        clean = [one for one in self._checkpoints if one.step < onset]
+        checkpoint = max(clean, key=lambda one: one.step, default=None)
         return Alert(
             id=alert_id(verdict.detector, verdict.role, onset),
             detector=verdict.detector,
@@ -208,8 +244,14 @@ class AlertBook:
             value=verdict.value,
             threshold=verdict.threshold,
             baseline=verdict.baseline,
-            advice=_advice(finding, verdict, onset),
+            advice=(
+                remedies.go_back(onset, checkpoint, self._host),
+                *_advice(finding, verdict, self._host),
+            ),
             stops=level == "ERROR" and verdict.detector in self._stop_on,
+            evidence=verdict.evidence,
+            chance=verdict.chance,
+            checkpoint=checkpoint,
         )
 
 
@@ -224,6 +266,8 @@ def closed(alert: Alert, step: int, why: str) -> Alert:
         text=_sentence(why),
         advice=(),
         stops=False,
+        pairs=(),
+        checkpoint=None,
     )
 
 
@@ -248,8 +292,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "." if text else ""
 
 
-def _advice(finding: str, verdict: Verdict, onset: int) -> tuple[str, ...]:
-    first = f"stop, or roll back to a checkpoint from before step {onset}"
-    known = (line.format(role=verdict.role) for line in ADVICE.get(finding, ()))
+def _advice(finding: str, verdict: Verdict, host: str) -> tuple[str, ...]:
+    known = (remedies.told(one, role=verdict.role, host=host) for one in ADVICE.get(finding, ()))
     missing = (f"measure {need}, so that the cause can be named" for need in verdict.needs)
-    return (first, *known, *missing)
+    return (*known, *missing)

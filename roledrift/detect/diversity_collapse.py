@@ -67,6 +67,7 @@ class DiversityCollapse:
     """
 
     name = NAME
+    reads = frozenset({"wrong_agreement", "wrong_jaccard", "openers"})
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._settings = settings = config.detectors.diversity_collapse

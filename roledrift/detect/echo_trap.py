@@ -67,6 +67,7 @@ class EchoTrap:
     """
 
     name = NAME
+    reads = frozenset({"reward_spread", "zero_variance", "entropy"})
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         settings = config.detectors.echo_trap

@@ -36,6 +36,7 @@ class EntropyCollapse:
     """
 
     name = NAME
+    reads = frozenset({"entropy", "zero_variance"})
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._settings = settings = config.detectors.entropy_collapse

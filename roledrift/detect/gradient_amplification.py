@@ -17,7 +17,7 @@ from statistics import median
 
 from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import LENGTH, MOVEMENT, Baseline, Warmup, measured, more_steps
-from roledrift.detect.sequential import Alarm, Cusum, decision_for
+from roledrift.detect.sequential import Alarm, Cusum, chance_of, decision_for
 from roledrift.records import State, StepRecord, Verdict
 from roledrift.thresholds import GradientAmplificationConfig
 from roledrift.workflow import Workflow
@@ -97,6 +97,7 @@ class GradientAmplification:
     """
 
     name = NAME
+    reads = frozenset(SOURCES)
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._settings = settings = config.detectors.gradient_amplification
@@ -221,6 +222,8 @@ class GradientAmplification:
             onset=onset,
             reason=reason,
             needs=needs,
+            evidence=alarm.cusum.value,
+            chance=chance_of(settings.false_alarms, alarm.cusum.decision),
         )
 
     def _mechanism(self, role: str, onset: int) -> tuple[str, str, tuple[str, ...]]:

@@ -180,6 +180,7 @@ class LazyRole:
     """
 
     name = NAME
+    reads = frozenset({"verdict_correct", "openers", "copied"})
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._patience = max(config.detectors.lazy_role.patience, 1)

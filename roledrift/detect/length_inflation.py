@@ -12,7 +12,7 @@ from statistics import median
 
 from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import LENGTH, Baseline, Warmup, measured, more_steps
-from roledrift.detect.sequential import Alarm, Cusum, decision_for
+from roledrift.detect.sequential import Alarm, Cusum, chance_of, decision_for
 from roledrift.records import State, StepRecord, Verdict
 from roledrift.thresholds import LengthInflationConfig
 from roledrift.workflow import Workflow
@@ -52,6 +52,7 @@ class LengthInflation:
     """
 
     name = NAME
+    reads = frozenset({"length"})
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._settings = config.detectors.length_inflation
@@ -127,6 +128,8 @@ class LengthInflation:
             baseline=base,
             onset=onset,
             reason=reason,
+            evidence=alarm.cusum.value,
+            chance=chance_of(settings.false_alarms, alarm.cusum.decision),
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from roledrift.config import Config
 from roledrift.detect import DETECTORS
 from roledrift.detect.alerts import AlertBook, closed
+from roledrift.detect.gate import gated, reads_of, suspects
 from roledrift.protocols import Detector
 from roledrift.records import Alert, StepRecord, Verdict
 from roledrift.sums import EVERYONE
@@ -49,6 +50,7 @@ class Panel:
         reference: Records of another, healthy run of this workflow whose start is the baseline,
             instead of this run's own.
         rewinds: False for records whose steps are known to rise: nothing is kept to go back to.
+        host: Trainer that is watched, so that the advice can name its settings.
 
     Raises:
         ConfigError: If a detector's section does not fit the workflow.
@@ -62,6 +64,7 @@ class Panel:
         detectors: Sequence[Detector] | None = None,
         reference: Iterable[StepRecord] = (),
         rewinds: bool = True,
+        host: str = "",
     ) -> None:
         start, config = _start_of(reference, config or Config())
         self.faults: dict[str, str] = {}
@@ -75,7 +78,8 @@ class Panel:
             for one in detectors
             for role in workflow.role_names
         }
-        self._now = _Judgement(tuple(detectors), AlertBook(workflow, config), untold, set(untold))
+        book = AlertBook(workflow, config, host=host)
+        self._now = _Judgement(tuple(detectors), book, untold, set(untold))
         for record in start:
             for detector in self._now.detectors:
                 self._verdicts_of(detector, record)
@@ -106,9 +110,15 @@ class Panel:
 
     def _judge(self, record: StepRecord) -> list[Alert]:
         now = self._now
+        now.book.note(record.checkpoints)
         alerts = []
+        suspect: dict[str, Verdict] = {}
         for detector in now.detectors:
-            for verdict in self._verdicts_of(detector, record):
+            told = self._verdicts_of(detector, record)
+            # Hygiene is the first of the detectors: what it finds is known to those after it.
+            suspect |= suspects(told)
+            reads = reads_of(detector)
+            for verdict in (gated(one, reads, suspect) for one in told):
                 now.verdicts[verdict.detector, verdict.role] = verdict
                 alert = now.book.see(record.step, verdict)
                 if alert is not None:
@@ -197,6 +207,7 @@ def replay(
     config: Config | None = None,
     *,
     reference: Iterable[StepRecord] = (),
+    host: str = "",
 ) -> Replay:
     """Judge stored records as if they came in live; the same data gives the same alert ids.
 
@@ -205,8 +216,9 @@ def replay(
         workflow: Roles, slots, policies.
         config: As for :class:`Panel`; thresholds may differ from the live run's.
         reference: As for :class:`Panel`.
+        host: As for :class:`Panel`.
     """
-    panel = Panel(workflow, config, reference=reference, rewinds=False)
+    panel = Panel(workflow, config, reference=reference, rewinds=False, host=host)
     by_step = {record.step: record for record in records}
     alerts: list[Alert] = []
     series: dict[tuple[str, str], list[tuple[int, float, float | None]]] = {}

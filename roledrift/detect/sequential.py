@@ -53,6 +53,21 @@ def decision_for(false_alarms: float) -> float:
     return max(y0 + (wanted - x0) * (y1 - y0) / (x1 - x0), 1.0)
 
 
+def chance_of(false_alarms: float, decision: float) -> str:
+    """What complete evidence is worth, in words; empty if none was asked for.
+
+    Args:
+        false_alarms: As for :func:`decision_for`.
+        decision: Evidence that was needed.
+    """
+    if not 0 < false_alarms < 1:
+        return ""
+    return (
+        f"against {decision:.3g} needed, "
+        f"expected by chance once in {100 / false_alarms:,.0f} healthy records of a role"
+    )
+
+
 class Cusum:
     """One-sided CUSUM on standardised values.
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from roledrift.config import Config
-from roledrift.detect.baseline import Baseline, Scale, Warmup, measured
-from roledrift.detect.sequential import Alarm, Cusum
+from roledrift.detect.baseline import BELIEVABLE, Baseline, Scale, Warmup, measured
+from roledrift.detect.sequential import Alarm, Cusum, decision_for
 from roledrift.records import Stat, StepRecord
 
 REFERENCE = 1.0
 """Excess per value, in robust standard deviations, that adds no evidence."""
 
-DECISION = 8.0
-"""Cumulated excess at which the evidence is complete."""
+FALSE_ALARMS = 0.01
+"""Expected number per 100 healthy records, from which the evidence that is needed is solved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,8 @@ class Sign:
         self.large = False
         """True while the latest value is as far from the baseline as matters."""
         self._warmup = Warmup(config.baseline, of.scale)
-        self._alarm = Alarm(
-            Cusum(REFERENCE, DECISION), patience=of.patience, forget_after=config.close_after
-        )
+        cusum = Cusum(REFERENCE, decision_for(FALSE_ALARMS))
+        self._alarm = Alarm(cusum, patience=of.patience, forget_after=config.close_after)
         self._n = self._total = 0.0
 
     @property
@@ -104,14 +103,19 @@ class Sign:
             return
         way = 1.0 if self.of.effect > 0 else -1.0
         gone = way * (self.of.scale.on(value) - base.center)
-        self.large = gone >= abs(self.of.effect)
+        effect = max(abs(self.of.effect), BELIEVABLE * base.spread)
+        self.large = gone >= effect
         self._alarm.see(
             step,
             gone / base.sigma,
-            least=abs(self.of.effect) / base.sigma,
+            least=effect / base.sigma,
             effect=self.large,
-            clean=gone < abs(self.of.effect) / 2,
+            clean=gone < effect / 2,
+            correlation=base.correlation,
         )
+        # A trend the other way (entropy that falls as it should) is no spread to be excused by.
+        healthy = self._alarm.cusum.quiet and abs(gone) < abs(self.of.effect) / 2
+        self._warmup.learn(value, healthy=healthy)
 
     def _pooled(self, stat: Stat | None) -> float | None:
         if stat is None or measured(stat.mean) is None:

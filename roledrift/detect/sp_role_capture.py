@@ -100,6 +100,7 @@ class SpRoleCapture:
     """
 
     name = NAME
+    reads = frozenset({_LENGTH, *TEXT_FEATURES})
 
     def __init__(self, workflow: Workflow, config: Config) -> None:
         self._workflow = workflow

@@ -124,6 +124,7 @@ def _segment(folder: Path, job: Job) -> Iterator[tuple[int, dict[str, object]]]:
         for entry in wandb_log.entries(log, job.ledger):
             if isinstance(entry, wandb_log.About):
                 _about(entry, job)
+            if not isinstance(entry, wandb_log.History):
                 continue
             step = step_of(entry.data)
             step = entry.step if step is None else step

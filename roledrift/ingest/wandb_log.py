@@ -41,7 +41,16 @@ class About:
     config: dict[str, object] = field(default_factory=dict)
 
 
-Entry = History | About
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One ``run.alert()`` call."""
+
+    title: str
+    text: str
+    level: str
+
+
+Entry = History | About | Told
 
 
 def is_log(path: Path) -> bool:
@@ -125,6 +134,8 @@ def _entry(payload: bytes) -> Entry | None:
             return _history(value)
         if number == _RUN:
             return _about(value)
+        if number == _ALERT:
+            return _told(value)
         if number == _CONFIG:
             return About(config=_items(value))
     return None
@@ -167,6 +178,11 @@ def _short_items(payload: bytes, data: dict[str, object]) -> int:
             break
         at = stop
     return at
+
+
+def _told(payload: bytes) -> Told:
+    words = {n: v.decode("utf-8", "replace") for n, v in _fields(payload) if isinstance(v, bytes)}
+    return Told(words.get(1, ""), words.get(2, ""), words.get(3, ""))
 
 
 def _about(payload: bytes) -> About:

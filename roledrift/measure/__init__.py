@@ -8,13 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from roledrift.config import Tier
-from roledrift.measure import advantages, lengths, policy, shape, siblings, verdicts, wording
+from roledrift.measure import (
+    advantages,
+    duplicates,
+    lengths,
+    policy,
+    shape,
+    siblings,
+    verdicts,
+    wording,
+)
 from roledrift.protocols import Probe
 from roledrift.workflow import Workflow
 
 PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "lengths": lengths.lengths,
     "truncation": lengths.truncation,
+    "duplicates": duplicates.duplicates,
     "chars": lengths.chars,
     "rewards": advantages.rewards,
     "advantages": advantages.advantages,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+from roledrift.notify.logbooks import logbook
 from roledrift.records import Alert, Sample, StepRecord
 
 FORWARDED = (
@@ -58,3 +60,38 @@ class StatisticsLog:
         """Means over the steps since the last call."""
         pooled, self._pooled = self._pooled, {}
         return {name: total / n for name, (n, total) in pooled.items()}
+
+
+class Forward:
+    """A :class:`roledrift.protocols.Sink` for loops of one's own: statistics of every step go out.
+
+    Args:
+        roles: As for :class:`StatisticsLog`.
+        places: Names such as ``wandb``, or a TensorBoard ``SummaryWriter``; see
+            :func:`roledrift.notify.logbooks.logbook`.
+
+    Raises:
+        ConfigError: If a place is unknown.
+    """
+
+    def __init__(self, roles: Sequence[str], *places: Any) -> None:
+        self._pool = StatisticsLog(roles)
+        self._logbooks = tuple(logbook(place) for place in places)
+
+    def write_step(self, record: StepRecord) -> None:
+        """Log the record's statistics under its step."""
+        self._pool.write_step(record)
+        values = self._pool.take()
+        for one in self._logbooks if values else ():
+            one.log(values, record.step)
+
+    def write_alert(self, alert: Alert) -> None:
+        """Log the alert where no notifier brings it."""
+        for one in self._logbooks:
+            one.alert(alert)
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Texts stay in the run directory."""
+
+    def close(self) -> None:
+        """Logbooks are closed by who opened them."""

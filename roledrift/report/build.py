@@ -48,6 +48,7 @@ def build_report(
     sharing: Sharing | None = None,
     *,
     command: str | None = None,
+    by: Sequence[str] = (),
 ) -> Report:
     """Read and judge runs.
 
@@ -56,11 +57,14 @@ def build_report(
         config: Judge with this configuration instead of each run's own.
         sharing: What may be shown; None is everything.
         command: How the report says it was made; None makes one of ``paths``.
+        by: What the runs of one curve have in common; see
+            :func:`~roledrift.report.index.overview`.
 
     Returns:
         The report; equal runs give an equal report.
 
     Raises:
+        ConfigError: If no run has a name in ``by``.
         StoreError: If there is no run in ``paths``.
         SchemaError: If a run was written by a newer version.
     """
@@ -72,7 +76,7 @@ def build_report(
         title=runs[0].name if len(runs) == 1 else f"{len(runs)} runs",
         version=__version__,
         command=command,
-        overview=_overview(views, runs) if len(runs) > 1 else (),
+        overview=_overview(views, runs, by) if len(runs) > 1 else (),
         runs=runs,
     )
     return cleaned(report, sharing)
@@ -121,7 +125,7 @@ def build_run(view: View, command: str) -> RunReport:
         meanwhile=verdict.meanwhile(view),
         roles=view.roles,
         facts=_facts(view),
-        quality=len(data.remarks(view)),
+        quality=next(one.count for one in sections if one.key == "data"),
         sections=tuple(sections),
     )
 
@@ -142,8 +146,10 @@ def _facts(view: View) -> tuple[str, ...]:
     return (*facts, view.state)
 
 
-def _overview(views: Sequence[View], runs: Sequence[RunReport]) -> tuple[Block, ...]:
-    found = overview([summarise(view, run) for view, run in zip(views, runs, strict=True)])
+def _overview(
+    views: Sequence[View], runs: Sequence[RunReport], by: Sequence[str]
+) -> tuple[Block, ...]:
+    found = overview([summarise(view, run) for view, run in zip(views, runs, strict=True)], by)
     if len(views) == 2:
         # Two runs are meant to be compared: their texts side by side come right after the table.
         found = (found[0], Diffs("overview-diffs", (of_two(*views),)), *found[1:])

@@ -25,13 +25,22 @@ def pieces(left: str, right: str) -> tuple[Piece, ...]:
     found: list[Piece] = []
 
     def add(sign: Literal["=", "-", "+"], words: Sequence[str]) -> None:
-        if words:
+        if any(words):
             found.append((sign, "".join(words)))
 
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
-            # Equal words may differ in their white space: then it is the right one that is shown.
-            add("=", b[k:m])
+            # Equal words may differ in their white space: then it is the right one that is shown,
+            # unless one side has none, where its words would grow together on the other.
+            start = k
+            for at, (old, new) in enumerate(zip(a[i:j], b[k:m], strict=True), start=k):
+                if old[-1:].isspace() != new[-1:].isspace():
+                    word = new.strip()
+                    add("=", [*b[start:at], word])
+                    add("-", [old[len(word) :]])
+                    add("+", [new[len(word) :]])
+                    start = at + 1
+            add("=", b[start:m])
         else:
             add("-", a[i:j])
             add("+", b[k:m])
@@ -43,7 +52,7 @@ def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:
     return "".join(text for mark, text in parts if mark in ("=", sign))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def grams(text: str, size: int = 3) -> frozenset[tuple[str, ...]]:
     """Word n-grams of ``text`` in lower case; of a shorter text, all its words as one."""
     words = re.findall(r"\w+|[^\w\s]+", text.lower())

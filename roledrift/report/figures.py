@@ -10,21 +10,19 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from html import escape
-from typing import Any
+from typing import Any, cast
 
-import matplotlib
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.backends.backend_svg import RendererSVG
 
 from roledrift.report.charts import dots_of, draw_plot, plot_size
 from roledrift.report.drawing import LONG, draw_heat, draw_panel, draw_strip, long_height
 from roledrift.report.model import Heat, Panel, Strip
 from roledrift.report.palette import by_light
 from roledrift.report.plots import Dot, Plot
-from roledrift.report.sheet import Sheet, canvas_of, own_style
+from roledrift.report.sheet import Align, Sheet, own_style
 
 _WIDTHS = (547.0, 353.0, 245.0)
 _HEIGHT = 115.0
@@ -32,68 +30,54 @@ _HEIGHT = 115.0
 
 def panel_svg(panel: Panel, key: str, columns: int = 1) -> str:
     """One panel, drawn for a row of ``columns``; ``key`` makes its ids unique."""
-    sheet = _sheet(_WIDTHS[columns - 1], _HEIGHT)
-    draw_panel(sheet, panel)
-    return _svg(sheet, key)
+    return _svg((_WIDTHS[columns - 1], _HEIGHT), key, partial(draw_panel, panel=panel))
 
 
 def strip_svg(strip: Strip) -> str:
     """The timeline: one lane under the other on a common axis of steps."""
-    sheet = _sheet(LONG, long_height(strip))
-    draw_strip(sheet, strip)
-    return _svg(sheet, strip.key)
+    return _svg((LONG, long_height(strip)), strip.key, partial(draw_strip, strip=strip))
 
 
 def heat_svg(heat: Heat) -> str:
     """Rows of cells: blue below zero, red above, the stronger the further from it."""
-    sheet = _sheet(LONG, long_height(heat))
-    draw_heat(sheet, heat)
-    return _svg(sheet, heat.key)
+    return _svg((LONG, long_height(heat)), heat.key, partial(draw_heat, heat=heat))
 
 
 def plot_svg(plot: Plot) -> str:
     """Points with their names, and links to their runs."""
-    sheet = _sheet(*plot_size(plot))
-    draw_plot(sheet, plot)
-    return _svg(sheet, plot.key, dots_of(plot))
+    return _svg(plot_size(plot), plot.key, partial(draw_plot, plot=plot), dots_of(plot))
 
 
-@lru_cache(maxsize=16)
-def _sheet(width: float, height: float) -> Sheet:
-    """The sheet of a size: made once, for that takes longer than drawing on it."""
-    with own_style():
-        return Sheet(canvas_of(width, height), (width, height), measured=False)
-
-
-def _svg(sheet: Sheet, key: str, dots: Sequence[Dot] = ()) -> str:
+def _svg(
+    size: tuple[float, float], key: str, draw: Callable[[Sheet], None], dots: Sequence[Dot] = ()
+) -> str:
     buffer = io.StringIO()
-    canvas: Any = FigureCanvasSVG(sheet.canvas)
     # Ids are hashes with this salt: they depend on the key and the drawing alone.
-    ours = {
-        "svg.hashsalt": key,
-        "svg.fonttype": "none",
-        "path.simplify": True,
-        "path.simplify_threshold": 1 / 9,
-    }
-    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-    with _settings(ours), warnings.catch_warnings():
+    with own_style(key), warnings.catch_warnings():
         # The browser picks the font, so a glyph that matplotlib's own lacks is no problem.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        canvas.print_svg(buffer, metadata=nothing)
+        renderer = RendererSVG(*size, buffer, metadata=_NOTHING)  # type: ignore[no-untyped-call]
+        draw(_PageSheet(renderer, size))
+        renderer.finalize()  # type: ignore[no-untyped-call]
     return _fit_for_page(buffer.getvalue(), dots)
 
 
-@contextmanager
-def _settings(ours: Mapping[Any, Any]) -> Iterator[None]:
-    """Like ``matplotlib.rc_context``, which copies hundreds of settings to change four."""
-    before = {name: matplotlib.rcParams[name] for name in ours}
-    matplotlib.rcParams.update(ours)
-    try:
-        yield
-    finally:
-        matplotlib.rcParams.update(before)
+class _PageSheet(Sheet):
+    """A sheet on a page, where the browser lays out words and nobody sees hundredths."""
+
+    _exact = False
+
+    def _write(
+        self, place: tuple[float, float], words: str, *, ink: str, align: Align, size: float
+    ) -> None:
+        x, y = (f"{pixels:.1f}" for pixels in place)
+        how = {"font-size": f"{size:g}", "text-anchor": _ANCHORS[align], "fill": ink}
+        writer: Any = cast(RendererSVG, self._renderer).writer
+        writer.element("text", words, attrib={"x": x, "y": y, **how})
 
 
+_ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "end"}
+_NOTHING = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _TAG = re.compile(r"<(/?)(\w+)([^<>]*?)(/?)>\s*")
 _ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
 _BEFORE = re.compile(r"<\?xml.*?(?=<svg\b)|<metadata>.*?</metadata>|<style.*?</style>", re.S)
@@ -159,6 +143,8 @@ def _attributes(text: str, used: set[str], *, digits: int) -> str:
             found.append(f' id="{value}"' if value in used else "")
         elif name == "transform" and value.startswith("rotate(-0 "):
             continue
+        elif name == "fill":
+            found.append(f' fill="{_inks().get(value, value)}"')
         elif name in ("d", "x", "y", "width", "height"):
             found.append(f' {name}="{_shorter(value, digits)}"')
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import multiprocessing.context
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -20,7 +21,7 @@ from roledrift.report.summary import Summary, summarise
 from roledrift.report.view import Sharing, load
 from roledrift.report.write import write_page, write_report
 
-_GARBAGE = 200_000
+_GARBAGE = 1_000_000
 
 PAGES = "runs"
 """Folder of the runs' own pages, beside ``index.html``."""
@@ -32,7 +33,7 @@ class Job:
 
     Attributes:
         out: Directory of the report.
-        html: Write its page.
+        formats: ``html`` writes its page, ``json`` its report as data.
     """
 
     path: Path
@@ -41,10 +42,10 @@ class Job:
     command: str
     config: Config | None
     sharing: Sharing | None
-    html: bool
+    formats: tuple[str, ...]
 
 
-def write_folder(
+def write_folder(  # noqa: PLR0913 - what is written, how it is judged, how the work is shared
     paths: Sequence[Path | str] | Path | str,
     out_dir: Path | str,
     formats: Sequence[str] = ("html", "md", "json"),
@@ -52,6 +53,7 @@ def write_folder(
     config: Config | None = None,
     sharing: Sharing | None = None,
     command: str | None = None,
+    by: Sequence[str] = (),
     jobs: int = 1,
     seen: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -64,21 +66,23 @@ def write_folder(
         config: Judge with this configuration instead of each run's own.
         sharing: What may be shown; None is everything.
         command: How the report says it was made; None makes one of ``paths``.
+        by: What the runs of one curve of the index have in common; see
+            :func:`~roledrift.report.index.overview`.
         jobs: Processes that share the work.
         seen: Told after every run how many are done, and of how many.
 
     Returns:
-        The files of the index; the pages of the runs are in ``runs/``.
+        The files of the index; the pages and the data of the runs are in ``runs/``.
 
     Raises:
+        ConfigError: If no run has a name in ``by``.
         StoreError: If there is no run, or the directory cannot be written.
         SchemaError: If a run was written by a newer version.
     """
     given, found = runs_in(paths)
     out, command = Path(out_dir), command or command_of(given)
-    html = "html" in formats
     todo = [
-        Job(path, key_of(at, path), out, command_of([path]), config, sharing, html)
+        Job(path, key_of(at, path), out, command_of([path]), config, sharing, tuple(formats))
         for at, path in enumerate(found)
     ]
     done: list[tuple[Summary, RunReport]] = []
@@ -92,7 +96,7 @@ def write_folder(
         title=f"{len(done)} runs",
         version=__version__,
         command=command,
-        overview=overview(summaries),
+        overview=overview(summaries, by),
         runs=tuple(run for _, run in done),
     )
     return write_report(cleaned(index, sharing), out, formats)
@@ -103,10 +107,20 @@ def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[tuple[Sum
     if jobs < 2:
         yield lambda todo: map(one, todo)
         return
-    # Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
-    start = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=start, initializer=_begin) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=_fresh(), initializer=_begin) as pool:
         yield lambda todo: pool.map(one, todo)
+
+
+def _fresh() -> multiprocessing.context.BaseContext:
+    """Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
+
+    Where they can be forked from a process that only imported what is needed, that is paid once.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    start = multiprocessing.get_context("forkserver")
+    start.set_forkserver_preload(["__main__", __name__, "roledrift.report.html", "pyarrow.parquet"])
+    return start
 
 
 def _begin() -> None:
@@ -125,13 +139,17 @@ def one(job: Job) -> tuple[Summary, RunReport]:
 
 
 def _one(job: Job) -> tuple[Summary, RunReport]:
-    page = f"{PAGES}/{job.key}.html" if job.html else ""
+    page, body = (
+        f"{PAGES}/{job.key}.{name}" if name in job.formats else "" for name in ("html", "json")
+    )
     view = load(job.path, job.key, job.config, job.sharing)
     run = build_run(view, job.command)
-    if job.html:
+    if page or body:
         alone = Report(run.name, __version__, job.command, (), (run,), home="../index.html")
-        write_page(cleaned(alone, job.sharing), job.out / page)
-    short = replace(run, sections=(), page=page or "index.html")
+        alone = cleaned(alone, job.sharing)
+        for name in filter(None, (page, body)):
+            write_page(alone, job.out / name)
+    short = replace(run, sections=(), page=page or "index.html", data=body)
     return summarise(view, run, page), short
 
 

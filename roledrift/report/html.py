@@ -6,14 +6,15 @@ import base64
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from roledrift.report.figures import heat_svg, panel_svg, plot_svg, strip_svg
-from roledrift.report.model import Browser, Excerpt, Heat, Panel, Plot, Report, Strip
+from roledrift.report.model import Browser, Cell, Excerpt, Heat, Panel, Plot, Report, Strip
 from roledrift.report.palette import variables
 
 
@@ -49,7 +50,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
-    environment.filters.update(island=_island, heading=heading, slug=_slug, run_of=_run_of)
+    environment.filters.update(
+        cells=_cells, island=_island, heading=heading, slug=_slug, run_of=_run_of
+    )
     return environment
 
 
@@ -137,6 +140,24 @@ def heading(one: Excerpt) -> str:
     parts.append(f"reward {one.reward.text}")
     parts += [f"prompt {one.prompt}"] if one.prompt else []
     return " · ".join((*parts, *one.flags))
+
+
+def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:
+    """Rows of a table: a page has thousands of cells, which a template would take long for."""
+    return Markup("\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows))
+
+
+def _cell(cell: Cell) -> str:
+    start, shown = "<td>", str(escape(cell.text))
+    if cell.state:
+        shown = f'<span class="chip {_slug(cell.state)}">{shown or cell.state}</span>'
+    elif cell.value is not None:
+        known = cell.value == cell.value
+        start = f'<td class="num" data-value="{cell.value}">' if known else '<td class="num">'
+    if cell.href:
+        shown = f'<a href="{escape(cell.href)}">{shown}</a>'
+    note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
+    return f"{start}{shown}{note}</td>"
 
 
 def _slug(text: str) -> str:

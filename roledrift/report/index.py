@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from roledrift.errors import ConfigError
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.curves import limits, table
 from roledrift.report.model import Block, Figure, Line, Note, Panel
@@ -18,15 +19,29 @@ _OVERLAID = 12
 _ALWAYS = ("task", "scale", "workflow", "routing", "seed")
 
 
-def overview(summaries: Sequence[Summary]) -> tuple[Block, ...]:
-    """Blocks above the runs."""
+def overview(summaries: Sequence[Summary], by: Sequence[str] = ()) -> tuple[Block, ...]:
+    """Blocks above the runs.
+
+    Args:
+        summaries: The runs.
+        by: What the runs of one curve have in common, names out of :func:`keys`; empty for all but
+            the seed.
+
+    Raises:
+        ConfigError: For a name that no run has.
+    """
+    unknown = [name for name in by if name not in keys(summaries)]
+    if unknown:
+        raise ConfigError(
+            f"runs cannot be grouped by {unknown[0]!r}: these have {', '.join(keys(summaries))}"
+        )
     found: list[Block] = [_runs(summaries)]
     differing = _differences(summaries)
     if differing is not None:
         found.append(differing)
     for key, quantity in (("validation", "Validation accuracy"), ("reward", "Reward")):
         title = f"{quantity} of all runs"
-        figure = _overlay(summaries, key, title)
+        figure = _overlay([one for one in summaries if getattr(one, key)], key, title, by)
         if figure is not None:
             found.append(figure)
     lacking = sum(not one.validation for one in summaries)
@@ -83,10 +98,29 @@ def _differences(summaries: Sequence[Summary]) -> Table | None:
     return Table(("run", *differing), rows, title, collapsed=True, key="differences")
 
 
-def _overlay(summaries: Sequence[Summary], key: str, title: str) -> Figure | None:
-    """One line per group of runs that differ in the seed alone."""
+def keys(summaries: Sequence[Summary]) -> list[str]:
+    """What runs can be grouped by: ``policy``, settings, and notes without their ``note: ``."""
+    names = {name.removeprefix("note: ") for one in summaries for name in one.settings}
+    return sorted({"policy", *names})
+
+
+def _value(one: Summary, name: str) -> str:
+    if name == "policy":
+        return one.policy
+    return one.settings.get(name) or one.settings.get(f"note: {name}") or f"no {name}"
+
+
+def _overlay(
+    summaries: Sequence[Summary], key: str, title: str, by: Sequence[str]
+) -> Figure | None:
+    """One line per group of runs that differ in the seed alone, or as the user groups them."""
     lines: list[Line] = []
-    groups = _groups([one for one in summaries if getattr(one, key)])
+    if by:
+        groups: dict[str, list[Summary]] = {}
+        for one in summaries:
+            groups.setdefault(" ".join(_value(one, name) for name in by), []).append(one)
+    else:
+        groups = _groups(summaries)
     for index, (label, runs) in enumerate(list(groups.items())[:_OVERLAID]):
         line = banded(label, [getattr(one, key) for one in runs], index % len(TONES))
         if line is not None:
@@ -96,9 +130,10 @@ def _overlay(summaries: Sequence[Summary], key: str, title: str) -> Figure | Non
     span = (min(one.steps[0] for one in lines), max(one.steps[-1] for one in lines))
     panel = Panel(key, tuple(lines), (span[0], max(span[1], span[0] + 1)))
     panel = replace(panel, limits=limits([panel], log=False, share=False))
+    over = f"the runs of one {' and '.join(by)}" if by else "seeds"
     caption = (
-        "Mean over seeds, the band spans them. Healthy: curves rise or stay level. Open first the "
-        "runs that end far below their own best."
+        f"Mean over {over}, the band spans them. Healthy: curves rise or stay level. Open first "
+        "the runs that end far below their own best."
     )
     if len(groups) > _OVERLAID:
         caption += f" The first {_OVERLAID} of {len(groups)} groups are drawn."

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from roledrift.records import Sample
 
@@ -52,10 +53,8 @@ class Likeness:
         if role not in self.roles or not words:
             return "", math.nan
         known, unknown = self.words, self.unknown
-        totals = [
-            sum(column)
-            for column in zip(*(known.get(word, unknown) for word in words), strict=True)
-        ]
+        said = [known.get(word, unknown) for word in words]
+        totals = [math.fsum(column) for column in zip(*said, strict=True)]
         best = max(range(len(totals)), key=lambda index: totals[index])
         away = (totals[best] - totals[self.roles.index(role)]) / len(words)
         return self.roles[best], away
@@ -65,7 +64,12 @@ def tokens(text: str) -> list[str]:
     """The first words of ``text`` in lower case; digits all alike, for numbers say nothing."""
     # A word is seldom longer than 24 characters; a line of a million must not be scanned.
     words = _WORD.findall(text[: 12 * _WORDS].lower())[:_WORDS]
-    return ["0" if word.isdigit() else word[:24] for word in words]
+    return [_short(word) for word in words]
+
+
+@lru_cache(maxsize=16_384)
+def _short(word: str) -> str:
+    return "0" if word.isdigit() else word[:24]
 
 
 def learn(samples: Sequence[Sample], roles: Sequence[str], until: int | None) -> Likeness | None:

@@ -8,9 +8,10 @@ renderer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, Literal
+from functools import cache
+from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_hints
 
 from roledrift.report.cells import Cell, Mood, Table
 from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
@@ -19,7 +20,7 @@ from roledrift.report.plots import Plot
 __all__ = [
     "Advice", "Bar", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Excerpts",
     "Figure", "Heat", "Lane", "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot",
-    "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "to_plain",
+    "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "plain",
 ]  # fmt: skip
 
 REPORT_SCHEMA = 2
@@ -236,6 +237,7 @@ class RunReport:
         facts: Short facts for the top line.
         quality: Number of remarks about the data.
         page: Page of its own, relative to the index; empty if it is on this page.
+        data: File with its sections, relative to this ``report.json``; empty if they are here.
     """
 
     key: str
@@ -248,6 +250,7 @@ class RunReport:
     quality: int
     sections: tuple[Section, ...]
     page: str = ""
+    data: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,27 +273,31 @@ class Report:
     home: str = ""
 
 
-def to_plain(report: Report) -> dict[str, Any]:
-    """``report`` as JSON-ready values; non-finite numbers become strings, as in run directories."""
-    body: dict[str, Any] = _plain(report)
-    return {"v": REPORT_SCHEMA, "kind": "report", **body}
+def plain(value: Any) -> dict[str, Any]:
+    """A part of a report as JSON-ready values, one level deep.
+
+    Non-finite numbers become strings, as in run directories.
+
+    Raises:
+        TypeError: If ``value`` is no part of a report.
+    """
+    names = _field_names(type(value))
+    if not names:
+        raise TypeError(f"no part of a report: {type(value).__name__}")
+    body = {name: _finite(getattr(value, name)) for name in names}
+    kind = "report" if type(value) is Report else getattr(value, "kind", None)
+    return {"kind": kind, **body} if kind else body
 
 
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        body = {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
-        kind = getattr(value, "kind", None)
-        return {"kind": kind, **body} if kind else body
-    if isinstance(value, float) and not math.isfinite(value):
+def _finite(value: Any) -> Any:
+    if type(value) is float and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+    if type(value) is tuple and value and type(value[0]) in (float, tuple):
+        return [_finite(item) for item in value]
     return value
 
 
-ANCHORS = frozenset({"key", "href", "page", "run", "home", "kind", "state"})
+ANCHORS = frozenset({"key", "href", "page", "data", "run", "home", "kind", "state"})
 """Fields that hold links and words of our own: changing them would break the page."""
 
 
@@ -307,24 +314,39 @@ def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = fr
     if isinstance(value, str):
         return change(value)
     if isinstance(value, tuple):
-        if not value or isinstance(value[0], int | float):
-            return value
         items = [map_text(item, change, keep) for item in value]
         same = all(a is b for a, b in zip(items, value, strict=True))
         return value if same else tuple(items)
-    names = _field_names(type(value))
-    changed = {}
-    for name in names:
+    changed: dict[str, Any] = {}
+    for name in _wordy(cast(Any, type(value))):
         if name in keep:
             continue
         old = getattr(value, name)
-        new = map_text(old, change, keep)
+        if not old:
+            continue
+        new = change(old) if type(old) is str else map_text(old, change, keep)
         if new is not old:
             changed[name] = new
     return replace(value, **changed) if changed else value
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+@cache
+def _wordy(cls: type[Any]) -> tuple[str, ...]:
+    """Names of the fields of a dataclass that may hold words; none for any other class."""
+    if not is_dataclass(cls):
+        return ()
+    hints = get_type_hints(cls)
+    return tuple(one.name for one in fields(cls) if _holds_words(hints[one.name]))
+
+
+def _holds_words(hint: Any) -> bool:
+    parts = [part for part in get_args(hint) if part is not Ellipsis]
+    if get_origin(hint) is Literal or hint in (int, float, bool, type(None)):
+        return False
+    return any(_holds_words(part) for part in parts) if parts else True
 
 
 def _field_names(cls: type[Any]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Figures of a report as PNG, drawn with matplotlib for slides and papers.
 
-No pyplot and no global state: every drawing has its own figure, and the user's style is left alone.
+No pyplot and no global state: every drawing has its own renderer, and the user's style is left
+alone.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure as Canvas
+import numpy as np
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.image import imsave
 
 from roledrift.report.charts import draw_plot, plot_size
 from roledrift.report.drawing import draw_panel
 from roledrift.report.model import Block, Card, Figure, Plot, Report
 from roledrift.report.palette import INKS
-from roledrift.report.sheet import Sheet, canvas_of, own_style
+from roledrift.report.sheet import Sheet, own_style, rectangles
 
 _DPI = 160
 _INK, _SOFT = INKS["ink"].light, INKS["soft"].light
@@ -48,45 +51,47 @@ def _figure(figure: Figure) -> bytes:
     columns = max(figure.columns, 1)
     rows = math.ceil(len(figure.panels) / columns)
     width, height = _PANEL
-    canvas = _canvas(columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP)
-    _write(canvas, (_GAP, 16.0), figure.title, ink=_INK, size=10.0)
+    size = (columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP)
+    renderer, sheet = page(size)
+    _write(sheet, (_GAP, 16.0), figure.title, ink=_INK, size=10.0)
     for index, panel in enumerate(figure.panels):
         left = _GAP + index % columns * (width + _GAP)
         top = _TITLE + index // columns * (height + _NAME)
-        _write(canvas, (left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
+        _write(sheet, (left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
         if panel.absent:
-            _write(canvas, (left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
+            _write(sheet, (left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
         else:
-            draw_panel(Sheet(canvas, _PANEL, (left, top + _NAME)), panel)
-    return _png(canvas)
+            draw_panel(Sheet(renderer, _PANEL, (left, top + _NAME)), panel)
+    return finished(renderer)
 
 
 def _plot(plot: Plot) -> bytes:
     width, height = plot_size(plot)
-    canvas = _canvas(width + 2 * _GAP, height + _TITLE + _GAP)
-    _write(canvas, (_GAP, 16.0), plot.title, ink=_INK, size=10.0)
-    draw_plot(Sheet(canvas, (width, height), (_GAP, _TITLE)), plot)
-    return _png(canvas)
+    renderer, sheet = page((width + 2 * _GAP, height + _TITLE + _GAP))
+    _write(sheet, (_GAP, 16.0), plot.title, ink=_INK, size=10.0)
+    draw_plot(Sheet(renderer, (width, height), (_GAP, _TITLE)), plot)
+    return finished(renderer)
 
 
-def _canvas(width: float, height: float) -> Canvas:
-    canvas = canvas_of(width, height, dots=_DPI)
-    canvas.patch.set_visible(True)
-    canvas.patch.set_facecolor("white")
-    return canvas
+def page(size: tuple[float, float], dpi: int = _DPI) -> tuple[RendererAgg, Sheet]:
+    """A white picture of a size in points, and a sheet that covers it."""
+    width, height = (math.ceil(side * dpi / 72) for side in size)
+    renderer = RendererAgg(width, height, dpi)  # type: ignore[no-untyped-call]
+    sheet = Sheet(renderer, size)
+    sheet.area(rectangles([(-1, -1, 2, 2)]), ink="white", frame="inside")
+    return renderer, sheet
 
 
-def _write(
-    canvas: Canvas, place: tuple[float, float], words: str, *, ink: str, size: float
-) -> None:
-    width, height = (72 * inches for inches in canvas.get_size_inches())
+def _write(sheet: Sheet, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
     x, y = place
-    canvas.text(x / width, 1 - y / height, words, color=ink, fontsize=size)
+    sheet.text((0, 1), words, ink=ink, frame="inside", away=(x, -y), align="left", size=size)
 
 
-def _png(canvas: Canvas) -> bytes:
-    FigureCanvasAgg(canvas)
+def finished(renderer: RendererAgg, dpi: int = _DPI) -> bytes:
+    """A picture as PNG."""
     buffer = io.BytesIO()
     # Without the version of matplotlib in it the same report gives the same bytes.
-    canvas.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+    nothing: Any = {"Software": None}
+    pixels = np.asarray(renderer.buffer_rgba())  # type: ignore[no-untyped-call]
+    imsave(buffer, pixels, format="png", dpi=dpi, metadata=nothing)
     return buffer.getvalue()

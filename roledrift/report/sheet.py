@@ -1,107 +1,92 @@
-"""A drawing area that is set up once and drawn on again and again, with matplotlib.
+"""A drawing area that hands lines, areas and words to one of matplotlib's renderers.
 
-Of the time matplotlib takes for a small chart nearly all goes into making figures, axes, ticks and
-artists. A sheet keeps them: lines, areas and texts are taken from what earlier charts left, and the
-axes have no ticks of their own. No pyplot and no global state.
+Of the time matplotlib takes for a small chart nearly all goes into figures, axes, ticks and
+artists. A sheet does without them: it knows where values lie, and the renderer writes SVG or paints
+pixels. No pyplot and no global state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar, cast
+from functools import lru_cache
+from typing import Any, Literal, cast
 
 import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
-from matplotlib.patches import PathPatch
+from matplotlib.backend_bases import GraphicsContextBase, RendererBase
+from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
-from matplotlib.text import Text
-from matplotlib.transforms import (
-    Affine2D,
-    IdentityTransform,
-    ScaledTranslation,
-    blended_transform_factory,
-)
+from matplotlib.transforms import Affine2D, Bbox, IdentityTransform
 
 from roledrift.report.palette import Dash
 
-_POINTS = 72.0
-_MORE = 12
 _SPILL = 2.0
-_OWN: dict[Any, Any] = {"text.parse_math": False, "svg.fonttype": "none"}
-_Artist = TypeVar("_Artist", Line2D, PathPatch, Text)
+_LONG = 128
+# One font of matplotlib's own: on a page the browser picks the font anyway.
+_FONT = "DejaVu Sans"
+_OWN: Mapping[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.id": None,
+    "text.usetex": False,
+    "text.antialiased": True,
+    "text.hinting": "force_autohint",
+    "text.hinting_factor": 8,
+    "path.sketch": None,
+    "path.effects": [],
+}
+"""Settings that renderers look at, so that the user's style does not matter."""
+
+Align = Literal["left", "center", "right"]
 
 
 @contextmanager
-def own_style() -> Iterator[None]:
-    """Defaults instead of the user's style, and no mathtext in names; restored afterwards."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_OWN)
+def own_style(salt: str = "") -> Iterator[None]:
+    """Our settings for renderers, ``salt`` in their ids; the user's are restored afterwards.
+
+    Unlike ``matplotlib.rc_context`` it does not copy hundreds of settings to change a few.
+    """
+    ours = {**_OWN, "svg.hashsalt": salt}
+    before = {name: matplotlib.rcParams[name] for name in ours}
+    matplotlib.rcParams.update(ours)
+    try:
         yield
-
-
-def canvas_of(width: float, height: float, dots: float = _POINTS) -> Canvas:
-    """An empty, transparent figure; ``width`` and ``height`` in points, ``dots`` per inch."""
-    canvas = Canvas(figsize=(width / _POINTS, height / _POINTS), dpi=dots)
-    canvas.patch.set_visible(False)
-    return canvas
+    finally:
+        matplotlib.rcParams.update(before)
 
 
 class Sheet:
-    """Artists for one chart after the other; lengths are points (1/72 inch).
+    """Draws one chart; lengths are points (1/72 inch).
 
     Places are given in one of these frames: ``data``; ``over`` (data across, 0 to 1 upwards);
     ``beside`` (0 to 1 across, data upwards); ``inside`` (0 to 1 both ways).
 
     Attributes:
-        canvas: The figure that it is on; may hold other sheets.
+        size: Width and height.
         box: Left, top, right, bottom of the plot, from the top left corner of the sheet.
     """
 
+    _exact = True
+
     def __init__(
         self,
-        canvas: Canvas,
+        renderer: RendererBase,
         size: tuple[float, float],
         at: tuple[float, float] = (0.0, 0.0),
-        *,
-        measured: bool = True,
     ) -> None:
         """Make an empty sheet.
 
         Args:
-            canvas: Its figure.
+            renderer: What it draws with; may hold other sheets.
             size: Width and height.
-            at: Its top left corner, from that of the figure.
-            measured: Whether texts are laid out here; not for SVG at 72 dots per inch, where the
-                browser does it and coordinates are rounded to tenths.
+            at: Its top left corner, from that of the renderer.
         """
-        self.canvas = canvas
         self.size = size
-        self.box = (0.0, 0.0, *size)
+        self._renderer = renderer
+        self._scale = float(cast(Any, renderer.points_to_pixels(1.0)))
+        self._height = float(renderer.get_canvas_width_height()[1])
         self._at = at
-        self._measured = measured
-        self._here = IdentityTransform()
-        self._new_text = _new_text if measured else _new_words
-        self._axes: Axes = canvas.add_axes((0, 0, 1, 1))
-        self._axes.set_axis_off()
-        self._axes.patch.set_visible(False)
-        self._lines: list[Line2D] = []
-        self._areas: list[PathPatch] = []
-        self._texts: list[Text] = []
-        self._used = {"lines": 0, "areas": 0, "texts": 0}
-        axes = self._axes
-        self._frames: dict[str, Any] = {
-            "data": axes.transData,
-            "over": blended_transform_factory(axes.transData, axes.transAxes),
-            "beside": blended_transform_factory(axes.transAxes, axes.transData),
-            "inside": axes.transAxes,
-        }
-        self._inside: Any = axes.bbox
-        self._moved: dict[tuple[str, float, float], Any] = {}
+        self.lay((0.0, 0.0, *size), (0.0, 1.0), (0.0, 1.0))
 
     def lay(
         self,
@@ -109,27 +94,21 @@ class Sheet:
         across: tuple[float, float],
         up: tuple[float, float],
     ) -> None:
-        """Clear the sheet and say where the plot lies and which values its edges have."""
-        for kind in (self._lines, self._areas, self._texts):
-            for artist in kind:
-                artist.set_visible(False)
-        self._used = {"lines": 0, "areas": 0, "texts": 0}
+        """Say where the plot lies and which values its edges have."""
         self.box = box
         left, top, right, bottom = box
-        width, height = (_POINTS * inches for inches in self.canvas.get_size_inches())
         x, y = self._at
-        self._axes.set_position(
-            (
-                (x + left) / width,
-                1 - (y + bottom) / height,
-                (right - left) / width,
-                (bottom - top) / height,
-            )
-        )
+        scale, height = self._scale, self._height
+        # Values to pixels, which count upwards: pixel = origin + slope * value.
+        start, width = (x + left) * scale, (right - left) * scale
+        floor, rise = height - (y + bottom) * scale, (bottom - top) * scale
+        self._across = {True: _axis(start, width, *across), False: (start, width)}
+        self._up = {True: _axis(floor, rise, *up), False: (floor, rise)}
         # Lines along an edge of the plot keep their width.
-        self._inside = self._axes.bbox.padded(_SPILL * self.canvas.dpi / _POINTS)
-        self._axes.set_xlim(*across)
-        self._axes.set_ylim(*up)
+        spill = _SPILL * scale
+        self._inside = Bbox.from_extents(
+            start - spill, floor - spill, start + width + spill, floor + rise + spill
+        )
 
     def line(
         self,
@@ -147,22 +126,22 @@ class Sheet:
 
         In the frame ``data`` it is clipped to the plot.
         """
-        artist = self._take("lines", self._lines, lambda: Line2D((), ()))
-        transform = self._frames[frame]
-        if not self._measured and frame == "data":
-            # Rounded here, for shortening thousands of numbers in the finished SVG takes longer.
-            x, y = np.round(transform.transform(np.column_stack((x, y))), 1).T
-            transform = self._here
-        artist.set_data(x, y)
-        artist.set_color(ink)
-        artist.set_linewidth(width)
-        artist.set_linestyle(cast(Any, dash))
-        artist.set_alpha(alpha)
-        artist.set_marker("o" if dots else "None")
-        artist.set_markersize(dots)
-        artist.set_markeredgecolor("none")
-        artist.set_transform(transform)
-        artist.set_clip_box(self._inside if frame == "data" else None)
+        points = self._pixels(np.column_stack((x, y)), frame)
+        path = Path(points)
+        if len(points) > _LONG:
+            path.should_simplify, path.simplify_threshold = True, 1 / 9
+        gc = self._pen(ink, width, alpha, clipped=frame == "data")
+        if isinstance(dash, str):
+            gc.set_capstyle("projecting")
+        else:
+            gc.set_dashes(dash[0], [length * width * self._scale for length in dash[1]])
+        self._renderer.draw_path(gc, path, _HERE)
+        gc.restore()
+        if dots:
+            fill = self._pen(ink, 0.0, alpha, clipped=frame == "data")
+            radius = Affine2D().scale(dots / 2 * self._scale)
+            self._renderer.draw_markers(fill, _CIRCLE, radius, path, _HERE, fill.get_rgb())
+            fill.restore()
 
     def area(
         self,
@@ -173,15 +152,10 @@ class Sheet:
         frame: str = "data",
     ) -> None:
         """A filled outline; in the frame ``data`` it is clipped to the plot."""
-        artist = self._take("areas", self._areas, _new_area)
-        artist.set_path(outline)
-        artist.set_facecolor(ink)
-        artist.set_linewidth(0.0)
-        artist.set_edgecolor("none")
-        artist.set_alpha(alpha)
-        artist.set_url(None)
-        artist.set_transform(self._frames[frame])
-        artist.set_clip_box(self._inside if frame == "data" else None)
+        gc = self._pen(ink, 0.0, alpha, clipped=frame == "data")
+        path = Path(self._pixels(outline.vertices, frame), outline.codes)
+        self._renderer.draw_path(gc, path, _HERE, gc.get_rgb())
+        gc.restore()
 
     def stamp(
         self,
@@ -193,16 +167,13 @@ class Sheet:
         link: str = "",
     ) -> None:
         """A small ``shape``, drawn in points around ``place``; ``inks``: inside and edge."""
-        artist = self._take("areas", self._areas, _new_area)
-        artist.set_path(shape)
-        artist.set_facecolor(inks[0])
-        artist.set_edgecolor(inks[1])
-        artist.set_linewidth(0.6)
-        artist.set_alpha(0.8)
-        artist.set_url(link or None)
-        points = Affine2D().scale(1 / _POINTS) + self.canvas.dpi_scale_trans
-        artist.set_transform(points + ScaledTranslation(*place, self._frames[frame]))
-        artist.set_clip_box(None)
+        fill = self._pen(inks[0], 0.0, None, clipped=False).get_rgb()
+        gc = self._pen(inks[1], 0.6, 0.8, clipped=False)
+        gc.set_url(link or None)
+        middle = self._pixels(np.array([place]), frame)
+        path = Path(np.asarray(shape.vertices) * self._scale + middle, shape.codes)
+        self._renderer.draw_path(gc, path, _HERE, fill)
+        gc.restore()
 
     def text(
         self,
@@ -212,73 +183,69 @@ class Sheet:
         ink: str,
         frame: str,
         away: tuple[float, float] = (0.0, 0.0),
-        align: Literal["left", "center", "right"] = "center",
+        align: Align = "center",
         size: float = 7.5,
     ) -> None:
         """``words`` with their baseline at ``place``, moved ``away`` to the right and upwards."""
-        artist = self._take("texts", self._texts, self._new_text)
-        artist.set_position(place)
-        artist.set_text(words.replace("\n", " "))
-        artist.set_color(ink)
-        artist.set_fontsize(size)
-        artist.set_horizontalalignment(align)
-        key = (frame, *away)
-        if key not in self._moved:
-            shift = ScaledTranslation(
-                away[0] / _POINTS, away[1] / _POINTS, self.canvas.dpi_scale_trans
-            )
-            self._moved[key] = self._frames[frame] + shift
-        artist.set_transform(self._moved[key])
+        (x, width), (y, height) = self._axes_of(frame)
+        x += width * place[0] + away[0] * self._scale
+        y += height * place[1] + away[1] * self._scale
+        words = words.replace("\n", " ")
+        if words:
+            self._write((x, self._height - y), words, ink=ink, align=align, size=size)
 
-    def _take(self, kind: str, pool: list[_Artist], make: Callable[[], _Artist]) -> _Artist:
-        """The next unused artist, drawn after those taken before."""
-        index = self._used[kind]
-        if index == len(pool):
-            # Several at once: the defaults that keep the user's style out take long to set.
-            with own_style():
-                more = [make() for _ in range(_MORE)]
-            for artist in more:
-                artist.set_visible(False)
-                self._axes.add_artist(artist)
-            pool += more
-        artist = pool[index]
-        self._used[kind] = index + 1
-        artist.set_zorder(sum(self._used.values()))
-        artist.set_visible(True)
-        return artist
-
-
-def _new_area() -> PathPatch:
-    return PathPatch(Path([(0.0, 0.0)]), linewidth=0.0)
-
-
-class _Words(Text):
-    """Text that is handed on unmeasured: the browser aligns it, and measuring takes longest."""
-
-    def draw(self, renderer: Any) -> None:
-        """Draw one line at its place."""
-        if not self.get_visible() or not self.get_text():
-            return
-        x, y = self.get_transform().transform(self.get_unitless_position())
-        gc = renderer.new_gc()
-        gc.set_foreground(self.get_color())
-        _, height = renderer.get_canvas_width_height()
-        font = self.get_fontproperties()
-        renderer.draw_text(gc, x, height - y, self.get_text(), font, 0, ismath=False, mtext=self)
+    def _write(
+        self, place: tuple[float, float], words: str, *, ink: str, align: Align, size: float
+    ) -> None:
+        """Words at a place in pixels from the top left corner."""
+        gc = self._pen(ink, 0.0, None, clipped=False)
+        font = _font(size)
+        wide, _, _ = self._renderer.get_text_width_height_descent(words, font, False)
+        left = place[0] - {"left": 0.0, "center": wide / 2, "right": wide}[align]
+        self._renderer.draw_text(gc, left, place[1], words, font, 0)
         gc.restore()
-        self.stale = False
+
+    def _axes_of(self, frame: str) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Origin and slope across and up."""
+        return self._across[frame in _ACROSS], self._up[frame in _UP]
+
+    def _pixels(self, points: Any, frame: str) -> Any:
+        """Points in a frame, ``(n, 2)``, as pixels from the lower left corner."""
+        (x, width), (y, height) = self._axes_of(frame)
+        found = np.asarray(points, dtype=float) * (width, height) + (x, y)
+        # Rounded here, for shortening thousands of numbers in the finished SVG takes longer.
+        return found if self._exact else np.round(found, 1 if frame == "data" else 2)
+
+    def _pen(
+        self, ink: str, width: float, alpha: float | None, *, clipped: bool
+    ) -> GraphicsContextBase:
+        gc = self._renderer.new_gc()
+        gc.set_foreground(ink)
+        gc.set_linewidth(width * self._scale)
+        gc.set_joinstyle("round")
+        if alpha is not None:
+            gc.set_alpha(alpha)
+        if clipped:
+            gc.set_clip_rectangle(self._inside)
+        return gc
 
 
-# One font of matplotlib's own: on a page the browser picks the font anyway.
-_HOW: dict[str, Any] = {"family": "DejaVu Sans", "va": "baseline", "clip_on": False}
+_HERE = IdentityTransform()
+_CIRCLE = Path.unit_circle()
+_ACROSS, _UP = ("data", "over"), ("data", "beside")
 
 
-def _new_text() -> Text:
-    return Text(0.0, 0.0, "", **_HOW)
+def _axis(origin: float, length: float, low: float, high: float) -> tuple[float, float]:
+    slope = length / (high - low)
+    return origin - slope * low, slope
 
 
-def _new_words() -> Text:
-    return _Words(0.0, 0.0, "", **_HOW)
+@lru_cache(maxsize=32)
+def _font(size: float) -> FontProperties:
+    return FontProperties(
+        family=_FONT, size=size, style="normal", variant="normal", weight="normal",
+        stretch="normal", math_fontfamily="dejavusans",
+    )  # fmt: skip
 
 
 def rectangles(sides: Sequence[tuple[float, float, float, float]]) -> Path:

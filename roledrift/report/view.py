@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
 from roledrift.config import Config, from_mapping
 from roledrift.detect.panel import Replay, replay
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.records import Alert, RunHeader, Sample, StepRecord, Verdict
+from roledrift.records import (
+    Alert,
+    RunHeader,
+    Sample,
+    Stat,
+    Stats,
+    StepRecord,
+    StoredStats,
+    Verdict,
+)
 from roledrift.report.model import Mood
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
@@ -162,15 +171,32 @@ class View:
         """Step to value of one statistic; steps without it are left out."""
         key = (group, name, attribute)
         if key not in self._curves:
-            found: dict[int, float] = {}
-            for record in self.records:
-                stats = record.groups.get(group)
-                stat = None if stats is None else stats.get(name)
-                value = None if stat is None or not stat.n else getattr(stat, attribute)
-                if value is not None:
-                    found[record.step] = float(value)
-            self._curves[key] = found
+            self._curves[key] = {
+                step: float(value)
+                for step, stats in self._numbers(group)
+                if (one := stats.get(name)) is not None
+                and one["n"]
+                and (value := one.get(attribute)) is not None
+            }
         return self._curves[key]
+
+    def measured(self, group: str) -> frozenset[str]:
+        """Names of the statistics of a role or slot."""
+        return frozenset(name for _, stats in self._numbers(group) for name in stats)
+
+    def _numbers(self, group: str) -> list[tuple[int, _Numbers]]:
+        """Per step the statistics of a group as plain numbers: a report draws nearly all."""
+        if group not in self._groups:
+            self._groups[group] = [
+                (record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats))
+                for record in self.records
+                if (stats := record.groups.get(group)) is not None
+            ]
+        return self._groups[group]
+
+    @cached_property
+    def _groups(self) -> dict[str, list[tuple[int, _Numbers]]]:
+        return {}
 
     @cached_property
     def _curves(self) -> dict[tuple[str, str, str], dict[int, float]]:
@@ -202,6 +228,14 @@ class View:
         """From the onset of ``finding`` to its end: where it closed, or the end of the run."""
         last = self.span[1] if finding.closed is None else finding.closed
         return (finding.alert.onset, last)
+
+
+_Numbers = Mapping[str, Mapping[str, float | None]]
+
+
+def _numbers(stats: Stats) -> _Numbers:
+    names = [one.name for one in fields(Stat)]
+    return {key: {name: getattr(stat, name) for name in names} for key, stat in stats.items()}
 
 
 def load(
@@ -255,7 +289,9 @@ def load(
         problems=tuple(run.problems),
         config=config,
         config_note=note,
-        replay=replay(records, run.header.workflow, config, reference=reference),
+        replay=replay(
+            records, run.header.workflow, config, reference=reference, host=run.header.host
+        ),
     )
 
 

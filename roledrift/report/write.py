@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from roledrift.errors import ConfigError, StoreError
-from roledrift.report.model import Report, to_plain
+from roledrift.report.model import REPORT_SCHEMA, Report, plain
 from roledrift.report.tabular import tables, to_csv, to_latex
 
 TABLES = "tables"
 """Folder of CSV and LaTeX tables."""
 
-FORMATS = ("html", "md", "json", "csv", "tex", "png")
+FORMATS = ("html", "md", "json", "csv", "tex", "png", "status")
 
 
 def write_report(
@@ -27,7 +27,7 @@ def write_report(
         out_dir: Directory; made if it is not there.
         formats: Any of ``html`` (``index.html``), ``md`` (``report.md``), ``json``
             (``report.json``), ``csv`` and ``tex`` (the overview's tables in ``tables/``), ``png``
-            (every figure in ``figures/``).
+            (every figure in ``figures/``), ``status`` (``status.png``: one picture for a chat).
 
     Returns:
         The files, in the order of ``formats``.
@@ -45,6 +45,10 @@ def write_report(
         if name in _PAGES:
             file, render = _PAGES[name]
             written.append(_put(folder / file, render(report).encode()))
+        elif name == "status":
+            from roledrift.report.poster import poster
+
+            written.append(_put(folder / "status.png", poster(report)))
         elif name == "png":
             from roledrift.report.pictures import pictures
 
@@ -58,8 +62,8 @@ def write_report(
 
 
 def write_page(report: Report, path: Path) -> Path:
-    """Write one HTML page; raises like :func:`write_report`."""
-    return _put(path, _html(report).encode())
+    """Write one HTML page, or a ``.json`` file; raises like :func:`write_report`."""
+    return _put(path, _dense(report) if path.suffix == ".json" else _html(report).encode())
 
 
 def _put(target: Path, body: bytes) -> Path:
@@ -90,8 +94,18 @@ def _markdown(report: Report) -> str:
 
 def render_json(report: Report) -> str:
     """``report`` as JSON; strict, sorted, non-finite numbers as strings."""
-    body = to_plain(report)
+    body = json.loads(_dense(report))
     return json.dumps(body, allow_nan=False, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+
+
+def _dense(report: Report) -> bytes:
+    """The same on one line: a folder of runs would be twice as large with its spaces."""
+    import orjson
+
+    whole = {"v": REPORT_SCHEMA, **plain(report)}
+    return orjson.dumps(
+        whole, default=plain, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    )
 
 
 _PAGES: Mapping[str, tuple[str, Callable[[Report], str]]] = {

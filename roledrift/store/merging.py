@@ -87,5 +87,6 @@ def _united(records: Sequence[StepRecord]) -> StepRecord:
             faults=dict(Counter(first.faults) + Counter(other.faults)),
             labels={**first.labels, **other.labels},
             cost_ms=dict(Counter(first.cost_ms) + Counter(other.cost_ms)),
+            checkpoints=first.checkpoints or other.checkpoints,
         )
     return first

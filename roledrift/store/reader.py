@@ -200,7 +200,7 @@ class Run:
             if last and not line:
                 continue
             try:
-                found.append((json.loads(line), f"{name}:{number}"))
+                found.append((_decoded(line), f"{name}:{number}"))
             except (ValueError, RecursionError) as error:
                 half = "half-written last line dropped, its writer was stopped while writing"
                 broken = f"not a JSON line, left out ({error})"
@@ -323,6 +323,18 @@ def find_runs(path: Path | str) -> list[Path]:
         raise StoreError(
             f"{path}: cannot be listed ({error.strerror or error}); check path and permissions"
         ) from error
+
+
+def _decoded(line: bytes) -> Any:
+    """What a line of JSON says, in half the time that ``json`` takes."""
+    import orjson
+
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        # It is stricter than json (lone surrogates, numbers beyond a float): a line that was
+        # readable stays so. A whole number that long would overflow wherever it is used.
+        return json.loads(line, parse_int=lambda digits: int(digits[:300]))
 
 
 def _header(where: layout.Place) -> RunHeader:

@@ -1,6 +1,7 @@
 """Little runs for the tests of the command line."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from roledrift.records import RunHeader, Stat, StepRecord
@@ -38,3 +39,16 @@ def _length(mean: float) -> Stat:
     return replace(
         Stat(16.0, mean), sd=0.5, low=mean - 1, high=mean + 1, p05=mean, p50=mean, p95=mean
     )
+
+
+def crash_run(path: Path, last: float, steps: int = 20) -> Path:
+    """A healthy run, a step every ten seconds, whose process was killed after ``last``."""
+    writer = RunWriter(path, RunHeader(run=path.name, workflow=VOTING))
+    for step in range(steps):
+        time = datetime.fromtimestamp(last - 10 * (steps - 1 - step), UTC).isoformat()
+        groups = {
+            "generator": {"length": _length(40.0 + step % 2)},
+            "aggregator": {"length": _length(5.0 + 0.1 * (step % 3))},
+        }
+        writer.write_step(StepRecord(step=step, time=time, groups=groups))
+    return path

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roledrift.cli.check import findings_of
+from roledrift.cli.check import check_run, findings_of
 from roledrift.cli.main import app
 from roledrift.detect.panel import Replay
 from roledrift.records import Alert, Verdict, alert_id
-from tests.cli.runs import write_run
+from roledrift.store.reader import open_run
+from tests.cli.runs import crash_run, write_run
 
 ALERT = Alert(
     id=alert_id("d", "r", 4),
@@ -193,3 +194,15 @@ def test_fail_on_takes_two_words(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
     assert check(run, "--fail-on", "warn")[0] == 1
     assert check(run, "--fail-on", "fatal")[0] == 2
+
+
+def test_a_crashed_run_is_a_finding_of_level_warn(tmp_path: Path) -> None:
+    path = crash_run(tmp_path / "crashed", last=1e9)
+    code, out, _ = check(path)
+    assert code == 1
+    assert "* silent since step 19" in out
+    assert check(path, "--fail-on", "error")[0] == 0
+    run = open_run(path)
+    assert check_run(run, now=1e9 + 5).findings == ()
+    (finding,) = check_run(run, now=1e9 + 500).findings
+    assert (finding.detector, finding.finding, finding.since) == ("heartbeat", "silent", 19)

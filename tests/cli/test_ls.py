@@ -1,4 +1,5 @@
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from roledrift.cli.main import app
 from roledrift.records import Alert, RunHeader, alert_id
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
-from tests.cli.runs import HOSTILE, write_run
+from tests.cli.runs import HOSTILE, crash_run, write_run
 
 
 def ls(*arguments: object) -> tuple[int, str, str]:
@@ -110,3 +111,14 @@ def test_the_folder_comes_from_the_environment(
     write_run(tmp_path / "a", 3)
     monkeypatch.setenv("ROLEDRIFT_DIR", str(tmp_path))
     assert "voting" in ls()[1]
+
+
+def test_a_crashed_run_is_silent(tmp_path: Path) -> None:
+    crash_run(tmp_path / "crashed", last=1e9)
+    crash_run(tmp_path / "running", last=time.time())
+    code, out, _ = ls(tmp_path, "--json")
+    crashed, running = json.loads(out)["runs"]
+    assert code == 0
+    assert (crashed["state"], crashed["level"]) == ("silent", "WARN")
+    assert crashed["finding"] == "silent since step 19 (crashed?)"
+    assert (running["state"], running["level"], running["finding"]) == ("open", "", "")

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,32 @@ def test_what_cannot_be_read_or_written_is_2_in_one_line(tmp_path: Path) -> None
     code, _, err = report(run, "--config", tmp_path / "nothing.toml", "-o", tmp_path / "out")
     assert code == 2
     assert "nothing.toml" in err
+
+
+def test_the_page_is_opened_in_the_users_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = write_run(tmp_path / "run")
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    command = [sys.executable, "-m", "roledrift", "report", str(run), "-o", "out", "--open"]
+    subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
+    assert (tmp_path / "opened").read_text() == (tmp_path / "out" / "index.html").as_uri()
+    code, _, err = report(run, "-o", tmp_path / "out", "--open", "--format", "md")
+    assert (code, "--open needs html" in err) == (2, True)
+
+
+def test_runs_are_grouped_by_a_key_that_they_have(tmp_path: Path) -> None:
+    for name in "abcd":
+        write_run(tmp_path / "runs" / name, 12)
+    code, _, _ = report(tmp_path / "runs", "-o", tmp_path / "out", "--by", "policy,task")
+    assert code == 0
+    code, _, err = report(tmp_path / "runs", "-o", tmp_path / "out", "--by", "colour")
+    assert (code, "cannot be grouped by 'colour'" in err) == (2, True)
+
+
+def test_one_picture_for_a_chat(tmp_path: Path) -> None:
+    code, out, _ = report(write_run(tmp_path / "run"), "-o", tmp_path / "out", "--format", "status")
+    assert (code, Path(out.strip()).name) == (0, "status.png")

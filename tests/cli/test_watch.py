@@ -10,7 +10,7 @@ from roledrift.cli.watch import Watching, sparkline, table, watch
 from roledrift.records import RunHeader, StepRecord
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
-from tests.cli.runs import write_run
+from tests.cli.runs import crash_run, write_run
 
 
 def test_a_finished_run_is_told_and_left(
@@ -78,3 +78,15 @@ def test_sparklines() -> None:
     assert sparkline([2, 2]) == "▁▁"
     assert sparkline([float("nan")]) == ""
     assert table([]) is not None
+
+
+def test_a_crashed_run_is_silent_at_the_first_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = crash_run(tmp_path / "crashed", last=1e9)
+    long_after = Watching(once=True, clock=lambda: 4e9)
+    assert watch([str(path)], long_after) == 1
+    assert "since step 19 (crashed?)" in capsys.readouterr().err
+    assert watch([str(path)], long_after, as_json=True) == 1
+    assert json.loads(capsys.readouterr().out)["runs"][0]["state"] == "silent"
+    assert watch([str(path)], Watching(clock=lambda: 4e9, until_alert=True)) == 1

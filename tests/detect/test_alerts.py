@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from roledrift.config import Config
-from roledrift.detect.alerts import ADVICE, TITLE_LIMIT, AlertBook, title
-from roledrift.records import Alert, State, Verdict, alert_id
+from roledrift.detect.alerts import ADVICE, TITLE_LIMIT, AlertBook, closed, title
+from roledrift.records import Alert, Checkpoint, State, Verdict, alert_id
 from roledrift.workflow import VOTING, Role, Workflow
 
 NAME = "gradient_amplification"
@@ -74,3 +76,21 @@ def test_titles_are_short_and_advice_is_filled_in(finding: str) -> None:
     short = title(Verdict(finding, "agg", "drift", finding, "s", 15.6, 7.5, 5.0, 19), finding, 19)
     assert short.startswith("agg: ")
     assert short.endswith("since step 19")
+
+
+def test_an_alert_names_the_newest_checkpoint_from_before_the_onset() -> None:
+    book = AlertBook(VOTING, Config(), host="trl.GRPOTrainer")
+    book.note(tuple(Checkpoint(step, f"c-{step}") for step in (2, 4, 6, 8)))
+    book.note(())
+    low = replace(verdict("drift", "role_drift", onset=6), evidence=9.0, chance="against 8 needed")
+    opened = book.see(9, low)
+    assert opened is not None
+    assert opened.checkpoint == Checkpoint(4, "c-4")
+    assert (opened.evidence, opened.chance) == (9.0, "against 8 needed")
+    assert opened.advice[0].endswith("trainer.train(resume_from_checkpoint='c-4')")
+    worse = book.see(10, verdict("drift", NAME, onset=8))
+    assert worse is not None
+    assert (worse.onset, worse.checkpoint) == (6, opened.checkpoint), "the onset stays"
+    over = closed(worse, 20, "clean")
+    assert (over.checkpoint, over.advice) == (None, ())
+    assert AlertBook(VOTING, Config()).see(9, low).checkpoint is None

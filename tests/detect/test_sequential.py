@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roledrift.config import BaselineConfig
 from roledrift.detect.baseline import Scale, Warmup
-from roledrift.detect.sequential import Alarm, Cusum, average_run_length, decision_for
+from roledrift.detect.sequential import Alarm, Cusum, average_run_length, chance_of, decision_for
 
 
 def test_the_recursion_and_its_onset() -> None:
@@ -110,3 +110,10 @@ def test_the_stated_rate_is_kept_by_the_evidence_alone(correlation: float, most:
                 break
     # Three standard errors of a share counted over this many runs.
     assert alarms / runs <= most + 3 * np.sqrt(most / runs)
+
+
+def test_what_evidence_is_worth_is_said_in_words() -> None:
+    assert chance_of(0.01, 8.04) == (
+        "against 8.04 needed, expected by chance once in 10,000 healthy records of a role"
+    )
+    assert chance_of(1.0, 0.0) == ""

@@ -21,7 +21,7 @@ from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import AttachError, ConfigError, StoreError
-from roledrift.records import StepRecord
+from roledrift.records import Checkpoint, StepRecord
 from roledrift.store.reader import open_run
 
 ROOT = Path(__file__).parents[2]
@@ -559,6 +559,9 @@ def test_a_resumed_training_continues_its_run(tmp_path: Path) -> None:
     assert [record.step for record in run.steps()] == [1, 2, 3, 4]
     assert run.seams == (2,)
     assert run.state == "finished"
+    kept = run.steps()[-1].checkpoints
+    folders = [tmp_path / "trainer" / f"checkpoint-{step}" for step in (1, 2, 3)]
+    assert kept == tuple(Checkpoint(i, str(one)) for i, one in enumerate(folders, start=1))
     states = json.loads((tmp_path / "trainer/checkpoint-4/trainer_state.json").read_text())
     assert "RoleDriftCallback" not in states["stateful_callbacks"]
 

@@ -152,7 +152,7 @@ def test_every_statistic_of_a_full_table():
         *("ppl", "entropy", "clip_fraction", "rollout.refused"),
         *("terse", "boxed", "bare_stamp", "code_fence", "verdict_tag", "hedging"),
         *(f"old.{name}" for name in (*moved.split(), "log_ppl_abs_diff", "peak", "ratio")),
-        *("wrong_agreement", "wrong_jaccard", "reward_spread", "length_credit"),
+        *("wrong_agreement", "wrong_jaccard", "reward_spread", "length_credit", "duplicates"),
     }
     assert set(summarise(sums)["generator"]) == names - {"copied"} | {"words"}
 

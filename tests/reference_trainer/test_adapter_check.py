@@ -17,8 +17,8 @@ class Misrouted(TransformersEngine):
     """Serves another policy than it is asked for; ``None`` is the base model."""
 
     def __init__(self, bank: AdapterBank, wrong: dict[str, str | None], base: AdapterBank) -> None:
-        super().__init__(bank, end_id=0)
-        self.base = TransformersEngine(base, end_id=0)
+        super().__init__(bank, end_ids=(0,))
+        self.base = TransformersEngine(base, end_ids=(0,))
         self.wrong = wrong
 
     def generate(

@@ -24,7 +24,8 @@ from reference_trainer.config import CheckpointSettings, Config
 from reference_trainer.errors import SettingsError
 from reference_trainer.policies import AdapterBank
 from reference_trainer.run_folder import RunFolder
-from reference_trainer.trainer import prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
 from roledrift import open_run
 
 
@@ -140,7 +141,8 @@ import os, signal, sys
 from pathlib import Path
 import torch
 from reference_trainer.config import load
-from reference_trainer.trainer import prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
 
 torch.set_num_threads(1)
 run, cache, kind, value = sys.argv[1:]
@@ -219,6 +221,8 @@ def test_a_longer_run_goes_on_and_another_is_refused(
     longer = replace(short, train=replace(short.train, steps=3))
     result = train(prepare(longer, cache=cache), out=tmp_path / "run", resume=True)
     assert [report.step for report in result.steps] == [3]
+    told = open_run(tmp_path / "run").steps()[-1].checkpoints
+    assert [(one.step, Path(one.path).name) for one in told] == [(2, "global_step_2")]
     whole = train(prepare(longer, cache=cache))
     assert replace(result.steps[0], seconds={}) == replace(whole.steps[2], seconds={})
     assert RunFolder(tmp_path / "run").finished() == {"steps": 3, "stopped": ""}

@@ -115,7 +115,7 @@ def test_the_papers_grid_is_only_listed(capsys: pytest.CaptureFixture[str]) -> N
     said = capsys.readouterr().out
     assert said.count("accelerate launch") == 42
     assert "lr 2e-5" in said
-    assert "42 runs; these are plans" in said
+    assert "42 runs; not run at this scale" in said
 
 
 @pytest.mark.parametrize("wrong", [["--shard", "1"], ["--seeds", "a"], ["--shard", "0/2"]])

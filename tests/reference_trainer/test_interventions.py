@@ -20,7 +20,8 @@ from reference_trainer.interventions import (
     row_weights,
     slots_of,
 )
-from reference_trainer.trainer import Result, prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import Result, train
 from roledrift import VOTING
 
 

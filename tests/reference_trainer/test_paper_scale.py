@@ -1,12 +1,23 @@
+import shlex
 from collections.abc import Callable
 
 import pytest
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from reference_trainer.grid import Cell
-from reference_trainer.paper_scale import SHAPES, Shape, estimate, lengths, policies
-from reference_trainer.policies import AdapterBank
+from reference_trainer.__main__ import _overrides, _parser
+from reference_trainer.errors import SettingsError
+from reference_trainer.grid import Cell, cells, load_source
+from reference_trainer.paper_scale import (
+    SCALES,
+    SHAPES,
+    Shape,
+    estimate,
+    launch,
+    lengths,
+    policies,
+)
+from reference_trainer.policies import AdamSettings, AdapterBank, LoraSettings
 from reference_trainer.tiny_model import build_config
 
 
@@ -65,3 +76,56 @@ def test_lengths() -> None:
     assert lengths(Cell("orch_workers", "sp", "math", "4B")).prompt == 20_480
     assert lengths(Cell("single", "sa", "code", "4B")).prompt == 4096
     assert lengths(Cell("eval_opt", "sp", "code", "4B")).rounds == 2
+
+
+@pytest.mark.parametrize("cell", cells(SCALES), ids=lambda cell: cell.name)
+def test_every_printed_command_is_one_that_train_accepts(cell: Cell) -> None:
+    over = {"model": {"path": "/models/My Qwen3", "attention": "eager"}, "train": {"steps": 7}}
+    words = shlex.split(launch(cell, seed=3, overrides=over))
+    assert words[: words.index("reference_trainer") + 1] == [
+        *("accelerate", "launch", "--num_processes", "1", "-m", "reference_trainer")
+    ]
+    options = _parser().parse_args(words[words.index("reference_trainer") + 1 :])
+    config = load_source(options.source, _overrides(options.set))
+    assert config.name == options.out.name == f"{cell.name}-seed3"
+    assert (config.seed, config.train.steps) == (3, 7)
+    assert config.model.path == "/models/My Qwen3"
+    assert config.workflow == cell.workflow
+    assert config.rollout.engine == "vllm"
+    assert (config.lora.rank, config.lora.alpha) == (64, 32)
+    assert config.task.name == {"math": "dapo_math", "code": "deepcoder"}[cell.task]
+
+
+def test_a_cell_that_is_not_in_the_grid() -> None:
+    with pytest.raises(SettingsError, match="no cell 'voting-ip-math-7B' in grid 'paper'"):
+        load_source("paper/voting-ip-math-7B", {})
+    assert load_source("tiny/voting-ip-math-S", {}).pretrain.size == "S"
+
+
+def test_adapters_and_optimizer_of_the_real_architecture() -> None:
+    """Counted on tensors without storage, against the estimate."""
+    shape = SHAPES["0.6B"]
+    config = Qwen3Config(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        num_hidden_layers=shape.layers,
+        intermediate_size=shape.feed_forward,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+    )
+    with torch.device("meta"):
+        base = Qwen3ForCausalLM(config).to(torch.bfloat16)
+        bank = AdapterBank(
+            base, ("a", "b"), lora=LoraSettings(rank=64), adam=AdamSettings(), seed=0
+        )
+    memory = estimate(Cell("voting", "ip", "math", "0.6B"))
+    held = {id(one): one for policy in bank.policies for one in bank.parameters_of(policy)}
+    floats = sum(one.numel() for one in held.values())
+    assert {one.dtype for one in held.values()} == {torch.float32}
+    assert memory.adapters == floats * (4 + 2)
+    assert memory.optimizer == floats * 8 + floats // 2 * 4
+    frozen = [one for one in bank.model.parameters() if id(one) not in held]
+    assert memory.weights == 2 * sum(one.numel() * one.element_size() for one in frozen)

@@ -12,8 +12,9 @@ from reference_trainer.config import Config, from_mapping
 from reference_trainer.episodes import Ask, Judgement, Message, Outcome, Parse, Play
 from reference_trainer.errors import AdapterError, SettingsError
 from reference_trainer.evaluate import evaluate
+from reference_trainer.setup import Setup, prepare
 from reference_trainer.tasks import Problem
-from reference_trainer.trainer import Result, Setup, prepare, train
+from reference_trainer.trainer import Result, train
 from reference_trainer.workflows import Scene, Script
 from roledrift import Role, Workflow, open_run
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from reference_trainer.config import Config, load
-from reference_trainer.trainer import Result, prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import Result, train
 from roledrift import RoleDriftError, open_run
 
 
@@ -104,7 +105,7 @@ def test_an_alert_stops_the_run(cache: Path, tmp_path: Path) -> None:
     options = {
         "baseline": {"skip": 0, "window": 1},
         "detectors": {
-            "length_inflation": sensitive | {"patience": 1, "reference": 0.0, "decision": 0.01}
+            "length_inflation": sensitive | {"patience": 1, "reference": 0.0, "false_alarms": 1.0}
         },
     }
     config = load(

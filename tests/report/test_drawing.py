@@ -2,20 +2,20 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roledrift.report.drawing import (
-    draw_panel,
     room_around,
     round_powers,
     round_steps,
     round_values,
 )
+from roledrift.report.figures import panel_svg
 from roledrift.report.model import Line, Panel
-from roledrift.report.sheet import Sheet, canvas_of
 
 FLOATS = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -61,13 +61,7 @@ def test_an_axis_leaves_room_around_its_values() -> None:
 
 def test_names_at_the_ends_keep_their_distance() -> None:
     lines = tuple(Line(name, (0, 1), (0.5, 0.5), tone=0) for name in "abcd")
-    sheet = Sheet(canvas_of(353, 115), (353, 115))
-    draw_panel(sheet, Panel("p", lines, (0, 1), limits=(0.0, 1.0)))
-    texts = [one for one in sheet.canvas.axes[0].texts if one.get_visible()]
-    heights = sorted(
-        one.get_transform().transform(one.get_position())[1]
-        for one in texts
-        if one.get_text() in "abcd"
-    )
+    svg = panel_svg(Panel("p", lines, (0, 1), limits=(0.0, 1.0)), "key")
+    heights = sorted(float(y) for y in re.findall(r'<text x="[^"]*" y="([^"]*)"[^>]*>[a-d]<', svg))
     assert len(heights) == 4
     assert min(b - a for a, b in itertools.pairwise(heights)) > 8

@@ -4,10 +4,12 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from roledrift.errors import StoreError
 from roledrift.report.folder import processes, write_folder
+from roledrift.report.schema import report_schema
 from roledrift.report.view import Sharing
 from roledrift.workflow import SINGLE, VOTING
 
@@ -45,6 +47,12 @@ def test_an_index_and_a_page_per_run_that_link_to_each_other(
     assert len((tmp_path / "report.md").read_text().splitlines()) <= 200
     body = json.loads((tmp_path / "report.json").read_text())
     assert [run["page"] for run in body["runs"]] == sorted(links)
+    for run in body["runs"]:
+        assert run["sections"] == []
+        own = json.loads((tmp_path / run["data"]).read_text())
+        jsonschema.validate(own, report_schema())
+        assert next(one["key"] for one in own["runs"][0]["sections"]) == "verdict"
+        assert own["runs"][0]["headline"] == run["headline"]
 
 
 def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:

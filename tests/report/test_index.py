@@ -3,6 +3,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from roledrift.errors import ConfigError
 from roledrift.report.build import build_run
 from roledrift.report.index import overview
 from roledrift.report.model import Figure, Table
@@ -42,3 +45,15 @@ def test_the_table_of_runs_can_be_sorted_and_links(failing: View, tmp_path: Path
     assert isinstance(table, Table)
     assert table.sortable
     assert [row[0].href for row in table.rows] == ["#run0", "#run1", "#run2"]
+
+
+def test_runs_are_grouped_as_the_user_says(failing: View) -> None:
+    some = [replace(one, policy="IP" if at else "SP") for at, one in enumerate(runs(failing))]
+    figure = next(one for one in overview(some, ["policy", "seed"]) if isinstance(one, Figure))
+    labels = [line.label for line in figure.panels[0].lines]
+    assert [one.split(",")[0] for one in labels] == ["SP 3", "IP 3"]
+    assert "policy and seed" in figure.caption
+    figure = next(one for one in overview(some, ["stress"]) if isinstance(one, Figure))
+    assert [line.label.split(",")[0] for line in figure.panels[0].lines] == ["length pays"]
+    with pytest.raises(ConfigError, match=r"cannot be grouped by 'polcy': these have .*policy"):
+        overview(some, ["polcy"])

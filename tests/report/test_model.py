@@ -13,8 +13,8 @@ from roledrift.report.model import (
     Section,
     Table,
     map_text,
-    to_plain,
 )
+from roledrift.report.write import render_json
 
 
 def report(value: float) -> Report:
@@ -25,7 +25,7 @@ def report(value: float) -> Report:
 
 
 def test_plain_is_strict_json_with_kinds() -> None:
-    body = to_plain(report(math.nan))
+    body = json.loads(render_json(report(math.nan)))
     blocks = body["runs"][0]["sections"][0]["blocks"]
     assert body["v"] == 2
     assert [block["kind"] for block in blocks] == ["table", "prose"]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from roledrift.report.model import map_text, to_plain
+from roledrift.report.model import map_text
 from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Pairing
 
 
@@ -14,4 +14,3 @@ def test_signs_of_pieces_survive_cleaning() -> None:
 def test_blocks_say_what_they_are() -> None:
     kinds = [block.kind for block in (Diffs("d", (Pairing(1, "t"),)), Browser("b", "", ()))]
     assert kinds == ["diffs", "browser"]
-    assert callable(to_plain)

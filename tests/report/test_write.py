@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from roledrift.errors import ConfigError, StoreError
-from roledrift.report.model import Report, to_plain
-from roledrift.report.write import write_report
+from roledrift.report.model import Report
+from roledrift.report.write import render_json, write_report
 
 
 def test_three_files_and_nothing_else(failing_report: Report, tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_three_files_and_nothing_else(failing_report: Report, tmp_path: Path) ->
     assert [file.name for file in files] == ["index.html", "report.md", "report.json"]
     assert sorted(tmp_path.joinpath("new", "report").iterdir()) == sorted(files)
     body = json.loads(files[2].read_text(encoding="utf-8"))
-    assert body == json.loads(json.dumps(to_plain(failing_report)))
+    assert body == json.loads(render_json(failing_report))
 
 
 def test_only_what_is_asked_for(failing_report: Report, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from roledrift.records import Alert, Sample
 from roledrift.report.curves import odd_values, panel, role_line, table
 from roledrift.report.model import (
     Advice,
@@ -20,7 +21,8 @@ from roledrift.report.model import (
     Table,
 )
 from roledrift.report.numbers import average, cell, change, count, number
-from roledrift.report.pairings import around
+from roledrift.report.pairings import around, compared
+from roledrift.report.passages import Diff
 from roledrift.report.sections.names import QUANTITIES, detector_name
 from roledrift.report.sections.verdict import strength
 from roledrift.report.view import Finding, View, thinned
@@ -95,8 +97,13 @@ def _card(view: View, finding: Finding) -> Card:
     facts = f"{alert.level} · {alert.role} · {', '.join(steps)} · {alert.id}"
     power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     text = alert.text or f"{power[:1].upper()}{power[1:]}."
+    if alert.evidence is not None or alert.chance:
+        text += f" How sure: {_certainty(alert)}."
     blocks: list[Block] = [Prose(text), _statistic(view, finding), _numbers(view, finding)]
-    shown = around(view, finding, f"{_anchor(view, finding)}-pair")
+    if alert.checkpoint is not None:
+        kept = alert.checkpoint
+        blocks.append(Prose(f"Last clean checkpoint: step {kept.step}, {kept.path}"))
+    shown = around(view, finding, f"{_anchor(view, finding)}-pair") or _carried(view, finding)
     if shown:
         blocks.append(Pairs(f"{alert.role} before and after the onset", shown))
     else:
@@ -106,6 +113,31 @@ def _card(view: View, finding: Finding) -> Card:
     if alert.advice:
         blocks.append(Advice("What to do", alert.advice))
     return Card(_anchor(view, finding), alert.title, finding.state, facts, tuple(blocks))
+
+
+def _certainty(alert: Alert) -> str:
+    said = "" if alert.evidence is None else f"evidence {number(alert.evidence)}"
+    return " ".join(word for word in (said, alert.chance) if word)
+
+
+def _carried(view: View, finding: Finding) -> tuple[Diff, ...]:
+    """The texts that the live alert carries, for runs whose kept texts are gone."""
+    alert = finding.alert
+    live = next((one for one in view.live_alerts if one.id == alert.id and one.pairs), alert)
+    own, when = (view.key, view.key), ("before onset", "after onset")
+    return tuple(
+        compared(
+            f"{_anchor(view, finding)}-pair-{index}",
+            (
+                Sample(pair.before_step, alert.role, pair.before, prompt=pair.prompt),
+                Sample(pair.after_step, alert.role, pair.after, prompt=pair.prompt),
+            ),
+            own,
+            when=when,
+            remark="Same prompt." if pair.prompt else "Different prompts.",
+        )
+        for index, pair in enumerate(live.pairs)
+    )
 
 
 def _statistic(view: View, finding: Finding) -> Block:

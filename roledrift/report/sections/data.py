@@ -61,9 +61,10 @@ def _refused(view: View) -> list[str]:
     rows: Counter[str] = Counter()
     for record in view.records:
         for role in view.roles:
-            for name, stat in record.groups.get(role, {}).items():
+            stats = record.groups.get(role, {})
+            for name in stats:
                 if name.endswith(".refused"):
-                    rows[name.removesuffix(".refused")] += int(stat.n)
+                    rows[name.removesuffix(".refused")] += int(stats[name].n)
     return [
         f"comparison {kind!r} refused for {times} answers: its two sides are log-probabilities at "
         "different temperatures"

@@ -56,6 +56,9 @@ DESCRIPTIONS: Mapping[str, str] = {
     "wrong: the same wrong answers, the same words, fewer openings.",
     "lazy_role": "Asks whether a judge always gives one verdict, a selecting role one answer, or a "
     "synthesizing role nothing but its input.",
+    "hygiene": "Checks every record for input that cannot be judged: rows twice, log-probabilities "
+    "of two kinds, an adapter that is not served or not updated, answers cut off. Verdicts that "
+    "rest on it are withheld.",
     "echo_trap": "Counts three signs: alike rewards within groups, fallen entropy, a spike of the "
     "gradient norm. All three, without gain, make the name.",
 }

@@ -13,6 +13,7 @@ _DETECTORS = {
     "diversity_collapse": "diversity collapse",
     "lazy_role": "lazy role",
     "echo_trap": "echo trap",
+    "hygiene": "hygiene",
 }
 _FINDINGS = {
     "length_inflation": "its answers have grown",
@@ -31,6 +32,14 @@ _FINDINGS = {
     "constant_output": "it gives the same answer to every problem",
     "copies_input": "it repeats its input",
     "echo_trap": "it repeats itself, and its gradients spike",
+    "hygiene": "its records are not what they should be",
+    "duplicate_rows": "some of its rows are there twice",
+    "logprob_mode_mismatch": "its log-probabilities are of two kinds",
+    "stale_denominator": "its ratios rest on old log-probabilities",
+    "adapter_not_served": "its rollouts come from other weights",
+    "no_updates": "it is not updated",
+    "truncation": "its answers are cut by the length limit",
+    "signal_loss": "its rewards teach nothing",
     "echo_suspected": "it shows two of the three signs of an echo trap",
 }
 

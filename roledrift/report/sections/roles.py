@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from roledrift.report.curves import limits, marks, odd_values, panel, role_line, table
-from roledrift.report.model import Block, Figure, Line, Note, Panel, Section
+from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
+from roledrift.report.numbers import average, cell, change, count
 from roledrift.report.palette import tone
 from roledrift.report.sections.names import QUANTITIES, Quantity
 from roledrift.report.view import View, thinned
@@ -23,9 +25,37 @@ def build(view: View) -> Section:
             absent.append(f"{quantity.title}: {quantity.supply}")
     if absent and view.records:
         blocks.append(Note("Not in this run, and what would supply it:", tuple(absent)))
+    rest = _rest(view)
+    if rest is not None:
+        blocks.append(rest)
     if not view.records:
         blocks.append(Note("No steps are recorded yet."))
     return Section("roles", "Roles", tuple(blocks))
+
+
+def _rest(view: View) -> Table | None:
+    """Statistics that have no chart, such as a host's own: in numbers, whatever their names."""
+    drawn = {quantity.name for quantity in QUANTITIES}
+    names = {name for role in view.roles for name in view.measured(role)} - drawn
+    window = view.span if view.baseline is None else view.baseline
+    rows = []
+    for name in sorted(one for one in names if not one.endswith(".refused")):
+        for role in view.roles:
+            curve = view.curve(role, name)
+            if curve:
+                before, last = average(view.inside(curve, window)), curve[max(curve)]
+                finite = [value for value in curve.values() if math.isfinite(value)]
+                edges = (min(finite), max(finite)) if finite else (None, None)
+                cells = (*map(cell, (before, last, *edges)), change(before, last))
+                rows.append((Cell(name), Cell(role), *cells, count(len(curve))))
+    if not rows:
+        return None
+    columns = (
+        "statistic", "role", f"steps {window[0]}–{window[1]}", "last", "smallest", "largest",
+        "last against first", "records",
+    )  # fmt: skip
+    return Table(columns, tuple(rows), "Everything else that was measured", collapsed=True,
+                 caption="Means over the answers or tokens of a step.")  # fmt: skip
 
 
 def _figure(view: View, quantity: Quantity, curves: dict[str, dict[int, float]]) -> Figure:

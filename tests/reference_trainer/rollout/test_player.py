@@ -22,7 +22,7 @@ def stage(make_bank: MakeBank, folder: Path, workflow: str, **rules: object) -> 
     config: Config = from_mapping({"workflow": workflow, "routing": "shared"})
     bank = make_bank("shared")
     scene = Scene(config.task, load_prompts("tiny"), True, Rules(**rules))  # type: ignore[arg-type]
-    engine = TransformersEngine(bank, end_id=bank.pad_id)
+    engine = TransformersEngine(bank, end_ids=(bank.pad_id,))
     return Stage(load_script(workflow), config.routed(), scene, engine, load_base(folder)[1])
 
 

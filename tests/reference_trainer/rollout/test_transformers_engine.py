@@ -30,7 +30,7 @@ def shaken(bank: AdapterBank) -> AdapterBank:
 
 def sample(bank: AdapterBank, policy: str, sampling: Sampling, *, seed: int) -> list[Completion]:
     seeds = [derive(seed, row) for row in range(len(PROMPTS))]
-    engine = TransformersEngine(bank, end_id=0)
+    engine = TransformersEngine(bank, end_ids=(0,))
     return engine.generate(PROMPTS, policy=policy, sampling=sampling, seeds=seeds)
 
 
@@ -79,7 +79,7 @@ def test_the_seed_decides_and_the_global_generator_stays(make_bank: Make) -> Non
 
 
 def test_an_output_depends_on_its_own_prompt_and_seed_only(make_bank: Make) -> None:
-    engine = TransformersEngine(shaken(make_bank("first")), end_id=0)
+    engine = TransformersEngine(shaken(make_bank("first")), end_ids=(0,))
     seeds = [derive(9, row) for row in range(len(PROMPTS))]
 
     def drawn(rows: list[int]) -> dict[int, Completion]:
@@ -105,7 +105,7 @@ def test_an_output_depends_on_its_own_prompt_and_seed_only(make_bank: Make) -> N
 
 def test_samples_follow_the_distribution(make_bank: Make) -> None:
     bank = shaken(make_bank("first"))
-    engine = TransformersEngine(bank, end_id=0)
+    engine = TransformersEngine(bank, end_ids=(0,))
     drawn = engine.generate(
         [PROMPTS[0]] * 4000, policy="first", sampling=Sampling(0.8, 1), seeds=range(4000)
     )
@@ -140,7 +140,7 @@ def test_draws_of_a_known_categorical() -> None:
 
 
 def test_no_prompts_and_unknown_policies(make_bank: Make) -> None:
-    engine = TransformersEngine(make_bank("first"), end_id=0)
+    engine = TransformersEngine(make_bank("first"), end_ids=(0,))
     assert engine.generate([], policy="first", sampling=Sampling(1.0, 3), seeds=[]) == []
     with pytest.raises(SettingsError, match="no policy 'default'"):
         engine.generate(

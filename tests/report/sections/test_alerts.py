@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roledrift.report.model import Card, Figure, Note, Pairs, Table
+from roledrift.records import Checkpoint, TextPair
+from roledrift.report.model import Card, Figure, Note, Pairs, Prose, Table
 from roledrift.report.sections import alerts
 from roledrift.report.view import View
 
@@ -29,6 +30,34 @@ def test_missing_texts_and_curves_become_notes(failing: View) -> None:
     notes = [block.text for block in card.blocks if isinstance(block, Note)]
     assert notes[0] == "The detector gave no curve of its statistic."
     assert notes[1].startswith("No texts of aggregator from both sides")
+
+
+def test_what_the_alert_carries_is_shown(failing: View) -> None:
+    worst = failing.findings[0].alert
+    kept = Checkpoint(4, "runs/checkpoint-4")
+    pair = TextPair(1, 30, "short <b>", "long and long", "p")
+    told = [
+        replace(one, evidence=12.3, chance="against 8 needed", checkpoint=kept)
+        for one in failing.replay.alerts
+    ]
+    live = tuple(replace(one, pairs=(pair,)) for one in failing.replay.alerts)
+    view = replace(
+        failing,
+        samples=(),
+        live_alerts=live,
+        replay=replace(failing.replay, alerts=tuple(told)),
+    )
+    card = next(
+        block
+        for block in alerts.build(view).blocks
+        if isinstance(block, Card) and worst.id in block.key
+    )
+    prose = [block.text for block in card.blocks if isinstance(block, Prose)]
+    assert prose[0].endswith(" How sure: evidence 12.3 against 8 needed.")
+    assert prose[1:] == ["Last clean checkpoint: step 4, runs/checkpoint-4"]
+    (pairs,) = (block for block in card.blocks if isinstance(block, Pairs))
+    (diff,) = pairs.pairs
+    assert (diff.left.step, diff.right.step, diff.remark) == (1, 30, "Same prompt.")
 
 
 def test_no_alerts_is_not_the_same_as_nobody_looked(healthy: View, empty: View) -> None:

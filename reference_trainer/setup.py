@@ -1,0 +1,126 @@
+"""From a configuration to a run that is ready to start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reference_trainer.adapter_check import TOLERANCES, AdapterCheck
+from reference_trainer.config import Config
+from reference_trainer.errors import SettingsError
+from reference_trainer.interventions import per_policy
+from reference_trainer.model import end_ids, load_model
+from reference_trainer.policies import AdapterBank
+from reference_trainer.pretrain import base_folder
+from reference_trainer.ranks import ALONE, Ranks, first_rank_first
+from reference_trainer.rollout.engine import Engine, Sampling
+from reference_trainer.rollout.misserving import MisservingEngine
+from reference_trainer.rollout.player import Stage, encode
+from reference_trainer.rollout.transformers_engine import TransformersEngine
+from reference_trainer.rollout.vllm_engine import Served, VllmEngine
+from reference_trainer.stress import MISSERVING
+from reference_trainer.tasks import Task
+from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
+from reference_trainer.workflows import Scene, load_script
+from reference_trainer.workflows.prompts import load_prompts
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A run ready to start.
+
+    Attributes:
+        config: The run.
+        stage: Workflow, task and engine.
+        bank: Model and adapters.
+        served: Proves after every update that the engine serves the adapters.
+    """
+
+    config: Config
+    stage: Stage
+    bank: AdapterBank
+    served: AdapterCheck
+
+
+def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
+    """Load (or warm up) the base model and put workflow, adapters and engine together."""
+    with first_rank_first(ranks):
+        folder = base_folder(config, cache)
+    base, tokenizer = load_model(folder, config.model)
+    ends = end_ids(base, tokenizer)
+    workflow = config.routed()
+    policies = tuple(dict.fromkeys(workflow.policies))
+    bank = AdapterBank(
+        base,
+        policies,
+        lora=config.lora,
+        adam=config.train.adam,
+        seed=config.seed,
+        lr_factors=per_policy(config.interventions.lr_factors, workflow, default=1.0),
+    )
+    for role, start in config.initial_adapters.items():
+        bank.load_adapter(workflow.policy_of(role), Path(start))
+    ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
+    scene = Scene(
+        _task(config), load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
+    )
+    if ranks.count > 1 and config.rollout.engine == "vllm":
+        raise SettingsError(
+            'rollout.engine = "vllm" samples for one process, and the launcher started '
+            f"{ranks.count}: start one per device and cell, or sample with transformers"
+        )
+    engine = _engine(config, bank, folder=folder, ends=ends)
+    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer, ranks)
+    return Setup(config, stage, bank, _adapter_check(stage, bank, config))
+
+
+def _task(config: Config) -> Task:
+    if isinstance(config.task, DapoMathSource | DeepCoderSource):
+        return config.task.load()
+    return config.task
+
+
+def _engine(config: Config, bank: AdapterBank, *, folder: Path, ends: tuple[int, ...]) -> Engine:
+    if config.rollout.engine == "transformers":
+        engine = TransformersEngine(bank, end_ids=ends)
+        if config.stress.kind in MISSERVING:
+            return MisservingEngine(engine, bank, config.stress, config.routed())
+        return engine
+    longest = config.rules.max_prompt_tokens + config.rollout.max_new_tokens
+    served = Served(folder, config.model.dtype, ends, longest, config.lora.rank)
+    return VllmEngine(bank, served, config.rollout.vllm)
+
+
+def hand_over(setup: Setup, policies: Sequence[str], *, done: int) -> None:
+    """Give the engine the weights of ``policies``, and prove that it serves every policy's.
+
+    No proof is asked of an engine that misserves on purpose.
+
+    Args:
+        setup: The run.
+        policies: Those that have changed.
+        done: Iterations they were trained for.
+
+    Raises:
+        AdapterError: If it does not.
+    """
+    engine = setup.stage.engine
+    engine.sync(policies)
+    if isinstance(engine, MisservingEngine):
+        engine.hand_over(done)
+        return
+    with setup.stage.ranks.whole_model():
+        setup.served.check()
+
+
+def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
+    first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
+    (prompt,) = encode([first.messages], stage.tokenizer)
+    return AdapterCheck(
+        bank,
+        stage.engine,
+        prompt=prompt[: config.rules.max_prompt_tokens],
+        sampling=Sampling(config.rollout.temperature, 1),
+        tolerance=TOLERANCES[config.model.dtype],
+    )

@@ -1,0 +1,44 @@
+"""The checkpoints of a run that can still be gone back to, as far as the host told of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from roledrift.records import Checkpoint
+
+MOST = 32
+"""Checkpoints that a record names at most."""
+
+
+class Checkpoints:
+    """Collects what a host writes and forgets what it has deleted since."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Checkpoint] = {}
+        self._fresh: list[Checkpoint] = []
+
+    def note(self, step: int, path: str | Path) -> None:
+        """The host has written a checkpoint after ``step`` steps."""
+        self._fresh.append(Checkpoint(int(step), str(path)))
+
+    def recall(self, checkpoints: Iterable[Checkpoint]) -> None:
+        """What an earlier segment of the run recorded."""
+        self._known.update((one.step, one) for one in checkpoints)
+
+    def news(self) -> tuple[Checkpoint, ...]:
+        """The newest that are there, in the order of steps; empty if none was written since."""
+        fresh, self._fresh = self._fresh, []
+        if not fresh:
+            return ()
+        self.recall(fresh)
+        there = [one for one in self._known.values() if _is_there(one.path)]
+        there = sorted(there, key=lambda one: one.step)[-MOST:]
+        self._known = {one.step: one for one in there}
+        return tuple(there)
+
+
+def _is_there(path: str) -> bool:
+    """False only for what is known to be gone: nobody is asked about a URL."""
+    return "://" in path or os.path.exists(path)

@@ -1,0 +1,31 @@
+"""Rows that are there twice: padding that was not masked, or a batch handed over again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roledrift.measure.groups import Columns, Pooled, SpanProbe
+from roledrift.spans import SpanTable
+from roledrift.workflow import Workflow
+
+
+def duplicates(workflow: Workflow) -> SpanProbe:
+    """``duplicates``: share of spans that repeat one with the same address and length.
+
+    The address is role, problem (where known), episode, slot and turn. Trainers pad a batch to the
+    number of devices with copies of its first rows; where the copies are not masked they carry
+    gradient. A table must not cut through an episode, or its copies are lost.
+    """
+    needs = frozenset({"episode_N", "slot_N", "turn_N", "tokens_N"})
+    return SpanProbe("duplicates", needs, workflow, _duplicates)
+
+
+def _duplicates(spans: SpanTable) -> Columns:
+    known = (spans.prompt_N, spans.episode_N, spans.slot_N, spans.turn_N, spans.tokens_N)
+    if spans.episode_N is None:
+        return {}
+    columns = [spans.role_N, *(column for column in known if column is not None)]
+    _, first_G = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)
+    repeats_N = np.ones(len(spans), dtype=np.bool_)
+    repeats_N[first_G] = False
+    return {"duplicates": Pooled(np.ones(len(spans)), repeats_N)}

@@ -1,0 +1,89 @@
+"""Notifiers that a configuration asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from roledrift.config import DEFAULT_WEBHOOK_ENV, NotifyConfig
+from roledrift.errors import ConfigError
+from roledrift.notify.console import ConsoleNotifier
+from roledrift.notify.heartbeat import Heartbeat
+from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier
+from roledrift.notify.webhook import WebhookNotifier
+from roledrift.protocols import Closing, Notifier
+from roledrift.records import Alert, Level, RunHeader
+
+_RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
+
+
+class AtLeast:
+    """Passes alerts from a level on; what it guards is closed with it.
+
+    Args:
+        level: Alerts below it are not passed on. The closing of an alert is of level INFO.
+        notifier: Gets the rest.
+    """
+
+    def __init__(self, level: Level, notifier: Notifier) -> None:
+        self._rank, self._notifier = _RANK[level], notifier
+
+    def notify(self, alert: Alert, header: RunHeader) -> None:
+        """Pass on, or keep."""
+        if _RANK[alert.level] >= self._rank:
+            self._notifier.notify(alert, header)
+
+    def close(self) -> None:
+        """Close the notifier if it can be closed."""
+        if isinstance(self._notifier, Closing):
+            self._notifier.close()
+
+
+def notifiers_for(settings: NotifyConfig) -> tuple[Notifier, ...]:
+    """Console, webhook, wandb and trackio, as far as they are wanted.
+
+    Raises:
+        ConfigError: If the webhook's address is none, or its variable is not set.
+    """
+    wanted: list[Notifier] = []
+    if settings.console:
+        wanted.append(ConsoleNotifier())
+    others: list[Notifier] = []
+    url = webhook_url(settings)
+    if url:
+        others.append(WebhookNotifier(url, kind=settings.webhook_kind, texts=settings.texts))
+    if settings.wandb:
+        others.append(WandbNotifier(texts=settings.texts))
+    if settings.trackio:
+        others.append(TrackioNotifier(texts=settings.texts))
+    return (*wanted, *(AtLeast(settings.min_level, one) for one in others))
+
+
+def webhook_url(settings: NotifyConfig) -> str:
+    """The address that alerts are sent to; empty for none.
+
+    Raises:
+        ConfigError: If the variable that was named does not hold one.
+    """
+    if settings.webhook:
+        return settings.webhook
+    url = os.environ.get(settings.webhook_env, "") if settings.webhook_env else ""
+    if not url and settings.webhook_env not in ("", DEFAULT_WEBHOOK_ENV):
+        raise ConfigError(
+            f"notify.webhook_env: the environment variable {settings.webhook_env} is not set; "
+            "set it, or leave the key out"
+        )
+    return url
+
+
+def heartbeat_for(
+    settings: NotifyConfig, notifiers: Sequence[Notifier], header: RunHeader
+) -> Heartbeat | None:
+    """A heartbeat that looks at the clock already, if one is wanted."""
+    if not (settings.heartbeat_minutes or settings.heartbeat_steps):
+        return None
+    heartbeat = Heartbeat(
+        notifiers, header, minutes=settings.heartbeat_minutes, steps=settings.heartbeat_steps
+    )
+    heartbeat.start()
+    return heartbeat

@@ -1,0 +1,224 @@
+"""wandb, trackio, mlflow and TensorBoard as places that alerts and statistics go to.
+
+None of them is imported here: a logbook is used only if the program has imported it and has a run
+open. So a place that is not used costs a dictionary look-up, and nothing is ever set up or started
+on the user's behalf.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from roledrift.errors import ConfigError
+from roledrift.notify import message
+from roledrift.records import Alert, RunHeader
+
+_TITLE = 64
+
+
+def wandb_run() -> Any:
+    """The open run of wandb, or None."""
+    return getattr(sys.modules.get("wandb"), "run", None)
+
+
+def trackio_run() -> Any:
+    """The open run of trackio, or None."""
+    current = getattr(sys.modules.get("trackio.context_vars"), "current_run", None)
+    return None if current is None else current.get()
+
+
+def mlflow_open() -> Any:
+    """The module mlflow if it has an active run, else None."""
+    mlflow = sys.modules.get("mlflow")
+    return mlflow if mlflow is not None and mlflow.active_run() is not None else None
+
+
+class WandbNotifier:
+    """``run.alert`` of the open wandb run; a :class:`~roledrift.protocols.Notifier`.
+
+    wandb passes alerts on by mail or Slack as its user has set up. Without an open run nothing
+    happens. ``texts`` as for :class:`~roledrift.notify.webhook.WebhookNotifier`.
+    """
+
+    def __init__(self, *, texts: bool = False) -> None:
+        self._texts = texts
+
+    def notify(self, alert: Alert, header: RunHeader) -> None:
+        """Pass one alert on under its own level: INFO, WARN and ERROR are wandb's too."""
+        run = wandb_run()
+        if run is not None:
+            text = message.body(alert, header, texts=self._texts)
+            # Each transition is told once here already: wandb need not hold repeats back.
+            run.alert(alert.title[:_TITLE], text, level=alert.level, wait_duration=0)
+
+
+class TrackioNotifier:
+    """``trackio.alert`` for the open trackio run; as :class:`WandbNotifier`."""
+
+    def __init__(self, *, texts: bool = False) -> None:
+        self._texts = texts
+
+    def notify(self, alert: Alert, header: RunHeader) -> None:
+        """Pass one alert on; versions of trackio without alerts are left alone."""
+        run, trackio = trackio_run(), sys.modules.get("trackio")
+        levels = getattr(trackio, "AlertLevel", None)
+        if run is None or trackio is None or levels is None:
+            return
+        text = message.body(alert, header, texts=self._texts)
+        trackio.alert(title=alert.title[:_TITLE], text=text, level=levels[alert.level])
+
+
+class Logbook(Protocol):
+    """A place that statistics go to."""
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Take the values of a step."""
+        ...
+
+    def alert(self, alert: Alert) -> None:
+        """Take an alert, if alerts do not come there through a notifier."""
+        ...
+
+
+class WandbLog:
+    """Statistics into the open wandb run.
+
+    A row that we commit moves wandb's step counter, and rows that the program logs under smaller
+    steps would be dropped. So values join the row that the program commits next; of several steps
+    in between it holds the last, and ``roledrift/step`` says which.
+
+    Args:
+        rows: Commit rows: for programs that log nothing to wandb themselves.
+    """
+
+    def __init__(self, *, rows: bool = False) -> None:
+        self._rows = rows
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Log, if a run is open."""
+        run = wandb_run()
+        if run is not None:
+            run.log({**values, "roledrift/step": step}, commit=self._rows)
+
+    def alert(self, alert: Alert) -> None:
+        """:class:`WandbNotifier` passes alerts on."""
+
+
+class TrackioLog:
+    """Statistics into the open trackio run, as rows of their own under the step."""
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Log, if a run is open."""
+        run = trackio_run()
+        if run is not None:
+            run.log(dict(values), step=step)
+
+    def alert(self, alert: Alert) -> None:
+        """:class:`TrackioNotifier` passes alerts on."""
+
+
+class MlflowLog:
+    """Statistics and alerts into the active mlflow run; alerts become tags."""
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Log, if a run is active."""
+        mlflow = mlflow_open()
+        if mlflow is not None:
+            mlflow.log_metrics(dict(values), step=step)
+
+    def alert(self, alert: Alert) -> None:
+        """Set the tag ``roledrift.alert.<id>``; its later transitions replace it."""
+        mlflow = mlflow_open()
+        if mlflow is not None:
+            said = f"{alert.level} {alert.state} step {alert.step}: {alert.title}"
+            mlflow.set_tag(f"roledrift.alert.{alert.id}", said)
+
+
+class SummaryLog:
+    """Statistics and alerts into a TensorBoard ``SummaryWriter``.
+
+    Args:
+        writer: Anything with its ``add_scalar`` and ``add_text``; who made it closes it.
+    """
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """A scalar per value."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+
+    def alert(self, alert: Alert) -> None:
+        """A text under ``roledrift/alerts``."""
+        text = "\n\n".join((f"{alert.level} {alert.state}: {alert.title}", alert.text))
+        self._writer.add_text("roledrift/alerts", text, alert.step)
+
+
+LOGBOOKS: Mapping[str, Callable[[], Logbook]] = {
+    "wandb": WandbLog,
+    "wandb-rows": lambda: WandbLog(rows=True),
+    "trackio": TrackioLog,
+    "mlflow": MlflowLog,
+}
+"""Places for statistics that can be named in ``notify.forward``."""
+
+
+def logbook(place: Any) -> Logbook:
+    """What logs to ``place``: a name in :data:`LOGBOOKS`, a ``SummaryWriter``, or a logbook.
+
+    Raises:
+        ConfigError: If it is none of these.
+    """
+    if isinstance(place, str) and place in LOGBOOKS:
+        return LOGBOOKS[place]()
+    if hasattr(place, "add_scalar"):
+        return SummaryLog(place)
+    if hasattr(place, "log") and hasattr(place, "alert"):
+        own: Logbook = place
+        return own
+    raise ConfigError(
+        f"cannot forward statistics to {place!r}: give one of {sorted(LOGBOOKS)} or a SummaryWriter"
+    )
+
+
+def log_folder(folder: Path, name: str, *, writer: Any = None) -> tuple[str, ...]:
+    """Files of a written report into every logbook that is open.
+
+    Args:
+        folder: Folder with ``report.md`` and its like.
+        name: Of the artifact.
+        writer: A ``SummaryWriter`` that gets ``report.md`` as text, if there is one.
+
+    Returns:
+        Where it went: names of logbooks; empty if none is open.
+    """
+    gone = []
+    run, mlflow = wandb_run(), mlflow_open()
+    if run is not None:
+        artifact = sys.modules["wandb"].Artifact(_artifact_name(name), type="roledrift-report")
+        artifact.add_dir(str(folder))
+        run.log_artifact(artifact)
+        gone.append("wandb")
+    if trackio_run() is not None:
+        trackio = sys.modules["trackio"]
+        artifact = trackio.Artifact(_artifact_name(name), type="roledrift-report")
+        artifact.add_dir(str(folder))
+        trackio.log_artifact(artifact)
+        gone.append("trackio")
+    if mlflow is not None:
+        mlflow.log_artifacts(str(folder), artifact_path=_artifact_name(name))
+        gone.append("mlflow")
+    page = folder / "report.md"
+    if writer is not None and page.is_file():
+        writer.add_text(name, page.read_text(encoding="utf-8"))
+        gone.append("tensorboard")
+    return tuple(gone)
+
+
+def _artifact_name(name: str) -> str:
+    kept = "".join(one if one.isalnum() or one in "-_." else "-" for one in name)
+    return kept[:120] or "roledrift"

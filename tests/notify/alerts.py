@@ -1,0 +1,29 @@
+"""One alert with everything that an alert can carry."""
+
+from roledrift.records import Alert, Checkpoint, RunHeader, TextPair
+from roledrift.workflow import VOTING
+
+HEADER = RunHeader("voting <7B>", VOTING, host="trl.GRPOTrainer")
+ALERT = Alert(
+    id="a3f2c1d0",
+    detector="length_inflation",
+    finding="length_inflation",
+    role="aggregator",
+    policy="shared",
+    level="ERROR",
+    state="open",
+    step=23,
+    onset=19,
+    title="aggregator: answers x3.1 since step 19",
+    text="Answers x3.1 of the baseline\x1b[31m.",
+    statistic="length",
+    value=15.6,
+    threshold=7.5,
+    baseline=5.0,
+    advice=("stop, or roll back", "cap the answers of aggregator: max_completion_length=<tokens>"),
+    stops=True,
+    evidence=12.34,
+    chance="against 8 needed",
+    pairs=(TextPair(2, 23, "\\boxed{2}", "Well, @everyone <!channel> \\boxed{2}", "p1"),),
+    checkpoint=Checkpoint(15, "out/checkpoint-15"),
+)

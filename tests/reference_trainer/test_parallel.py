@@ -1,0 +1,178 @@
+"""Two processes do what one does: the same losses, rewards, records and adapters."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from reference_trainer.checkpoint import checkpoints, restore
+from reference_trainer.config import Config, load
+from reference_trainer.run_folder import RunFolder
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
+from roledrift import open_run
+
+pytestmark = pytest.mark.slow
+
+# Three problems on two ranks, one canary problem for both, and mini-batches so small that a rank
+# may have no row of a role.
+SETTINGS: dict[str, Any] = {
+    "train": {"steps": 3, "minibatch": 3, "old_logps": "trainer"},
+    "rollout": {"problems": 3, "copies": 4},
+    "stress": {"kind": "reward_noise", "share": 1.0},
+    "checkpoint": {"every": 1},
+    "interventions": {
+        "kl_anchor": {"generator": 0.05},
+        "coherence": {"weights": {"aggregator": 0.5}},
+    },
+    "monitor": {"gradients_every": 1, "options": {"sampling": {"canaries": 1}}},
+}
+SENSITIVE: dict[str, Any] = {
+    "stop_on": ["length_inflation"],
+    "options": {
+        "baseline": {"skip": 0, "window": 1},
+        "detectors": {
+            "length_inflation": {
+                **{"watch_ratio": 0.1, "drift_ratio": 0.1, "floor": 0.0, "contrast": 0.0},
+                **{"patience": 1, "reference": 0.0, "false_alarms": 1.0},
+            }
+        },
+    },
+}
+
+
+def torchrun() -> list[str]:
+    return ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+
+
+def accelerate() -> list[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    options = ["--use_fsdp", "--fsdp_version", "2", "--num_processes", "2"]
+    return ["accelerate.commands.launch", *options, "--main_process_port", port]
+
+
+def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache: Path) -> str:
+    source = out.with_suffix(".json")
+    source.write_text(json.dumps(asdict(config), default=str))
+    command = ["-m", "reference_trainer", "train", str(source), "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", *launcher, *command, "--cache", str(cache), *more],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
+
+
+def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """All leaves of nested values, by where they are."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            yield from numbers(below, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for i, below in enumerate(value):
+            yield from numbers(below, f"{path}.{i}")
+    else:
+        yield path, value
+
+
+def assert_same(found: Any, expected: Any, *, rel: float) -> None:
+    mine, its = dict(numbers(found)), dict(numbers(expected))
+    assert mine.keys() == its.keys()
+    for where, value in its.items():
+        if isinstance(value, float):
+            assert mine[where] == pytest.approx(value, rel=rel, abs=1e-5, nan_ok=True), where
+        else:
+            assert mine[where] == value, where
+
+
+def trace(run: Path) -> list[dict[str, Any]]:
+    return [row | {"seconds": 0.0} for row in RunFolder(run).trace()]
+
+
+def records(run: Path) -> list[Any]:
+    return [
+        {
+            "step": one.step,
+            "groups": {
+                group: {name: asdict(value) for name, value in values.items()}
+                for group, values in one.groups.items()
+            },
+            "totals": one.totals,
+            "gradients": [asdict(gram) for gram in one.gradients],
+            "rest": (one.missing, one.faults, one.labels),
+        }
+        for one in open_run(run).steps()
+    ]
+
+
+def compare(run: Path, alone: Path) -> None:
+    """Two runs; sums are taken in another order, which Adam enlarges where gradients vanish."""
+    assert_same(trace(run), trace(alone), rel=1e-4)
+    for row, other in zip(trace(run)[1:], trace(alone)[1:], strict=True):
+        for policy, report in row["policies"].items():
+            assert report["loss"] == pytest.approx(other["policies"][policy]["loss"], abs=1e-5)
+            assert report["grad_norm"] > 1e-2
+    assert_same(records(run), records(alone), rel=3e-4)
+    texts = [[asdict(one) for one in open_run(where).samples()] for where in (run, alone)]
+    assert len(texts[0]) > 10
+    assert_same(texts[0], texts[1], rel=1e-6)
+    files = sorted((alone / "trainer" / "adapters").rglob("*.safetensors"))
+    assert len(files) == 2
+    for file in files:
+        theirs, ours = load_file(file), load_file(run / file.relative_to(alone))
+        assert ours.keys() == theirs.keys()
+        off = torch.cat([(ours[name] - theirs[name]).abs().flatten() for name in ours])
+        assert off.mean() < 1e-6
+        assert (off > 1e-5).double().mean() < 2e-3
+
+
+def test_replicated_and_resumed(cache: Path, base_folder: Path, tmp_path: Path) -> None:
+    config = load("tiny-smoke", SETTINGS)
+    train(prepare(config, cache=cache), out=tmp_path / "alone")
+    run = tmp_path / "two"
+    said = launch(torchrun(), config, run, "--set", "train.steps=2", cache=cache)
+    assert said.count("2 processes, ddp") == 1  # one rank speaks
+    assert [row["step"] for row in trace(run)] == [0, 1, 2]
+    launch(torchrun(), config, run, "--resume", cache=cache)
+    compare(run, tmp_path / "alone")
+
+
+def test_in_parts_and_stopped_by_an_alert(cache: Path, base_folder: Path, tmp_path: Path) -> None:
+    config = load(
+        "tiny-smoke",
+        SETTINGS | {"train": SETTINGS["train"] | {"steps": 6}, "monitor": SENSITIVE},
+    )
+    train(prepare(config, cache=cache), out=tmp_path / "alone")
+    ended = RunFolder(tmp_path / "alone").finished()
+    assert ended is not None
+    assert ended["stopped"]
+    assert ended["steps"] < 6
+    sharded = replace(config, parallel=replace(config.parallel, mode="fsdp2"))
+    run = tmp_path / "two"
+    said = launch(accelerate(), sharded, run, cache=cache)
+    assert "2 processes, fsdp2" in said
+    assert RunFolder(run).finished() == ended
+    compare(run, tmp_path / "alone")
+    # The checkpoint is that of any run: one process takes it up.
+    setup = prepare(config, cache=cache)
+    latest = checkpoints(RunFolder(run).checkpoints)
+    assert restore(setup.bank, latest[max(latest)]).step == ended["steps"]
+    setup.served.check()
+    assert all(one.state for one in setup.bank.optimizers.values())

@@ -1,0 +1,67 @@
+"""Detectors and statistics that the report has never heard of are shown all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from roledrift.records import Alert, Stat, Verdict
+from roledrift.report.build import build_run
+from roledrift.report.html import render_html
+from roledrift.report.markdown import render_markdown
+from roledrift.report.model import Card, Report, Strip, Table
+from roledrift.report.view import View, load
+
+ALERT = Alert(
+    "abcd1234", "moon_phase", "full_moon", "generator", "shared", "ERROR", "open", 30, 25,
+    "generator moon at 0.9", "The moon is full.", "moon", 0.9, 0.5, 0.1, ("wait a fortnight",),
+)  # fmt: skip
+
+
+@pytest.fixture
+def strange(failing: View) -> View:
+    seen = failing.replay
+    verdict = Verdict("moon_phase", "generator", "drift", "full_moon", "moon", 0.9, 0.5, 0.1, 25)
+    series = {("moon_phase", "generator"): [(step, 0.03 * step, 0.5) for step in range(40)]}
+    records = tuple(
+        replace(one, groups={**one.groups, "generator": {
+            **one.groups["generator"], "moon.light": Stat(8, 0.01 * one.step)}})
+        for one in failing.records
+    )  # fmt: skip
+    replay = replace(
+        seen, verdicts=(*seen.verdicts, verdict), alerts=(ALERT,), series={**seen.series, **series}
+    )
+    return replace(failing, records=records, replay=replay)
+
+
+def test_it_is_in_the_matrix_the_timeline_and_has_a_card(strange: View) -> None:
+    run = build_run(strange, "roledrift report run")
+    assert run.state == "drift"
+    assert "moon phase" in run.headline or "full moon" in run.headline
+    blocks = {one.key: one.blocks for one in run.sections}
+    matrix = blocks["verdict"][0]
+    assert isinstance(matrix, Table)
+    assert "moon phase" in matrix.columns
+    strip = blocks["timeline"][0]
+    assert isinstance(strip, Strip)
+    assert "generator · moon phase" in [lane.label for lane in strip.lanes]
+    (card,) = (one for one in blocks["alerts"] if isinstance(one, Card))
+    assert [one.kind for one in card.blocks][:2] == ["prose", "figure"]
+    rest = next(
+        one for one in blocks["roles"] if isinstance(one, Table) and one.title.startswith("Every")
+    )
+    assert [cell.text for cell in rest.rows[-1]][:2] == ["moon.light", "generator"]
+    report = Report("r", "0", "c", (), (run,))
+    assert "moon.light" in render_html(report)
+    assert "full moon" in render_markdown(report) or "moon phase" in render_markdown(report)
+
+
+def test_a_run_without_a_single_known_name_still_gets_a_page(
+    write_run: object, tmp_path: Path
+) -> None:
+    view = load(write_run(tmp_path / "odd"), "run1")  # type: ignore[operator]
+    groups = {"generator": {"moon.light": Stat(8, 0.5)}}
+    view = replace(view, records=tuple(replace(one, groups=groups) for one in view.records))
+    assert "moon.light" in render_html(Report("r", "0", "c", (), (build_run(view, "c"),)))
