@@ -24,7 +24,8 @@ from benchmarks.detection.suite import Scenario, Suite, load_suite
 from reference_trainer.checkpoint import checkpoints
 from reference_trainer.config import Config
 from reference_trainer.run_folder import RunFolder
-from reference_trainer.trainer import prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
 
 
 def queue(suite: Suite, only: Sequence[str]) -> Iterator[tuple[Scenario, int]]:

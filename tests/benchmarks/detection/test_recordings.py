@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from benchmarks.detection.recordings import DIGITS, load, pack, record, rounded, unpack
 from reference_trainer.config import load as load_config
-from reference_trainer.trainer import prepare, train
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
 from roledrift.store.reader import open_run
 
 LEAVES = st.one_of(st.integers(0, 9), st.sampled_from([0.5, "x"]), st.just([1]))

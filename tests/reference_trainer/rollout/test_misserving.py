@@ -38,7 +38,7 @@ def run(
 ) -> tuple[MisservingEngine, TransformersEngine, list[list[Completion]]]:
     """The wrong engine, the right one, and what was right after every iteration from 0."""
     bank = make_bank("generator", "aggregator")
-    right = TransformersEngine(bank, end_id=0)
+    right = TransformersEngine(bank, end_ids=(0,))
     wrong = MisservingEngine(right, bank, stress, FLOW)
     wrong.hand_over(0)
     history = [served(right, "generator")]
