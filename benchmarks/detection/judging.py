@@ -17,6 +17,9 @@ _ERRORS = 3.0
 _LEAST_FALL = 0.1
 """And so much in any case."""
 
+_LAST = 5
+"""Steps in a row that show whether a stress has had an effect."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -42,6 +45,7 @@ class Outcome:
     Attributes:
         scenario: What the run is.
         seed: Of the run.
+        effect: False if the stress has had no effect: then the run counts neither way.
         errors: Findings of level ERROR that are false: any in a run in which nothing is wrong,
             any before the onset otherwise.
         warnings: Likewise of level WARN.
@@ -60,6 +64,7 @@ class Outcome:
     seed: int
     errors: int
     warnings: int
+    effect: bool = True
     found: bool = False
     role: bool = False
     name: bool = False
@@ -74,20 +79,44 @@ class Outcome:
 def cliff_of(recording: Recording, onset: int) -> int | None:
     """First validation from ``onset`` on that has fallen off the best one before it.
 
-    A fall is more than three standard errors of the best, and at least a tenth; the validation
-    after it, if there is one, must be as low.
+    A fall is more than three standard errors of the difference, and at least a tenth. The next
+    validation must have fallen as well; the last one, which has none, must have fallen twice as
+    far.
     """
     steps = sorted(recording.validation)
     values = [recording.validation[step] for step in steps]
-    for i, step in enumerate(steps):
-        if step < onset or i == 0:
-            continue
+    for i, step in enumerate(steps[1:], start=1):
         best = max(values[:i])
-        error = math.sqrt(max(best * (1 - best), 1e-9) / recording.problems)
-        floor = best - max(_ERRORS * error, _LEAST_FALL)
-        if max(values[i : i + 2]) < floor:
+        falls = [_fall(best, value, recording.problems) for value in values[i : i + 2]]
+        if step >= onset and min(falls) > (1 if len(falls) == 2 else 2):
             return step
     return None
+
+
+def _fall(best: float, value: float, n: int) -> float:
+    """How many times the smallest fall that counts ``value`` is below ``best``."""
+    error = math.sqrt((best * (1 - best) + value * (1 - value)) / n)
+    return (best - value) / max(_ERRORS * error, _LEAST_FALL)
+
+
+def took_effect(scenario: Scenario, recording: Recording, onset: int) -> bool:
+    """Whether the statistic that shows the failure has left its baseline, whoever noticed.
+
+    The baseline is the median over the steps before the onset, without the first three; the
+    effect is the largest median of five steps in a row after it.
+    """
+    if scenario.effect is None:
+        return True
+    statistic, ratio = scenario.effect
+    values = [
+        (one.step, value)
+        for one in recording.steps
+        if (value := one.mean(scenario.roles[0], statistic)) is not None
+    ]
+    before = median(value for step, value in values if 3 < step < onset)
+    after = [value for step, value in values if step >= onset]
+    most = max(median(after[i : i + _LAST]) for i in range(max(len(after) - _LAST + 1, 1)))
+    return most >= ratio * before
 
 
 def judge(
@@ -111,6 +140,7 @@ def judge(
         seed=recording.seed,
         errors=counts["ERROR"],
         warnings=counts["WARN"],
+        effect=took_effect(scenario, recording, onset),
         found=bool(told),
         role=bool(at_role),
         name=any(one.name in scenario.names for one in at_role),
@@ -129,6 +159,7 @@ class Score:
 
     Attributes:
         failures: Runs with a failure.
+        idle: Runs whose stress has had no effect; they are in none of the other figures.
         recall: Share in which anything was told.
         recall_role: Share in which something was told about the right role.
         recall_name: Share in which that had the right name.
@@ -149,6 +180,7 @@ class Score:
     """
 
     failures: int
+    idle: int
     recall: float | None
     recall_role: float | None
     recall_name: float | None
@@ -169,7 +201,7 @@ class Score:
 
 def score(outcomes: Sequence[Outcome], *, steps: int) -> Score:
     """Sum up runs of ``steps`` iterations each."""
-    bad = [one for one in outcomes if one.scenario.label == "failure"]
+    bad = [one for one in outcomes if one.scenario.label == "failure" and one.effect]
     good = [one for one in outcomes if one.scenario.label != "failure"]
     hard = [one for one in good if one.scenario.label == "hard negative"]
     falls = [one for one in bad if one.cliff is not None]
@@ -178,6 +210,7 @@ def score(outcomes: Sequence[Outcome], *, steps: int) -> Score:
     leads = [-math.inf if one.lead is None else one.lead / steps for one in falls]
     return Score(
         failures=len(bad),
+        idle=sum(not one.effect for one in outcomes),
         recall=_mean(one.found for one in bad),
         recall_role=_mean(one.role for one in bad),
         recall_name=_mean(one.name for one in bad),

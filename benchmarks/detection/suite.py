@@ -27,6 +27,8 @@ class Scenario:
         roles: Whose failure it is; empty: the whole run's.
         names: What a finding about such a role may be called.
         also: Names that are right about any role.
+        effect: Statistic, and how many times its baseline it must reach in the end, for a run to
+            have failed; None if the failure is there by construction.
         settings: What changes at the onset; empty for the trunk itself.
         tune: Seeds that thresholds may be chosen on.
         report: Seeds that results are reported on.
@@ -39,6 +41,7 @@ class Scenario:
     roles: tuple[str, ...]
     names: tuple[str, ...]
     also: tuple[str, ...]
+    effect: tuple[str, float] | None
     settings: Mapping[str, Any]
     tune: tuple[int, ...]
     report: tuple[int, ...]
@@ -102,6 +105,7 @@ def _scenario(
         roles=tuple(body.get("roles", ())),
         names=tuple(body.get("names", ())),
         also=tuple(body.get("also", ())),
+        effect=(effect["statistic"], effect["ratio"]) if (effect := body.get("effect")) else None,
         settings=body.get("set", {}),
         tune=tuple(body.get("tune", tune)),
         report=tuple(body.get("report", report)),

@@ -71,8 +71,9 @@ def _comparison(methods: Sequence[Method], *, steps: int) -> list[str]:
     rows = [(one, score(one.report, steps=steps)) for one in methods]
     first = rows[0][1]
     lines = [
-        f"{first.failures} failing runs, {first.negatives} in which nothing is wrong "
-        f"({first.hard} of them hard negatives); an accuracy cliff follows in {first.cliffs}.",
+        f"{first.failures} failing runs ({first.idle} more whose stress has had no effect are left "
+        f"out), {first.negatives} in which nothing is wrong ({first.hard} of them hard negatives); "
+        f"an accuracy cliff follows in {first.cliffs}.",
         "",
         "| method | found | right role | right name | of what it told: right role | right name "
         "| false ERRORs per healthy run | false WARNs | hard negatives passed | delay, steps "
@@ -120,13 +121,15 @@ def _scenarios(outcomes: Sequence[Outcome], told: Mapping[str, str]) -> list[str
     ]
     for name, runs in by_scenario(outcomes).items():
         failure = runs[0].scenario.label == "failure"
-        delays = [str(one.delay) for one in runs if one.delay is not None]
+        idle = sum(not one.effect for one in runs)
+        some = [one for one in runs if one.effect]
+        delays = [str(one.delay) for one in some if one.delay is not None]
         cells = [
             f"`{name}`: {runs[0].scenario.about}",
             runs[0].scenario.label,
-            str(len(runs)),
-            str(sum(one.role for one in runs)) if failure else "",
-            str(sum(one.name for one in runs)) if failure else "",
+            f"{len(some)} (+{idle} without effect)" if idle else str(len(some)),
+            str(sum(one.role for one in some)) if failure else "",
+            str(sum(one.name for one in some)) if failure else "",
             str(sum(one.errors for one in runs)),
             ", ".join(delays),
             told.get(name, ""),

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -5,7 +6,8 @@ import pytest
 from benchmarks.detection.judging import Finding, cliff_of, judge, score
 from benchmarks.detection.recordings import Recording
 from benchmarks.detection.suite import Scenario
-from roledrift import VOTING
+from roledrift import VOTING, StepRecord
+from roledrift.records import Stat
 
 
 def scenario(label: Any = "failure", **changes: Any) -> Scenario:
@@ -17,6 +19,7 @@ def scenario(label: Any = "failure", **changes: Any) -> Scenario:
         "roles": ("generator",),
         "names": ("role_drift",),
         "also": ("accuracy_cliff",),
+        "effect": None,
         "settings": {},
         "tune": (),
         "report": (),
@@ -34,10 +37,12 @@ FALLS = recording({0: 0.3, 10: 0.6, 20: 0.3, 30: 0.1})
 def test_a_cliff_is_a_fall_that_chance_and_a_tenth_do_not_explain() -> None:
     assert cliff_of(FALLS, 5) == 20
     assert cliff_of(FALLS, 25) == 30  # what fell before the onset is not its doing
+    assert cliff_of(recording({0: 0.3, 10: 0.6, 20: 0.35}), 5) is None  # nothing confirms it
     assert cliff_of(recording({0: 0.3, 10: 0.6, 20: 0.5, 30: 0.48}), 5) is None
     assert cliff_of(recording({0: 0.3, 10: 0.6, 20: 0.3, 30: 0.6}), 5) is None  # it came back
     assert cliff_of(recording({0: 0.3, 10: 0.6, 20: 0.4}, problems=9), 5) is None
-    assert cliff_of(recording({0: 0.05, 10: 0.0}, problems=10**6), 5) is None
+    tiny = {0: 0.05, 10: 0.0, 20: 0.0}
+    assert cliff_of(recording(tiny, problems=10**6), 5) is None
 
 
 def test_a_failure_is_found_by_role_and_by_name() -> None:
@@ -85,6 +90,23 @@ def test_the_score_counts_runs() -> None:
     assert result.delay == 9
     assert result.led == pytest.approx(1 / 3)
     assert result.lead == pytest.approx(-0.04)  # of +6, -4 and a run in which nothing was told
+
+
+def test_a_stress_without_effect_is_no_failure() -> None:
+    def lengths(last: float) -> Recording:
+        values = [10.0] * 12 + [last] * 8
+        steps = tuple(
+            StepRecord(step, groups={"generator": {"length": Stat(1, value)}})
+            for step, value in enumerate(values, start=1)
+        )
+        return replace(FALLS, steps=steps)
+
+    grows = scenario(effect=("length", 1.5))
+    good = [Finding(14, "generator", "role_drift")]
+    outcomes = [judge(grows, lengths(last), good, onset=13) for last in (10.0, 16.0)]
+    assert [one.effect for one in outcomes] == [False, True]
+    result = score(outcomes, steps=20)
+    assert (result.failures, result.idle) == (1, 1)
 
 
 def test_nothing_is_a_share_of_nothing() -> None:
