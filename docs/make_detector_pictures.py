@@ -16,13 +16,11 @@ from benchmarks.detection.panel_runs import replayed
 from benchmarks.detection.recordings import Recording, load
 from benchmarks.detection.suite import load_suite
 from roledrift.config import BaselineConfig
-from roledrift.detect.baseline import LENGTH, MOVEMENT, SHARE, Scale, baseline_of
 from roledrift.report.palette import TONES
 
 IMAGES = Path(__file__).parent / "images" / "detectors"
 HEALTHY, FAILING = TONES[0].light, TONES[1].light
-BAND = 3.0
-"""Robust standard deviations that the band is wide to either side."""
+LOGARITHMIC = ("update.k3",)
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,6 @@ class Picture:
         detector: Whose page it is for.
         role: Role that is shown; `*` for the run.
         statistic: What is drawn; `total:` before a number of the whole step.
-        scale: On which the baseline's band is computed.
         words: Label of the axis.
         failing: Scenario and seed.
         healthy: Scenario and seed.
@@ -42,54 +39,64 @@ class Picture:
     detector: str
     role: str
     statistic: str
-    scale: Scale
     words: str
     failing: tuple[str, int]
     healthy: tuple[str, int]
 
 
-PICTURES: tuple[Picture, ...] = (
+PICTURES = (
     Picture(
         "length_inflation",
         "aggregator",
         "length",
-        LENGTH,
         "tokens per answer",
-        ("weak-sp-verbose", 10),
-        ("weak-sp", 10),
+        ("weak-sp-verbose", 11),
+        ("weak-sp", 11),
     ),
     Picture(
         "sp_role_capture",
-        "evaluator",
-        "terse",
-        SHARE,
-        "share of terse answers",
-        ("eval-opt-sp-verbose", 10),
-        ("eval-opt-sp", 10),
+        "aggregator",
+        "bare_stamp",
+        "share of bare stamps",
+        ("weak-sp-verbose", 10),
+        ("weak-sp", 10),
     ),
     Picture(
         "gradient_amplification",
         "generator",
         "update.k3",
-        MOVEMENT,
         "update.k3, nats per token",
         ("voting-ip-hot", 10),
+        ("voting-ip", 10),
+    ),
+    Picture(
+        "policy_drift",
+        "generator",
+        "update.k3",
+        "update.k3, nats per token",
+        ("single-noise", 11),
+        ("single", 11),
+    ),
+    Picture(
+        "hygiene",
+        "generator",
+        "duplicates",
+        "share of rows that are there twice",
+        ("voting-ip-duplicates", 10),
         ("voting-ip", 10),
     ),
     Picture(
         "accuracy_cliff",
         "*",
         "total:val_accuracy",
-        SHARE,
         "validation accuracy",
         ("voting-ip-hot", 10),
         ("voting-ip", 10),
     ),
     Picture(
         "entropy_collapse",
-        "generator",
+        "aggregator",
         "entropy",
-        LENGTH,
         "entropy, nats per token",
         ("voting-ip-hot", 10),
         ("voting-ip", 10),
@@ -98,25 +105,22 @@ PICTURES: tuple[Picture, ...] = (
         "diversity_collapse",
         "generator",
         "wrong_agreement",
-        SHARE,
         "wrong siblings that agree",
         ("voting-ip-hot", 10),
         ("voting-ip", 10),
     ),
     Picture(
         "lazy_role",
-        "evaluator",
-        "verdict_correct",
-        SHARE,
-        "share of verdicts that approve",
-        ("eval-opt-sp-verbose", 10),
-        ("eval-opt-sp", 10),
+        "aggregator",
+        "openers",
+        "different openings",
+        ("voting-ip-hot", 10),
+        ("voting-ip", 10),
     ),
     Picture(
         "echo_trap",
-        "generator",
+        "aggregator",
         "reward_spread",
-        SHARE,
         "spread of rewards in a group",
         ("voting-ip-hot", 10),
         ("voting-ip", 10),
@@ -127,6 +131,8 @@ PICTURES: tuple[Picture, ...] = (
 def values(recording: Recording, picture: Picture) -> tuple[list[int], list[float]]:
     """The steps at which the statistic was measured, and its values."""
     kind, _, name = picture.statistic.partition(":")
+    if name == "val_accuracy":
+        return list(recording.validation), list(recording.validation.values())
     pairs = [
         (one.step, one.totals.get(name) if kind == "total" else one.mean(picture.role, kind))
         for one in recording.steps
@@ -136,15 +142,13 @@ def values(recording: Recording, picture: Picture) -> tuple[list[int], list[floa
 
 
 def band(recording: Recording, picture: Picture) -> tuple[float, float] | None:
-    """Where further records of a healthy run are expected; None if too little was measured."""
+    """Range of the baseline's records; None where the statistic is not measured in every step."""
     baseline = BaselineConfig(**recording.config["baseline"])
     _, drawn = values(recording, picture)
     first = drawn[baseline.skip : baseline.skip + baseline.window]
-    if len(first) < baseline.window or len(drawn) < len(recording.steps) / 2:
+    if len(drawn) < len(recording.steps) / 2:
         return None
-    found = baseline_of(first, picture.scale)
-    low, high = found.center - BAND * found.sigma, found.center + BAND * found.sigma
-    return (math.exp(low), math.exp(high)) if picture.scale.log else (low, high)
+    return min(first), max(first)
 
 
 def draw(axes: Axes, picture: Picture, *, onset: int) -> None:
@@ -158,7 +162,7 @@ def draw(axes: Axes, picture: Picture, *, onset: int) -> None:
         axes.plot(steps, drawn, dashes, color=colour, lw=1.6, label=label)
     expected = band(failing, picture)
     if expected is not None:
-        axes.axhspan(*expected, color="#888888", alpha=0.15, lw=0, label="baseline, 3 sigma")
+        axes.axhspan(*expected, color="#888888", alpha=0.15, lw=0, label="range of the baseline")
     axes.axvline(onset, color="#666666", lw=1, ls=":", label="stress begins")
     steps, drawn = values(failing, picture)
     for alert in replayed(failing).alerts:
@@ -173,11 +177,11 @@ def draw(axes: Axes, picture: Picture, *, onset: int) -> None:
             color="black",
             label=f"{alert.level} {alert.finding} ({alert.role})",
         )
-    if picture.scale is MOVEMENT:
+    if picture.statistic in LOGARITHMIC:
         axes.set_yscale("log")
     axes.set_xlabel("iteration")
     axes.set_ylabel(f"{picture.words}\n({picture.role})" if picture.role != "*" else picture.words)
-    axes.legend(fontsize=7, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -185,7 +189,7 @@ def main() -> int:
     IMAGES.mkdir(parents=True, exist_ok=True)
     onset = load_suite().onset
     for picture in PICTURES:
-        figure, axes = plt.subplots(figsize=(6.4, 2.9), dpi=110, layout="constrained")
+        figure, axes = plt.subplots(figsize=(8.0, 2.8), dpi=110, layout="constrained")
         draw(axes, picture, onset=onset)
         path = IMAGES / f"{picture.detector}.png"
         figure.savefig(path, metadata={"Software": ""})
