@@ -65,8 +65,12 @@ def exists(scenario: str, seed: int, folder: Path = FOLDER) -> bool:
 
 
 def record(run: Path, scenario: str, seed: int, *, folder: Path = FOLDER) -> Path:
-    """Keep the run in ``run``, a folder of the reference trainer."""
+    """Keep the run in ``run``, a folder of the reference trainer.
+
+    A run that was taken up from a longer one still holds that one's later steps: they are left out.
+    """
     stored = open_run(run)
+    last = RunFolder(run).config().train.steps
     evaluations = {
         int(row["step"]): row["validation"]
         for row in RunFolder(run).trace()
@@ -76,10 +80,12 @@ def record(run: Path, scenario: str, seed: int, *, folder: Path = FOLDER) -> Pat
         "scenario": scenario,
         "seed": seed,
         "header": plain(stored.header),
-        "steps": pack([plain(rounded(step)) for step in stored.steps()]),
+        "steps": pack([plain(rounded(one)) for one in stored.steps() if one.step <= last]),
         "validation": {step: one["accuracy"] for step, one in evaluations.items()},
         "problems": next(iter(evaluations.values()))["problems"] if evaluations else 0,
-        "samples": [plain(one) for one in _texts(stored.samples())],
+        "samples": [
+            plain(one) for one in _texts([one for one in stored.samples() if one.step <= last])
+        ],
     }
     folder.mkdir(parents=True, exist_ok=True)
     draft = place(scenario, seed, folder).with_suffix(".draft")

@@ -10,7 +10,7 @@ from reference_trainer.config import Config
 
 SUITE = load_suite()
 SCENARIOS = {one.name: one for one in SUITE.scenarios}
-FOUND = (("weak-sp-verbose", 10), ("eval-opt-sp-verbose", 10), ("voting-ip-hot", 10))
+FOUND = (("weak-sp-verbose", 10), ("voting-ip-hot", 10), ("voting-ip-duplicates", 10))
 CLEAN = (("voting-ip", 10), ("eval-opt-sp", 10))
 
 
