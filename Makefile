@@ -83,6 +83,7 @@ bench-detection-full: $(RIVALS)
 
 docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py
+	PYTHONPATH=. $(BIN)/python docs/make_detector_pictures.py
 
 clean:
 	rm -rf $(VENV) $(VLLM) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

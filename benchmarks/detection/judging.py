@@ -165,7 +165,7 @@ class Score:
         recall_name: Share in which that had the right name.
         precision_role: Share of what was told in them that is about the right role.
         precision_name: Share of what was told in them that has the right name too.
-        negatives: Runs in which nothing is wrong, hard negatives included.
+        healthy: Runs in which nothing is wrong, without the hard negatives.
         errors: False ERRORs per such run.
         warnings: False WARNs per such run.
         clean: Share of them without a false ERROR.
@@ -186,7 +186,7 @@ class Score:
     recall_name: float | None
     precision_role: float | None
     precision_name: float | None
-    negatives: int
+    healthy: int
     errors: float | None
     warnings: float | None
     clean: float | None
@@ -202,8 +202,8 @@ class Score:
 def score(outcomes: Sequence[Outcome], *, steps: int) -> Score:
     """Sum up runs of ``steps`` iterations each."""
     bad = [one for one in outcomes if one.scenario.label == "failure" and one.effect]
-    good = [one for one in outcomes if one.scenario.label != "failure"]
-    hard = [one for one in good if one.scenario.label == "hard negative"]
+    good = [one for one in outcomes if one.scenario.label == "healthy"]
+    hard = [one for one in outcomes if one.scenario.label == "hard negative"]
     falls = [one for one in bad if one.cliff is not None]
     told = sum(one.told for one in bad)
     delays = [one.delay for one in bad if one.delay is not None]
@@ -216,7 +216,7 @@ def score(outcomes: Sequence[Outcome], *, steps: int) -> Score:
         recall_name=_mean(one.name for one in bad),
         precision_role=sum(one.told_role for one in bad) / told if told else None,
         precision_name=sum(one.told_name for one in bad) / told if told else None,
-        negatives=len(good),
+        healthy=len(good),
         errors=_mean(one.errors for one in good),
         warnings=_mean(one.warnings for one in good),
         clean=_mean(not one.errors for one in good),

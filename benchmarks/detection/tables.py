@@ -72,8 +72,8 @@ def _comparison(methods: Sequence[Method], *, steps: int) -> list[str]:
     first = rows[0][1]
     lines = [
         f"{first.failures} failing runs ({first.idle} more whose stress has had no effect are left "
-        f"out), {first.negatives} in which nothing is wrong ({first.hard} of them hard negatives); "
-        f"an accuracy cliff follows in {first.cliffs}.",
+        f"out), {first.healthy} healthy ones, {first.hard} hard negatives; an accuracy cliff follows "
+        f"in {first.cliffs}.",
         "",
         "| method | found | right role | right name | of what it told: right role | right name "
         "| false ERRORs per healthy run | false WARNs | hard negatives passed | delay, steps "
@@ -103,7 +103,7 @@ def _goals(ours: Score) -> list[str]:
     wanted = (
         ("failures found with the right role", ours.recall_role, 0.95, _share, True),
         ("median lead where a cliff follows, of the run", ours.lead, 0.10, _share, True),
-        ("false ERRORs per run in which nothing is wrong", ours.errors, 0.05, _number, False),
+        ("false ERRORs per healthy run", ours.errors, 0.05, _number, False),
     )
     lines = ["| goal | wanted | reached | |", "| --- | ---: | ---: | --- |"]
     for what, value, goal, told, up in wanted:

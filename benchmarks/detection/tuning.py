@@ -11,7 +11,7 @@ from benchmarks.detection.rivals import SETS, Rival
 from benchmarks.detection.suite import Scenario
 
 LEAST_RATE = 1 / 20
-"""False alarms per run in which nothing is wrong that a rival may always have."""
+"""False alarms per healthy run that a rival may always have."""
 
 Run = tuple[Scenario, Recording]
 
@@ -44,7 +44,7 @@ class Tuned:
 
 
 def tune(rival: Rival, runs: Sequence[Run], *, onset: int, steps: int, rate: float) -> Tuned:
-    """The settings that find most at ``rate`` false alarms per run in which nothing is wrong.
+    """The settings that find most at ``rate`` false alarms per healthy run.
 
     Of all sets of statistics and thresholds that keep to the rate on ``runs``: most failures with
     the right role, then most with the right name. Without any that keeps to it: the least false

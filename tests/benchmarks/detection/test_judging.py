@@ -82,11 +82,11 @@ def test_the_score_counts_runs() -> None:
         judge(scenario("hard negative"), FALLS, [], onset=10),
     ]
     result = score(outcomes, steps=100)
-    assert (result.failures, result.negatives, result.hard, result.cliffs) == (3, 2, 1, 3)
+    assert (result.failures, result.healthy, result.hard, result.cliffs) == (3, 1, 1, 3)
     assert result.recall_role == pytest.approx(2 / 3)
     assert result.recall_name == pytest.approx(1 / 3)
     assert result.precision_name == pytest.approx(1 / 2)
-    assert (result.errors, result.hard_clean) == (0.5, 1.0)
+    assert (result.errors, result.hard_clean) == (1.0, 1.0)
     assert result.delay == 9
     assert result.led == pytest.approx(1 / 3)
     assert result.lead == pytest.approx(-0.04)  # of +6, -4 and a run in which nothing was told
