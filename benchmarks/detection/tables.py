@@ -72,8 +72,8 @@ def _comparison(methods: Sequence[Method], *, steps: int) -> list[str]:
     first = rows[0][1]
     lines = [
         f"{first.failures} failing runs ({first.idle} more whose stress has had no effect are left "
-        f"out), {first.healthy} healthy ones, {first.hard} hard negatives; an accuracy cliff follows "
-        f"in {first.cliffs}.",
+        f"out), {first.healthy} healthy ones, {first.hard} hard negatives; an accuracy cliff "
+        f"follows in {first.cliffs}.",
         "",
         "| method | found | right role | right name | of what it told: right role | right name "
         "| false ERRORs per healthy run | false WARNs | hard negatives passed | delay, steps "
