@@ -23,5 +23,5 @@ def findings(recording: Recording) -> list[Finding]:
 
 
 def _finding(alert: Alert) -> Finding:
-    level = "ERROR" if alert.level == "ERROR" else "WARN"
-    return Finding(alert.step, alert.role, alert.finding, level)
+    sure = alert.level == "ERROR"
+    return Finding(alert.step, alert.role, alert.finding, "ERROR" if sure else "WARN")
