@@ -206,10 +206,10 @@ def _falling(high: float, low: float, n: int) -> tuple[float, ...]:
 
 
 RIVALS = (
-    Rival("river ADWIN", adwin, _falling(0.9, 1e-8, 13)),
-    Rival("river Page-Hinkley", page_hinkley, _falling(4.0, 500.0, 21)),
-    Rival("river KSWIN", kswin, _falling(0.1, 1e-4, 7)),
-    Rival("ruptures PELT (offline)", pelt, _falling(5.0, 20000.0, 21), offline=True),
-    Rival("ruptures Binseg (offline)", binary_segmentation, _falling(5.0, 20000.0, 21), True),
-    Rival("k x first value", times_the_first, _falling(1.2, 1000.0, 40)),
+    Rival("river ADWIN", adwin, _falling(0.9, 1e-6, 9)),
+    Rival("river Page-Hinkley", page_hinkley, _falling(4.0, 500.0, 13)),
+    Rival("river KSWIN", kswin, _falling(1e-2, 1e-4, 3)),
+    Rival("ruptures PELT (offline)", pelt, _falling(5.0, 20000.0, 11), offline=True),
+    Rival("ruptures Binseg (offline)", binary_segmentation, _falling(5.0, 20000.0, 11), True),
+    Rival("k x first value", times_the_first, _falling(1.2, 1000.0, 25)),
 )
