@@ -7,7 +7,7 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm lint bench docs clean
+.PHONY: help demo test test-fast test-vllm lint bench bench-detection bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
@@ -15,6 +15,8 @@ help:
 	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
+	@echo "make bench-detection       what the detectors find in recorded runs, beside other methods"
+	@echo "make bench-detection-full  the same, after training all of those runs again (an hour)"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 
 # torch goes first and by exact version, so that nothing else pulls in another build of it.
@@ -66,8 +68,22 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# Methods that are compared with; nothing else needs them.
+RIVALS = $(VENV)/.rivals
+$(RIVALS): $(READY) requirements-bench.txt constraints.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -r requirements-bench.txt
+	@touch $@
+
+bench-detection: $(RIVALS)
+	$(BIN)/python -m benchmarks.detection
+
+bench-detection-full: $(RIVALS)
+	$(BIN)/python -m benchmarks.detection.training --again
+	$(BIN)/python -m benchmarks.detection
+
 docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py
+	PYTHONPATH=. $(BIN)/python docs/make_detector_pictures.py
 
 clean:
 	rm -rf $(VENV) $(VLLM) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -73,7 +73,7 @@ def evaluate_run(run: Path, *, cache: Path, problems: int | None) -> Evaluation:
         config = replace(config, validation=replace(config.validation, problems=problems))
     setup = prepare(config, cache=cache)
     load_adapters(setup.bank, folder.adapters)
-    hand_over(setup, setup.bank.policies)
+    hand_over(setup, setup.bank.policies, done=config.train.steps)
     result = evaluate(setup.stage, config, step=config.train.steps)
     print(f"{config.name}: accuracy {result.accuracy:.3f} on {result.problems} problems")
     for role, one in result.roles.items():
@@ -115,7 +115,7 @@ def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int 
         for number, (step, checkpoint) in enumerate([(0, None), *there.items()], start=1):
             if checkpoint is not None:
                 load_adapters(setup.bank, checkpoint)
-            hand_over(setup, setup.bank.policies)
+            hand_over(setup, setup.bank.policies, done=step)
             graded = grade_checkpoint(setup, out=run / "evaluation", step=step, rollouts=rollouts)
             written.append(run / "evaluation" / f"step_{step}.json")
             print(f"{config.name}: step {step}: {_graded_line(graded)}", flush=True)

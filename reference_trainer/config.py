@@ -23,7 +23,8 @@ from reference_trainer.policies import AdamSettings, LoraSettings
 from reference_trainer.ranks import Mode
 from reference_trainer.reading import merge, read
 from reference_trainer.rollout.vllm_engine import VllmSettings
-from reference_trainer.stress import Stress
+from reference_trainer.stress import MISSERVING, Stress
+from reference_trainer.stress import problems as stress_problems
 from reference_trainer.tasks.code import MOST_TESTS, CodeTask
 from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.tasks.math import MathTask
@@ -241,7 +242,7 @@ class Config:
     def routed(self) -> Workflow:
         """The workflow's shape with this run's routing."""
         routing: Any = self.routing
-        return load_script(self.workflow).shape.routed(routing)
+        return load_script(self.workflow).shaped(self.rules).routed(routing)
 
 
 def from_mapping(values: Mapping[str, Any]) -> Config:
@@ -294,6 +295,7 @@ def _problems(config: Config) -> list[str]:
         "pretrain.steps": config.pretrain.steps,
         "lora.rank": config.lora.rank,
         "rules.rounds": config.rules.rounds,
+        "rules.voters": config.rules.voters,
         "rules.max_prompt_tokens": config.rules.max_prompt_tokens,
         "rollout.problems": config.rollout.problems,
         "rollout.copies": config.rollout.copies,
@@ -325,18 +327,17 @@ def _problems(config: Config) -> list[str]:
         shape = config.routed()
     except RoleDriftError as error:
         return [*problems, f"routing: {error}"]
-    if config.stress.kind == "length_bonus" and config.stress.role not in shape.role_names:
-        problems.append(
-            f"stress.role {config.stress.role!r} is not a role; there are {list(shape.role_names)}"
-        )
+    problems += stress_problems(config.stress, shape)
+    if config.stress.kind == "longer_problems" and config.task.name not in ("math", "code"):
+        problems.append("stress.kind longer_problems needs task math or code")
+    if config.stress.kind in MISSERVING and config.rollout.engine != "transformers":
+        problems.append(f"stress.kind {config.stress.kind} needs rollout.engine transformers")
     if min(config.checkpoint.every, config.checkpoint.keep) < 0:
         problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     problems += intervention_problems(config.interventions, shape)
     problems += _problems_of_initial_adapters(config.initial_adapters, shape)
     if not 0.0 <= config.train.adam.floor <= 1.0:
         problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
-    if not 0.0 <= config.stress.share <= 1.0:
-        problems.append(f"stress.share must be between 0 and 1, got {config.stress.share}")
     return problems
 
 

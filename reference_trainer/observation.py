@@ -218,6 +218,8 @@ class Observation:
 
     def _play_canaries(self) -> list[Episode]:
         """The canary problems, with the same random numbers at every step."""
+        if not self._canaries:
+            return []
         rollout = self._config.rollout
         return play_episodes(
             self._stage,

@@ -129,7 +129,7 @@ class AdapterBank:
             if isinstance(child, LoraLayer)
         ]
         self._parameters = {name: self._find(self._names[name]) for name in self.policies}
-        self.optimizers, self._groups = self._build_optimizers()
+        self.optimizers = self._build_optimizers()
         self.memory = GradientMemory()
         self._moved: set[str] = set()
         self._active = ""
@@ -157,15 +157,18 @@ class AdapterBank:
         found = [one for name, one in self.model.named_parameters() if adapter in name.split(".")]
         return [one for one in found if one.dtype.is_floating_point]
 
-    def _build_optimizers(self) -> tuple[dict[str, AdamW], dict[str, dict[str, Any]]]:
-        """The optimizers, and every policy's parameter group in them."""
+    def _build_optimizers(self) -> dict[str, AdamW]:
         settings: dict[str, Any] = {"lr": self._adam.lr, "weight_decay": self._adam.weight_decay}
         if self._adam.optimizers == "one":
             groups = [{"params": self._parameters[name]} for name in self.policies]
-            one = AdamW(groups, **settings)
-            return {_ALL: one}, dict(zip(self.policies, one.param_groups, strict=True))
-        each = {name: AdamW(self._parameters[name], **settings) for name in self.policies}
-        return each, {name: one.param_groups[0] for name, one in each.items()}
+            return {_ALL: AdamW(groups, **settings)}
+        return {name: AdamW(self._parameters[name], **settings) for name in self.policies}
+
+    def _group(self, policy: str) -> dict[str, Any]:
+        """The parameter group of ``policy``; looked up anew: a restored optimizer has new ones."""
+        if policy in self.optimizers:
+            return self.optimizers[policy].param_groups[0]
+        return self.optimizers[_ALL].param_groups[self.policies.index(policy)]
 
     def activate(self, policy: str) -> None:
         """Make ``policy`` the one that computes and the only one that trains.
@@ -236,17 +239,21 @@ class AdapterBank:
         """Whether the policy should differ from the base model: trained or loaded."""
         return policy in self._moved
 
-    def set_lr(self, position: int, *, total: int, factor: float = 1.0) -> float:
+    def set_lr(
+        self, position: int, *, total: int, factors: Mapping[str, float] | None = None
+    ) -> float:
         """Set every policy's learning rate.
 
         Args:
             position: Place in the schedule: the iteration, from 1.
             total: Iterations of the run.
-            factor: Multiplies every rate.
+            factors: Policy to what its rate is multiplied with; 1 for policies that are not named.
 
         Returns:
-            The rate of a policy without a factor of its own.
+            The rate of a policy without a factor of its own; of those in ``factors`` the largest
+            counts.
         """
+        factors = {policy: (factors or {}).get(policy, 1.0) for policy in self.policies}
         adam = self._adam
         share = lr_factor(
             position,
@@ -255,10 +262,10 @@ class AdapterBank:
             total=total,
             floor=adam.floor,
         )
-        lr = adam.lr * factor * share
-        for policy, group in self._groups.items():
-            group["lr"] = lr * self._lr_factors[policy]
-        return lr
+        lr = adam.lr * share
+        for policy in self.policies:
+            self._group(policy)["lr"] = lr * factors[policy] * self._lr_factors[policy]
+        return lr * max(factors.values())
 
     def step(self, policy: str) -> float:
         """One optimizer step of ``policy`` on the gradients it has.
@@ -271,7 +278,7 @@ class AdapterBank:
         optimizer = self.optimizers.get(policy) or self.optimizers[_ALL]
         if norm == norm and norm != float("inf"):
             optimizer.step()
-            if norm > 0 and self._groups[policy]["lr"] > 0:
+            if norm > 0 and self._group(policy)["lr"] > 0:
                 self._moved.add(policy)
         optimizer.zero_grad(set_to_none=True)
         return norm

@@ -15,9 +15,11 @@ from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import base_folder
 from reference_trainer.ranks import ALONE, Ranks, first_rank_first
 from reference_trainer.rollout.engine import Engine, Sampling
+from reference_trainer.rollout.misserving import MisservingEngine
 from reference_trainer.rollout.player import Stage, encode
 from reference_trainer.rollout.transformers_engine import TransformersEngine
 from reference_trainer.rollout.vllm_engine import Served, VllmEngine
+from reference_trainer.stress import MISSERVING
 from reference_trainer.tasks import Task
 from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.workflows import Scene, load_script
@@ -81,19 +83,33 @@ def _task(config: Config) -> Task:
 
 def _engine(config: Config, bank: AdapterBank, *, folder: Path, ends: tuple[int, ...]) -> Engine:
     if config.rollout.engine == "transformers":
-        return TransformersEngine(bank, end_ids=ends)
+        engine = TransformersEngine(bank, end_ids=ends)
+        if config.stress.kind in MISSERVING:
+            return MisservingEngine(engine, bank, config.stress, config.routed())
+        return engine
     longest = config.rules.max_prompt_tokens + config.rollout.max_new_tokens
     served = Served(folder, config.model.dtype, ends, longest, config.lora.rank)
     return VllmEngine(bank, served, config.rollout.vllm)
 
 
-def hand_over(setup: Setup, policies: Sequence[str]) -> None:
+def hand_over(setup: Setup, policies: Sequence[str], *, done: int) -> None:
     """Give the engine the weights of ``policies``, and prove that it serves every policy's.
+
+    No proof is asked of an engine that misserves on purpose.
+
+    Args:
+        setup: The run.
+        policies: Those that have changed.
+        done: Iterations they were trained for.
 
     Raises:
         AdapterError: If it does not.
     """
-    setup.stage.engine.sync(policies)
+    engine = setup.stage.engine
+    engine.sync(policies)
+    if isinstance(engine, MisservingEngine):
+        engine.hand_over(done)
+        return
     with setup.stage.ranks.whole_model():
         setup.served.check()
 

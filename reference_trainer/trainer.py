@@ -32,7 +32,7 @@ from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.setup import Setup, hand_over
-from reference_trainer.stress import inject
+from reference_trainer.stress import inject, posed
 from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
 
 
@@ -110,7 +110,7 @@ def train(
     if ranks.number > 0:
         folder = None
     observation = None if out is None else _observation(setup, out, resume=resume, done=done)
-    hand_over(setup, setup.bank.policies)
+    hand_over(setup, setup.bank.policies, done=done)
     before = _begin(setup, folder, done=done)
     reports: list[StepReport] = []
     stopped = ""
@@ -237,7 +237,7 @@ def _iterate(
                 bank, own, config=config, step=step, watch=observation, ranks=ranks
             )
     trained = time.process_time()
-    hand_over(setup, tuple(policies))
+    hand_over(setup, tuple(policies), done=step)
     with ranks.whole_model():
         rescored = [
             rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
@@ -268,7 +268,7 @@ def _set_lr(setup: Setup, step: int, position: int | None = None) -> float:
     return setup.bank.set_lr(
         step if position is None else position,
         total=setup.config.train.steps,
-        factor=setup.config.stress.lr_factor(step),
+        factors=setup.config.stress.lr_factors(step, setup.stage.workflow),
     )
 
 
@@ -290,8 +290,13 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
     numbers = range(first, first + config.rollout.problems)
     # The run's seed picks its problems too: runs with different seeds see different data.
     offset = derive(config.seed, "problems") % 1_000_000_000
+    tasks = [
+        posed(setup.stage.scene.task, config.stress, step=step, seed=config.seed, number=number)
+        for number in numbers
+    ]
     problems = [
-        (number, setup.stage.scene.task.problem("train", offset + number)) for number in numbers
+        (number, task.problem("train", offset + number))
+        for number, task in zip(numbers, tasks, strict=True)
     ]
     episodes = play_episodes(
         setup.stage,

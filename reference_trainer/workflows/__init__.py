@@ -7,8 +7,8 @@ workflow, write one module with a ``SCRIPT`` and name it in ``_MODULES``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Literal
 
@@ -28,11 +28,14 @@ class Rules:
             ``private``: each role has its own requests and answers, alternating, and quotes what
             it needs of the other's. Both styles exist in the paper's code.
         rounds: Most solutions of Eval-Opt, the first included.
+        voters: Generators of Voting. The tiny models are warmed up with three candidates and seldom
+            choose a later one.
         max_prompt_tokens: A longer prompt is not sampled from; the episode says so.
     """
 
     history: Literal["shared", "private"] = "shared"
     rounds: int = 3
+    voters: int = 3
     max_prompt_tokens: int = 448
 
 
@@ -64,10 +67,18 @@ class Script:
     Attributes:
         shape: Roles, slots and duties, as the monitor knows them.
         play: Starts one episode.
+        slots: Roles to their slots under some rules, None if no rule changes them.
     """
 
     shape: Workflow
     play: Callable[[Problem, Scene], Play]
+    slots: Callable[[Rules], Mapping[str, int]] | None = None
+
+    def shaped(self, rules: Rules) -> Workflow:
+        """The shape under ``rules``."""
+        slots = self.slots(rules) if self.slots else {}
+        roles = (replace(one, slots=slots.get(one.name, one.slots)) for one in self.shape.roles)
+        return replace(self.shape, roles=tuple(roles))
 
 
 _MODULES = {

@@ -1,14 +1,12 @@
-r"""Three generators answer the same problem; an aggregator boxes the number of one."""
+r"""Generators answer the same problem; an aggregator boxes the number of one."""
 
 from __future__ import annotations
 
 from reference_trainer.episodes import Ask, Judgement, Message, Outcome, Play
 from reference_trainer.tasks import Problem
-from reference_trainer.workflows import Scene, Script
+from reference_trainer.workflows import Rules, Scene, Script
 from reference_trainer.workflows.parse import parse_answer, parse_selection
 from roledrift import VOTING
-
-_VOTERS = VOTING.role("generator").slots
 
 
 def play(problem: Problem, scene: Scene) -> Play:
@@ -16,7 +14,8 @@ def play(problem: Problem, scene: Scene) -> Play:
     prompts = scene.prompts
     question = prompts.fill("generator", question=problem.question)
     replies = yield [
-        Ask("generator", slot, 0, (Message("user", question),)) for slot in range(_VOTERS)
+        Ask("generator", slot, 0, (Message("user", question),))
+        for slot in range(scene.rules.voters)
     ]
     grades = [scene.task.grade(problem, reply.text) for reply in replies]
     candidates = "".join(
@@ -25,7 +24,7 @@ def play(problem: Problem, scene: Scene) -> Play:
     )
     request = prompts.fill("aggregator", question=problem.question, candidates=candidates)
     (choice,) = yield [Ask("aggregator", 0, 1, (Message("user", request),))]
-    parse = parse_selection(choice.text, candidates=_VOTERS)
+    parse = parse_selection(choice.text, candidates=scene.rules.voters)
     if scene.lenient_selection:
         chosen = int(parse.value or 1)
     else:
@@ -37,4 +36,9 @@ def play(problem: Problem, scene: Scene) -> Play:
     return Outcome(correct, (*solved, Judgement(parse, correct)))
 
 
-SCRIPT = Script(VOTING, play)
+def slots(rules: Rules) -> dict[str, int]:
+    """As many generators as the rules say."""
+    return {"generator": rules.voters}
+
+
+SCRIPT = Script(VOTING, play, slots)

@@ -64,6 +64,24 @@ def test_what_is_saved_comes_back(make_bank: Callable[..., AdapterBank], tmp_pat
     assert same(weights(other), after)
 
 
+@pytest.mark.parametrize("optimizers", ["per_policy", "one"])
+def test_a_restored_run_follows_the_schedule_of_the_learning_rate(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path, optimizers: Any
+) -> None:
+    bank = make_bank("generator", "aggregator", lr=0.8, optimizers=optimizers)
+    bank.set_lr(1, total=20)
+    push(bank, "generator")
+    where = save_checkpoint(bank, tmp_path, Position(1, 8), keep=0)
+    bank.set_lr(4, total=20)
+    push(bank, "generator")
+
+    other = make_bank("generator", "aggregator", lr=0.8, optimizers=optimizers)
+    restore(other, where)
+    other.set_lr(4, total=20)
+    push(other, "generator")
+    assert same(weights(other), weights(bank))
+
+
 def test_the_layout_is_that_of_the_papers_code(
     make_bank: Callable[..., AdapterBank], tmp_path: Path
 ) -> None:

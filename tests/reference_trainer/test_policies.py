@@ -85,7 +85,8 @@ def test_every_policy_is_at_the_same_point_of_the_warm_up(make_bank: Make) -> No
     bank = make_bank("first", "second", lr=0.8)
     rates = [bank.set_lr(step, total=20) for step in (1, 2, 4, 9)]
     assert rates == pytest.approx([0.2, 0.4, 0.8, 0.8])
-    assert bank.set_lr(9, total=20, factor=5.0) == pytest.approx(4.0)
+    hot = dict.fromkeys(bank.policies, 5.0)
+    assert bank.set_lr(9, total=20, factors=hot) == pytest.approx(4.0)
     rates = [one.param_groups[0]["lr"] for one in bank.optimizers.values()]
     assert rates == pytest.approx([4.0, 4.0])
 

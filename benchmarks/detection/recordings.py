@@ -1,0 +1,183 @@
+"""What a monitor wrote about a run, small enough to be kept in the repository.
+
+A recording is the run's step records as columns, numbers rounded to five digits, without the times,
+the cost of watching and the groups of single slots (no detector reads them), and without texts but
+for one of each role in three steps. ``load`` gives records back that a panel judges
+as it judged the run.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from reference_trainer.run_folder import RunFolder
+from roledrift import StepRecord, Workflow
+from roledrift.codec import from_plain, plain
+from roledrift.records import RunHeader, Sample
+from roledrift.store.reader import open_run
+
+FOLDER = Path(__file__).parent / "recordings"
+DIGITS = 5
+_LEFT_OUT = ("time", "cost_ms", "writer", "seq", "v", "kind")
+_STEPS_WITH_TEXTS = 3
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run, as far as it was kept.
+
+    Attributes:
+        scenario: Name in the suite.
+        seed: Of the run.
+        workflow: Roles and policies.
+        config: What the monitor was told, e.g. the baseline.
+        steps: The records.
+        validation: Iteration to accuracy, from iteration 0.
+        problems: How many each validation had.
+        samples: Some texts.
+    """
+
+    scenario: str
+    seed: int
+    workflow: Workflow
+    config: Mapping[str, Any]
+    steps: tuple[StepRecord, ...]
+    validation: Mapping[int, float]
+    problems: int
+    samples: tuple[Sample, ...]
+
+
+def place(scenario: str, seed: int, folder: Path = FOLDER) -> Path:
+    """Where a recording lies."""
+    return folder / f"{scenario}-{seed}.json.xz"
+
+
+def exists(scenario: str, seed: int, folder: Path = FOLDER) -> bool:
+    """Whether the run was recorded."""
+    return place(scenario, seed, folder).is_file()
+
+
+def record(run: Path, scenario: str, seed: int, *, folder: Path = FOLDER) -> Path:
+    """Keep the run in ``run``, a folder of the reference trainer.
+
+    A run that was taken up from a longer one still holds that one's later steps: they are left out.
+    """
+    stored = open_run(run)
+    last = RunFolder(run).config().train.steps
+    evaluations = {
+        int(row["step"]): row["validation"]
+        for row in RunFolder(run).trace()
+        if row.get("validation")
+    }
+    body = {
+        "scenario": scenario,
+        "seed": seed,
+        "header": plain(stored.header),
+        "steps": pack([plain(rounded(one)) for one in stored.steps() if one.step <= last]),
+        "validation": {step: one["accuracy"] for step, one in evaluations.items()},
+        "problems": next(iter(evaluations.values()))["problems"] if evaluations else 0,
+        "samples": [
+            plain(one) for one in _texts([one for one in stored.samples() if one.step <= last])
+        ],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = place(scenario, seed, folder).with_suffix(".draft")
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False)
+    draft.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+    return draft.replace(place(scenario, seed, folder))
+
+
+@cache
+def load(scenario: str, seed: int, folder: Path = FOLDER) -> Recording:
+    """Read a recording."""
+    body = json.loads(lzma.decompress(place(scenario, seed, folder).read_bytes()))
+    header = from_plain(body["header"])
+    assert isinstance(header, RunHeader)
+    steps = [from_plain({"v": 1, "kind": "step", **one}) for one in unpack(body["steps"])]
+    samples = [from_plain(one) for one in body["samples"]]
+    return Recording(
+        scenario=scenario,
+        seed=seed,
+        workflow=header.workflow,
+        config=header.config,
+        steps=tuple(one for one in steps if isinstance(one, StepRecord)),
+        validation={int(step): value for step, value in body["validation"].items()},
+        problems=body["problems"],
+        samples=tuple(one for one in samples if isinstance(one, Sample)),
+    )
+
+
+def rounded(record: StepRecord) -> StepRecord:
+    """``record`` as a recording holds it: without what is left out, numbers rounded."""
+    body = _rounded(plain(record))
+    kept = {key: value for key, value in body.items() if key not in _LEFT_OUT}
+    kept["groups"] = {name: one for name, one in kept["groups"].items() if "/" not in name}
+    step = from_plain({"v": 1, "kind": "step", **kept})
+    assert isinstance(step, StepRecord)
+    return step
+
+
+def pack(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Nested rows as columns: path to one value per row, None where a row lacks it."""
+    columns: dict[str, list[Any]] = {}
+    for number, row in enumerate(rows):
+        for path, value in _flat(row):
+            columns.setdefault(path, [None] * len(rows))[number] = value
+    same = {path: values[0] for path, values in columns.items() if _constant(values)}
+    varying = {path: values for path, values in columns.items() if path not in same}
+    return {"rows": len(rows), "same": same, "varying": varying}
+
+
+def unpack(packed: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows that :func:`pack` was given."""
+    rows: list[dict[str, Any]] = [{} for _ in range(packed["rows"])]
+    columns = {path: [value] * len(rows) for path, value in packed["same"].items()}
+    for path, values in (columns | packed["varying"]).items():
+        *above, last = path.split("\t")
+        for row, value in zip(rows, values, strict=True):
+            if value is not None:
+                for part in above:
+                    row = row.setdefault(part, {})
+                row[last] = value
+    return rows
+
+
+def _constant(values: list[Any]) -> bool:
+    return all(value == values[0] and type(value) is type(values[0]) for value in values)
+
+
+def _flat(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, one in value.items():
+        if isinstance(one, Mapping):
+            found += _flat(one, f"{path}{key}\t")
+        else:
+            found.append((f"{path}{key}", one))
+    return found
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        if value == 0.0 or not math.isfinite(value):
+            return value
+        short = float(f"{value:.{DIGITS}g}")
+        return int(short) if short.is_integer() and abs(short) < 1e6 else short
+    if isinstance(value, Mapping):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list) else value
+
+
+def _texts(samples: Sequence[Sample]) -> list[Sample]:
+    """One text per role at the start, in the middle and at the end."""
+    steps = sorted({one.step for one in samples})
+    most = min(_STEPS_WITH_TEXTS, len(steps))
+    chosen = {steps[i * (len(steps) - 1) // max(most - 1, 1)] for i in range(most)}
+    first = {(one.step, one.role): one for one in reversed(samples) if one.step in chosen}
+    return [first[key] for key in sorted(first)]

@@ -1,0 +1,94 @@
+"""An engine that serves the wrong thing without a word: a labelled stress.
+
+What it serves is a function of the weights that were handed over, so nothing else in the trainer
+knows. The trainer's own :class:`~reference_trainer.adapter_check.AdapterCheck` exists to end such a
+run, so it is not made in a run with this stress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from reference_trainer.policies import AdapterBank
+from reference_trainer.rollout.engine import Completion, Engine, Sampling
+from reference_trainer.stress import Stress
+from roledrift import Workflow
+
+
+class MisservingEngine:
+    """Samples from the base model, from old weights, or at another temperature.
+
+    Args:
+        engine: Serves what the bank holds.
+        bank: The adapters.
+        stress: What goes wrong, for which policies, from which iteration on.
+        workflow: Which policies there are.
+    """
+
+    def __init__(
+        self, engine: Engine, bank: AdapterBank, stress: Stress, workflow: Workflow
+    ) -> None:
+        self._engine = engine
+        self._bank = bank
+        self._stress = stress
+        self._hit = stress.policies(workflow)
+        self._done = 0
+        self._kept: dict[int, dict[str, list[Tensor]]] = {}
+
+    def hand_over(self, done: int) -> None:
+        """Take over the weights that the bank has after ``done`` iterations.
+
+        After a resume the weights of earlier iterations are gone: the oldest kept ones are served.
+        """
+        self._done = done
+        if self._stress.kind != "stale":
+            return
+        self._kept[done] = {
+            policy: [one.detach().clone() for one in self._bank.parameters_of(policy)]
+            for policy in self._hit
+        }
+        for old in [step for step in self._kept if step < done - self._stress.lag]:
+            del self._kept[old]
+
+    def sync(self, policies: Sequence[str]) -> None:
+        """As the wrapped engine."""
+        self._engine.sync(policies)
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        policy: str,
+        sampling: Sampling,
+        seeds: Sequence[int],
+    ) -> list[Completion]:
+        """As the wrapped engine, until the stress begins."""
+        stress, right = self._stress, nullcontext()
+        wrong = policy in self._hit and self._done + 1 >= stress.start_step
+        if wrong and stress.kind == "temperature":
+            sampling = replace(sampling, temperature=sampling.temperature * stress.factor)
+            wrong = False
+        with self._instead(policy) if wrong else right:
+            return self._engine.generate(prompts, policy=policy, sampling=sampling, seeds=seeds)
+
+    @contextmanager
+    def _instead(self, policy: str) -> Iterator[None]:
+        """While it is entered, the bank holds the wrong weights for ``policy``."""
+        parameters = self._bank.parameters_of(policy)
+        right = [one.data for one in parameters]
+        if self._stress.kind == "stale":
+            wrong = self._kept[min(self._kept)][policy]
+        else:
+            wrong = [torch.zeros_like(one) for one in right]
+        try:
+            for one, data in zip(parameters, wrong, strict=True):
+                one.data = data
+            yield
+        finally:
+            for one, data in zip(parameters, right, strict=True):
+                one.data = data

@@ -1,0 +1,51 @@
+import math
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.detection.recordings import DIGITS, load, pack, record, rounded, unpack
+from reference_trainer.config import load as load_config
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
+from roledrift.store.reader import open_run
+
+LEAVES = st.one_of(st.integers(0, 9), st.sampled_from([0.5, "x"]), st.just([1]))
+KEYS = st.sampled_from(["a", "b/c", "*"])
+
+
+@given(st.lists(st.dictionaries(KEYS, LEAVES), max_size=4))
+def test_rows_come_back_from_columns(rows: list[dict[str, object]]) -> None:
+    assert unpack(pack(rows)) == rows
+
+
+def test_nested_rows_come_back_from_columns() -> None:
+    rows = [{"a": {"b": 1.5, "c": 2}, "d": "x"}, {"a": {"b": 1.5}, "e": [1]}, {"d": "x"}]
+    packed = pack(rows)
+    assert unpack(packed) == rows
+    assert pack([{"a": {"b": 1}}] * 3)["same"] == {"a\tb": 1}
+
+
+def test_a_run_comes_back_up_to_the_stated_rounding(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    config = load_config("tiny-smoke", {"seed": 4})
+    train(prepare(config, cache=cache), out=tmp_path / "run")
+    record(tmp_path / "run", "smoke", 4, folder=tmp_path)
+    found = load("smoke", 4, tmp_path)
+    stored = open_run(tmp_path / "run")
+    assert found.workflow == stored.header.workflow
+    assert list(found.steps) == [rounded(one) for one in stored.steps()]
+    assert [rounded(one) for one in found.steps] == list(found.steps)
+    assert sorted(found.validation) == [0, 2, 3]
+    assert found.problems == 8
+    for mine, its in zip(found.steps, stored.steps(), strict=True):
+        assert mine.step == its.step
+        assert not any("/" in group for group in mine.groups)
+        for group, stats in mine.groups.items():
+            for name, stat in stats.items():
+                whole = its.groups[group][name].mean
+                same = math.isclose(stat.mean, whole, rel_tol=10 ** (1 - DIGITS), abs_tol=0)
+                assert same or stat.mean == whole or math.isnan(whole)
+        assert mine.totals.keys() == its.totals.keys()
+        assert len(mine.gradients) == len(its.gradients)
+    assert {one.role for one in found.samples} == {"generator", "aggregator"}
