@@ -22,7 +22,6 @@ from tests_verl.conftest import PROMPT, ROLES, WIDTH, Tokenizer
 from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.metric_utils import compute_data_metrics
-from verl.trainer.ppo.rollout_corr_helper import compute_offpolicy_metrics
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 
@@ -84,6 +83,7 @@ class Buffer:
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
         self.random = torch.Generator().manual_seed(0)
+        self.longest = lambda _step: WIDTH
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
         keys, tags = [], []
@@ -94,7 +94,8 @@ class Buffer:
         for row in range(2 * 4 * len(ROLES)):
             problem, copy, index = row // 16, row % 16 // 4, row % 4
             uid = f"step{global_steps}-{problem}"
-            length = int(torch.randint(2, WIDTH + 1, (1,), generator=self.random))
+            top = self.longest(global_steps)
+            length = int(torch.randint(top // 2, top + 1, (1,), generator=self.random))
             ids = torch.randint(2, SYMBOLS, (length,), generator=self.random)
             score = torch.zeros(length)
             score[-1] = float(copy % 2)
@@ -116,7 +117,9 @@ class Buffer:
                 {"seq_len": PROMPT + length, "prompt_len": PROMPT, "response_len": length}
                 | {"min_global_steps": global_steps - 1, "max_global_steps": global_steps - 1}
             )
-        tensors = {k: jagged(v) if isinstance(v[0], torch.Tensor) else v for k, v in columns.items()}
+        tensors = {
+            k: jagged(v) if isinstance(v[0], torch.Tensor) else v for k, v in columns.items()
+        }
         fields = tu.get_tensordict(tensors)
         return tq.kv_batch_put(keys, partition_id, fields=fields, tags=tags), {}
 
@@ -174,6 +177,7 @@ def place(config: DictConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     mine.actor_rollout_ref.actor.ppo_mini_batch_size = 9  # so that verl adds padding rows
     mine.actor_rollout_ref.rollout.n = 4
     mine.data.train_batch_size = 2
+    mine.algorithm.adv_estimator = "grpo"
     return mine
 
 
@@ -192,7 +196,9 @@ def test_watched_from_the_configuration_alone(
 ) -> None:
     place.roledrift = {"workflow": "voting", "out": str(tmp_path / "run")}
     train(place)
-    assert "watches verl.Trainer: generator x3, aggregator x1, from step 1" in capsys.readouterr().err
+    assert (
+        "watches verl.Trainer: generator x3, aggregator x1, from step 1" in capsys.readouterr().err
+    )
     rows = logged(tmp_path)
     steps = [row for row in rows if "actor/grad_norm" in row]
     assert [row["training/global_step"] for row in steps] == [1, 2, 3]
@@ -210,7 +216,9 @@ def test_watched_from_the_configuration_alone(
                 stat = record.stat(role, name)
                 assert stat is not None
                 assert row[f"roledrift/{role}/{name}"] == pytest.approx(stat.mean)
-        mean = (24 * row["roledrift/generator/length"] + 8 * row["roledrift/aggregator/length"]) / 32
+        mean = (
+            24 * row["roledrift/generator/length"] + 8 * row["roledrift/aggregator/length"]
+        ) / 32
         assert mean == pytest.approx(row["response_length/mean"], rel=1e-6)
         assert row["roledrift/generator/reward"] == pytest.approx(row["critic/score/mean"])
         assert record.totals["reward"] == pytest.approx(row["critic/score/mean"])
@@ -284,33 +292,17 @@ def test_a_finding_makes_the_next_step_the_last(
         "workflow": "voting",
         "out": str(tmp_path / "run"),
         "config": {
-            "stop_on": ["policy_drift"],
-            "baseline": {"window": 4},
+            "stop_on": ["length_inflation"],
+            "detectors": {"length_inflation": {"contrast": 1.0}},
         },
     }
     trainer = Trainer(place, 40)
-    update = trainer.actor_rollout_wg.update_actor
-    sample = trainer.replay_buffer.sample
-
-    def drifting(global_steps: int, **kwargs: Any) -> Any:
-        batch, more = sample(global_steps=global_steps, **kwargs)
-        if global_steps > 10:
-            data = tq.kv_batch_get(batch.keys, batch.partition_id, ["rollout_log_probs"])
-            worse = [
-                row - 2.0 * (key[-1] != "3")
-                for row, key in zip(data["rollout_log_probs"].unbind(), batch.keys, strict=True)
-            ]
-            fields = tu.get_tensordict({"rollout_log_probs": jagged(worse)})
-            batch = tq.kv_batch_put(batch.keys, batch.partition_id, fields=fields)
-        return batch, more
-
-    trainer.replay_buffer.sample = drifting
+    trainer.replay_buffer.longest = lambda step: 4 if step <= 10 else WIDTH
     trainer.fit(agent_loop_manager=None)
-    assert update.__self__.updates < 40
-    said = capsys.readouterr().err
-    assert f"step {update.__self__.updates} is the last one" in said
-    rows = logged(tmp_path)
-    assert "val-core/math/acc/mean@1" in rows[-1]  # verl ended as it always does
+    updates = trainer.actor_rollout_wg.updates
+    assert 10 < updates < 40
+    assert f"roledrift stops the run: step {updates} is the last one" in capsys.readouterr().err
+    assert "val-core/math/acc/mean@1" in logged(tmp_path)[-1]  # verl ended as it always does
 
 
 def test_the_entry_point_is_found_by_verl() -> None:
@@ -341,12 +333,11 @@ def test_installing_twice_changes_nothing() -> None:
 def test_chi2_in_the_log_is_verls(place: DictConfig, tmp_path: Path) -> None:
     """With rollout correction on, verl logs its own pooled chi2 of the same tokens."""
     place.algorithm.rollout_correction = {"rollout_is": None, "rollout_rs": None}
+    place.actor_rollout_ref.actor.ppo_mini_batch_size = 8  # no padding rows: verl counts them
     place.roledrift = {"workflow": "voting", "out": str(tmp_path / "run")}
     train(place, steps=1)
     (record,) = open_run(tmp_path / "run").steps()
+    (row,) = (one for one in logged(tmp_path) if "actor/grad_norm" in one)
     pooled = record.stat("*", "rollout.chi2")
-    (row,) = logged(tmp_path)
     assert pooled is not None
-    theirs = row["rollout_corr/chi2_token"]
-    assert callable(compute_offpolicy_metrics)
-    assert pooled.mean == pytest.approx(theirs, rel=1e-4)
+    assert pooled.mean == pytest.approx(row["rollout_corr/chi2_token"], rel=1e-4)

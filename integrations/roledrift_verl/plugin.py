@@ -92,6 +92,8 @@ def _change_v1(module: ModuleType) -> None:
             )
             return from_queue(data, keys.keys, keys.tags)
 
+        with watch.monitor.fenced("validation"):  # also where a subclass validates its own way
+            watch.validated(call["metrics"])
         call["metrics"].update(watch.record(read, int(call["global_steps"])))
 
     _after(trainer, "_compute_metrics", measured)
