@@ -14,17 +14,15 @@ os.environ.update(
     }
 )
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import verl
 from omegaconf import DictConfig, OmegaConf
 from tensordict import TensorDict
 from verl import DataProto
-
-import verl
 
 torch.set_num_threads(1)
 
@@ -90,5 +88,5 @@ def padded(seed: int = 0) -> DataProto:
 
 
 @pytest.fixture
-def batch() -> Iterator[DataProto]:
-    yield padded()
+def batch() -> DataProto:
+    return padded()

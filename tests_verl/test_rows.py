@@ -5,6 +5,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from roledrift_verl.batch import (
+    Rows,
+    Sampling,
+    from_data_proto,
+    from_queue,
+    role_batch,
+    speakers,
+)
 from verl import DataProto
 from verl.trainer.ppo.core_algos import agg_loss
 from verl.trainer.ppo.metric_utils import compute_data_metrics
@@ -18,14 +26,6 @@ from roledrift.measure import probes_for
 from roledrift.records import summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import add
-from roledrift_verl.batch import (
-    Rows,
-    Sampling,
-    from_data_proto,
-    from_queue,
-    role_batch,
-    speakers,
-)
 
 HOW = Sampling(temperature=0.7, rollout_temperature=0.7, longest=9)
 

@@ -18,8 +18,8 @@ import pytest
 import ray
 import torch
 import transfer_queue as tq
-from tests_verl.conftest import PROMPT, ROLES, WIDTH, Tokenizer
 from omegaconf import DictConfig, OmegaConf
+from roledrift_verl.plugin import install
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.metric_utils import compute_data_metrics
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
@@ -27,7 +27,7 @@ from verl.utils import tensordict_utils as tu
 
 from roledrift import open_run
 from roledrift.errors import ConfigError, StoreError
-from roledrift_verl.plugin import install
+from tests_verl.conftest import PROMPT, ROLES, WIDTH, Tokenizer
 
 SYMBOLS = 20
 
@@ -308,7 +308,8 @@ def test_a_finding_makes_the_next_step_the_last(
 def test_the_entry_point_is_found_by_verl() -> None:
     """In a process of its own, without VERL_USE_EXTERNAL_MODULES; workers load nothing heavy."""
     code = (
-        "import sys, verl; print('roledrift_verl.plugin' in sys.modules, 'roledrift' in sys.modules);"
+        "import sys, verl; print('roledrift_verl.plugin' in sys.modules);"
+        "print('roledrift' in sys.modules);"
         "from verl.trainer.ppo.metric_utils import compute_data_metrics as f;"
         "print(hasattr(f, '__roledrift__'))"
     )

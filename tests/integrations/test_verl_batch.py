@@ -1,15 +1,10 @@
-"""Rows of verl's layout without verl: plain dictionaries of tensors. The real classes: tests_verl/."""
+"""Rows in verl's layout, from plain dictionaries of tensors. The real classes: tests_verl/."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-
-from roledrift import VOTING, TextSampler, TokenCapture
-from roledrift.config import SamplingConfig
-from roledrift.errors import ConfigError
-from roledrift.ingest.roles import RoleMap
 from roledrift_verl.batch import (
     Rows,
     Sampling,
@@ -22,6 +17,11 @@ from roledrift_verl.batch import (
     truncated,
 )
 from roledrift_verl.watch import sampling_of, settings_of
+
+from roledrift import VOTING, TextSampler, TokenCapture
+from roledrift.config import SamplingConfig
+from roledrift.errors import ConfigError
+from roledrift.ingest.roles import RoleMap
 
 MASK = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0]])
 
