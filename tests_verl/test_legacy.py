@@ -126,6 +126,7 @@ def test_checkpoints_and_validations_are_noted(place: DictConfig, tmp_path: Path
     (watch,) = plugin._WATCHED
     trainer.global_steps = 1
     watch.validated({"val-core/math/acc/mean@1": 0.5, "val-aux/math/reward/mean@1": 0.1})
+    (tmp_path / "checkpoints" / "global_step_1").mkdir(parents=True)
     watch.saved()
     done = compute_advantage(padded(), adv_estimator=AdvantageEstimator.GRPO, num_repeat=4)
     metric_utils.compute_data_metrics(done, use_critic=False)
