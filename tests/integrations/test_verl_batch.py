@@ -1,10 +1,12 @@
 """Rows in verl's layout, from plain dictionaries of tensors. The real classes: tests_verl/."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import yaml
 from roledrift_verl.batch import (
     Rows,
     Sampling,
@@ -19,7 +21,7 @@ from roledrift_verl.batch import (
 from roledrift_verl.watch import sampling_of, settings_of
 
 from roledrift import VOTING, TextSampler, TokenCapture
-from roledrift.config import SamplingConfig
+from roledrift.config import SamplingConfig, from_mapping
 from roledrift.errors import ConfigError
 from roledrift.ingest.roles import RoleMap
 
@@ -166,6 +168,15 @@ def test_settings_come_from_the_section_then_the_environment(
         settings_of({"roledrift": {"workflov": "voting"}})
     with pytest.raises(ConfigError, match="needs a section"):
         settings_of({"roledrift": "voting"})
+
+
+def test_the_example_is_a_configuration() -> None:
+    file = Path(__file__).parents[2] / "examples" / "verl_config.yaml"
+    settings = settings_of(yaml.safe_load(file.read_text()))
+    assert settings is not None
+    assert (settings.workflow, settings.out) == ("voting", "runs/verl-voting")
+    assert isinstance(settings.config, dict)
+    assert from_mapping(settings.config).stop_on == ("length_inflation",)
 
 
 class Section(dict[str, Any]):
