@@ -7,12 +7,13 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm lint bench bench-detection bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm test-verl lint bench bench-detection bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
 	@echo "make test   the whole test suite"
 	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
+	@echo "make test-verl  the plugin for verl, on verl's own classes, in an environment of its own"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside other methods"
@@ -59,6 +60,22 @@ $(VLLM)/.ready: pyproject.toml requirements-vllm.txt
 test-vllm: $(VLLM)/.ready
 	$(VLLM)/bin/python -m pytest tests_vllm
 
+# verl 0.8 beside 0.9: the older one is put in front of it for the tests of what both have.
+VERL = .venv-verl
+$(VERL)/.ready: pyproject.toml requirements-verl.txt
+	@echo "setting up $(VERL) (once; a few minutes, 2 GB)"
+	@test -x $(VERL)/bin/python || $(PYTHON) -m venv $(VERL)
+	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check torch==2.13.0
+	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-verl.txt
+	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps verl==0.9.1
+	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps --upgrade --target $(VERL)/verl-0.8.0 verl==0.8.0
+	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+test-verl: $(VERL)/.ready
+	$(VERL)/bin/python -m pytest -W ignore tests_verl
+	PYTHONPATH=$(VERL)/verl-0.8.0 $(VERL)/bin/python -m pytest -W ignore tests_verl/test_rows.py tests_verl/test_legacy.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -86,4 +103,4 @@ docs: $(READY) demo
 	PYTHONPATH=. $(BIN)/python docs/make_detector_pictures.py
 
 clean:
-	rm -rf $(VENV) $(VLLM) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) $(VERL) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
