@@ -49,6 +49,10 @@ class RoleCaptureConfig:
         separation: Difference at the start, as a share in [0, 1] (for lengths: of the natural log),
             from which on a feature tells the two roles apart; others are left out.
         patience: Records in a row that make it persist.
+        direct: Cosine between the way a role's words have gone and the way to the other role's,
+            from which on they go toward that role.
+        paid: Correlation of advantage and length within advantage groups from which on (at the
+            lower 95 % bound) a role that writes more and like another is called reward hacking.
     """
 
     enabled: bool = True
@@ -57,6 +61,32 @@ class RoleCaptureConfig:
     noise: float = 3.0
     separation: float = 0.3
     patience: int = 2
+    direct: float = 0.5
+    paid: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDriftConfig:
+    """When a role's policy moves away from where it was, whatever the cause.
+
+    Attributes:
+        drift_ratio: Policy movement over baseline that is drift once it persists.
+        floor: Movement per step (k3, nats per token) below which nothing is drift.
+        median_of: Records whose median is the movement: single steps of healthy runs are outliers
+            by orders of magnitude.
+        patience: Records in a row that make it persist.
+        reference: Excess per record, in robust standard deviations, that adds no evidence.
+        false_alarms: Expected number per 100 healthy records of one role; the evidence that is
+            needed (a cumulated log-ratio) is solved from it.
+    """
+
+    enabled: bool = True
+    drift_ratio: float = 10.0
+    floor: float = 0.005
+    median_of: int = 7
+    patience: int = 3
+    reference: float = 1.0
+    false_alarms: float = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +96,20 @@ class GradientAmplificationConfig:
     Attributes:
         drift_ratio: Policy movement over baseline that is drift once it persists.
         floor: Movement per step (k3, nats per token) below which nothing is drift.
-        contrast: How many times the movement of the steadiest other role is needed.
+        contrast: How many times the movement of the steadiest other role the name needs.
         median_of: Records whose median is the movement: single steps of healthy runs are outliers
             by orders of magnitude.
         patience: Records in a row that make it persist.
         reference: Excess per record, in robust standard deviations, that adds no evidence.
         false_alarms: Expected number per 100 healthy records of one role; the evidence that is
             needed (a cumulated log-ratio) is solved from it.
-        coherence: Coherence of the slots' gradients (1 = unrelated, sqrt(slots) = identical) from
-            which on the drift is called gradient amplification.
+        coherence: Coherence of the slots' gradients that the name needs (1 = unrelated, sqrt(slots)
+            = identical).
+        matched: The name needs this many times the movement that the other role would have with as
+            many optimizer steps per iteration, all in one direction.
+        excess: Cosine of slots' gradients on the same problems, minus that on different ones, that
+            the name needs (and a lower 95 % bound above 0).
+        controls: Records with gradients split by problem, since the onset, that the name needs.
     """
 
     enabled: bool = True
@@ -86,6 +121,9 @@ class GradientAmplificationConfig:
     reference: float = 1.0
     false_alarms: float = 0.01
     coherence: float = 1.2
+    matched: float = 1.0
+    excess: float = 0.1
+    controls: int = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +264,7 @@ class DetectorsConfig:
     gradient_amplification: GradientAmplificationConfig = field(
         default_factory=GradientAmplificationConfig
     )
+    policy_drift: PolicyDriftConfig = field(default_factory=PolicyDriftConfig)
     accuracy_cliff: AccuracyCliffConfig = field(default_factory=AccuracyCliffConfig)
     entropy_collapse: EntropyCollapseConfig = field(default_factory=EntropyCollapseConfig)
     diversity_collapse: DiversityCollapseConfig = field(default_factory=DiversityCollapseConfig)

@@ -95,7 +95,7 @@ class RoleGradientProbe:
             trainable weights per group) or ``"sketch"`` (any linear layer, also in full
             fine-tuning; larger stated error).
         slots: A group per slot (coarsen with :func:`roledrift.measure.coherence.by_role`).
-        halves: Also split slots by problem (:func:`roledrift.measure.coherence.by_problem`).
+        halves: Also split slots by problem (:func:`roledrift.detect.by_problem.by_problem`).
         reduction: How the host combines gradients over ranks.
 
     Raises:

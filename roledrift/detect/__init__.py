@@ -12,6 +12,7 @@ from roledrift.detect.gradient_amplification import GradientAmplification
 from roledrift.detect.hygiene import Hygiene
 from roledrift.detect.lazy_role import LazyRole
 from roledrift.detect.length_inflation import LengthInflation
+from roledrift.detect.policy_drift import PolicyDrift
 from roledrift.detect.sp_role_capture import SpRoleCapture
 from roledrift.protocols import DetectorFactory
 
@@ -20,6 +21,7 @@ DETECTORS: Mapping[str, DetectorFactory] = {
     "length_inflation": LengthInflation,
     "sp_role_capture": SpRoleCapture,
     "gradient_amplification": GradientAmplification,
+    "policy_drift": PolicyDrift,
     "accuracy_cliff": AccuracyCliff,
     "entropy_collapse": EntropyCollapse,
     "diversity_collapse": DiversityCollapse,

@@ -44,6 +44,17 @@ ADVICE: Mapping[str, tuple[Remedy | str, ...]] = {
         remedies.KL_ANCHOR,
         "rule out noisy credit: a single role with random rewards drifts alike",
     ),
+    "policy_drift": (
+        remedies.LOWER_RATE,
+        "check the rewards: noisy ones make every policy walk at random",
+        remedies.KL_ANCHOR,
+    ),
+    "reward_hacking": (
+        "find what pays {role} for length: a reward term, a judge that likes long answers",
+        "pay for the outcome only, or subtract a price per token from {role}'s reward",
+        remedies.CAP_LENGTH,
+        remedies.KL_ANCHOR,
+    ),
     "accuracy_cliff": (
         "read what the other findings say about the steps before: this one is the damage",
         "lower the learning rate (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr)",
@@ -136,6 +147,8 @@ _TITLES: Mapping[str, str] = {
     "sp_role_capture": "writes like {toward} since step {onset}",
     "gradient_amplification": "slots amplified, x{ratio:.0f} since step {onset}",
     "role_drift": "moves x{ratio:.0f} per step since step {onset}",
+    "policy_drift": "all roles move, x{ratio:.0f} since step {onset}",
+    "reward_hacking": "paid for length since step {onset}",
     "accuracy_cliff": "accuracy {base:.2g} -> {value:.2g} since step {onset}",
     "reward_drop": "reward {base:.2g} -> {value:.2g} since step {onset}",
     "entropy_collapse": "entropy x{ratio:.2g} and no gain since step {onset}",
@@ -275,7 +288,7 @@ def title(verdict: Verdict, finding: str, onset: int) -> str:
     """One short line, below ``TITLE_LIMIT`` characters."""
     value, base = verdict.value, verdict.baseline or 0.0
     template = _TITLES.get(finding)
-    if template is None or value is None:
+    if template is None or value is None or ("{ratio" in template and not base):
         return _short(f"{verdict.role}: {finding} since step {onset}")
     ratio = value / base if base else 0.0
     told = template.format(

@@ -4,92 +4,63 @@ The paper's account: in an isolated policy, N slots that earn the same advantage
 parameters N times in one direction. The symptom is policy movement of that role alone; the
 mechanism is coherence of its slots' gradients. The symptom also has other causes (noisy credit and
 a hot learning rate make a single role without any multiplicity collapse alike), so the name is
-given only when the mechanism was measured; without it the finding is ``role_drift``.
+given only when all of its evidence was measured; with a part of it the finding is ``role_drift``.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import NormalDist, fmean, stdev
 
-from roledrift.config import BaselineConfig, Config
-from roledrift.detect.baseline import LENGTH, MOVEMENT, Baseline, Warmup, measured, more_steps
-from roledrift.detect.sequential import Alarm, Cusum, chance_of, decision_for
+from roledrift.config import Config
+from roledrift.detect.baseline import more_steps
+from roledrift.detect.by_problem import by_problem
+from roledrift.detect.movement import SOURCES, UPDATE_NEED, Moved, Movement
 from roledrift.records import State, StepRecord, Verdict
-from roledrift.thresholds import GradientAmplificationConfig
 from roledrift.workflow import Workflow
 
 NAME = "gradient_amplification"
 ROLE_DRIFT = "role_drift"
 """The lesser finding: the symptom without the mechanism."""
 
-SOURCES: Mapping[str, float] = {"update.k3": 1.0, "old.k3": 1.0, "rollout.chi2": 2.0}
-"""What measures movement, best first, and its size for 1 nat of k3 (small steps: chi² = 2 k3)."""
-
-_BEST = "update.k3"
-_UPDATE_NEED = "update.k3 (re-score a few rows after the optimizer step)"
-_ENOUGH_GRAMS = 3
-_ZERO = 1e-6
-
-
-class _Movement:
-    """How far one role's policy moves per step, in every way that was measured."""
-
-    def __init__(self, settings: GradientAmplificationConfig, baseline: BaselineConfig) -> None:
-        self.warmups = {source: Warmup(baseline, MOVEMENT) for source in SOURCES}
-        self.recent: dict[str, deque[float]] = {
-            source: deque(maxlen=max(settings.median_of, 1)) for source in SOURCES
-        }
-
-    def see(self, record: StepRecord, role: str) -> None:
-        """Take one record."""
-        for source, warmup in self.warmups.items():
-            value = measured(record.mean(role, source))
-            warmup.see(value)
-            if value is not None:
-                self.recent[source].append(value)
-
-    @property
-    def source(self) -> str:
-        """The best source that was ever measured and can move; empty if there is none.
-
-        The ratio of old to current policy is 1 by construction as long as every batch is used for
-        one optimizer step: such a constant zero measures nothing.
-        """
-        for source, warmup in self.warmups.items():
-            base = warmup.baseline
-            constant = base is not None and base.typical <= _ZERO and source != _BEST
-            if warmup.seen and not constant:
-                return source
-        return ""
-
-    def now(self, source: str) -> float | None:
-        """Median over the last records; None before there are any."""
-        return median(self.recent[source]) if self.recent[source] else None
+_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class _Contrast:
-    """Movement of the role in question beside that of the steadiest other role."""
+    """The steadiest role without multiplicity."""
 
-    source: str
-    own: float
-    baseline: Baseline
-    other: str
-    other_now: float
-    other_base: float | None
+    movement: Movement
+    now: float
+    base: float | None
+    moving: bool
+
+    @property
+    def role(self) -> str:
+        return self.movement.role
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """One thing that the name needs: held, contrary (neither held nor needed), or missing."""
+
+    held: bool
+    text: str
+    need: str = ""
 
 
 class GradientAmplification:
     """Watches roles with several slots and a policy of their own.
 
-    Drift needs all of, for ``patience`` records: movement (a median over ``median_of`` records) at
-    ``drift_ratio`` times the baseline, above ``floor`` and at ``contrast`` times that of the
-    steadiest role without multiplicity; that role being flat against its own baseline; and a
-    completed CUSUM of standardised log-movement.
+    The role drifts as :class:`roledrift.detect.movement.Movement` says. If the steadiest role
+    without multiplicity moves too, all do, and that is ``policy_drift``. Otherwise the drift is
+    called gradient amplification if, and only if: that role is flat, by ``contrast``; the drift is
+    more than as many optimizer steps would give it; and the gradients of slots agree on the same
+    problems by ``excess`` more than on different ones, with 95 % confidence, over at least
+    ``controls`` records since the onset.
 
     Args:
         workflow: Roles, slots and policies.
@@ -103,151 +74,174 @@ class GradientAmplification:
         self._settings = settings = config.detectors.gradient_amplification
         self._workflow = workflow
         self._singles = tuple(role.name for role in workflow.roles if role.slots == 1)
-        self._moves = {role: _Movement(settings, config.baseline) for role in workflow.role_names}
-        self._refusals = {role: self._refusal(role) for role in workflow.role_names}
-        watched = [role for role, refusal in self._refusals.items() if not refusal]
-        self._alarms = {
-            role: Alarm(
-                Cusum(settings.reference, decision_for(settings.false_alarms)),
-                patience=settings.patience,
-                forget_after=config.close_after,
+        self._moves = {
+            role: Movement(
+                role, settings, baseline=config.baseline, forget_after=config.close_after
             )
-            for role in watched
+            for role in workflow.role_names
         }
+        self._refusals = {role: refusal(workflow, role) for role in workflow.role_names}
         self._coherences: dict[str, deque[tuple[int, float]]] = {
-            role: deque(maxlen=256) for role in watched
+            role: deque(maxlen=256) for role, why in self._refusals.items() if not why
         }
-        self._ppl = {role: Warmup(config.baseline, LENGTH) for role in watched}
+        self._excesses: dict[str, deque[tuple[int, float]]] = {
+            role: deque(maxlen=256) for role in self._coherences
+        }
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role; roles that were not measured in this record are passed over."""
-        for role, movement in self._moves.items():
-            movement.see(record, role)
+        for movement in self._moves.values():
+            movement.see(record)
         verdicts = []
-        for role, refusal in self._refusals.items():
-            if refusal:
-                verdicts.append(_none(role, f"does not apply: {refusal}"))
+        for role, why in self._refusals.items():
+            if why:
+                verdicts.append(_none(role, f"does not apply: {why}"))
                 continue
+            self._see_gradients(record, role)
             verdict = self._verdict(role, record)
             if verdict is not None:
                 verdicts.append(verdict)
         return verdicts
 
-    def _refusal(self, role: str) -> str:
-        if self._workflow.role(role).slots == 1:
-            return "the role has one slot, nothing can be amplified"
-        sharing = self._workflow.sharing(role)
-        if sharing:
-            return f"the policy is shared with {', '.join(sharing)}, see sp_role_capture"
-        if not self._singles:
-            return "no role without multiplicity to compare with"
-        return ""
-
-    def _verdict(self, role: str, record: StepRecord) -> Verdict | None:
-        kappa = slot_coherence(record, self._workflow.policy_of(role), role)
+    def _see_gradients(self, record: StepRecord, role: str) -> None:
+        policy = self._workflow.policy_of(role)
+        kappa = slot_coherence(record, policy, role)
         if kappa is not None:
             self._coherences[role].append((record.step, kappa))
-        ppl = measured(record.mean(role, "ppl"))
-        self._ppl[role].see(ppl)
+        for gram in record.gradients:
+            pairs = by_problem(gram, role) if gram.policy == policy else None
+            if pairs is not None:
+                self._excesses[role].append((record.step, pairs.excess))
+
+    def _verdict(self, role: str, record: StepRecord) -> Verdict | None:
         mine = self._moves[role]
         source = mine.source
         if not source:
-            return _none(role, f"needs {_UPDATE_NEED}", _UPDATE_NEED)
-        value = measured(record.mean(role, source))
-        warmup = mine.warmups[source]
-        if warmup.baseline is None:
-            return _none(role, f"needs {more_steps(warmup.lacks)}", more_steps(warmup.lacks))
-        if value is None:
+            return _none(role, f"needs {UPDATE_NEED}", UPDATE_NEED)
+        if mine.baseline(source) is None:
+            need = more_steps(mine.lacks(source))
+            return _none(role, f"needs {need}", need)
+        if record.mean(role, source) is None or mine.now is None:
             return None
-        contrast = self._contrast(role, source)
-        if contrast is None:
+        other = self._contrast(source)
+        if other is None:
             need = f"{source} of {' or '.join(self._singles)}"
             return _none(role, f"needs {need} to compare with", need)
-        # The median shows the effect, the single record is the evidence: medians are dependent.
-        return self._judge(role, record.step, value, contrast, ppl)
+        return self._judge(record.step, mine, mine.now, other)
 
-    def _contrast(self, role: str, source: str) -> _Contrast | None:
-        mine = self._moves[role]
-        own, base = mine.now(source), mine.warmups[source].baseline
+    def _contrast(self, source: str) -> _Contrast | None:
         others = [
-            (now, other)
-            for other in self._singles
-            if (now := self._moves[other].now(source)) is not None
+            (now, self._moves[role])
+            for role in self._singles
+            if (now := self._moves[role].recent(source)) is not None
         ]
-        if own is None or base is None or not others:
+        if not others:
             return None
-        other_now, other = min(others)
-        its = self._moves[other].warmups[source].baseline
-        return _Contrast(source, own, base, other, other_now, its.typical if its else None)
+        now, steadiest = min(others, key=lambda pair: pair[0])
+        base = steadiest.baseline(source)
+        judged = steadiest.now
+        moving = judged is not None and judged.source == source and judged.moving
+        return _Contrast(steadiest, now, None if base is None else base.typical, moving)
 
-    def _judge(
-        self, role: str, step: int, value: float, contrast: _Contrast, ppl: float | None
-    ) -> Verdict:
-        settings, alarm = self._settings, self._alarms[role]
-        floor = settings.floor * SOURCES[contrast.source]
-        own_base = contrast.baseline.typical
-        large = max(settings.drift_ratio * own_base, floor)
-        moving = contrast.own >= large
-        # Below floor / contrast the other role cannot hide a drift that just reaches the floor.
-        still = floor / max(settings.contrast, 1.0)
-        calm = max(settings.drift_ratio * (contrast.other_base or 0.0), still)
-        threshold = max(large, settings.contrast * contrast.other_now)
-        alone = contrast.own >= threshold and contrast.other_now < calm
-        drifting = alarm.see(
-            step,
-            contrast.baseline.z(value),
-            least=contrast.baseline.distance(large / own_base),
-            effect=moving and alone,
-            clean=not moving,
-        )
-        state: State = "drift" if drifting else "watch" if moving else "ok"
-        onset = alarm.cusum.onset if state != "ok" else None
-        reason = _movement(role, contrast, onset)
+    def _judge(self, step: int, mine: Movement, now: Moved, other: _Contrast) -> Verdict:
+        drifting = now.drifting and not other.moving
+        state: State = "drift" if drifting else "watch" if now.moving else "ok"
+        before = "" if other.base is None else f"{other.base:.2g} -> "
+        reason = f"{mine.told(now)}; {other.role} {before}{other.now:.2g}"
         if state == "watch":
-            reason += "; " + _short_of_drift(contrast, alone, alarm, settings)
+            short = f"{other.role} moves too, see policy_drift: multiplicity is not what does it"
+            reason += f"; {short if other.moving else mine.short_of_drift(now)}"
         finding, needs = "", tuple[str, ...]()
         if drifting:
-            reason += self._ppl_growth(role, ppl)
-            finding, mechanism, needs = self._mechanism(role, onset or step)
-            reason += f"; {mechanism}"
+            evidence = [
+                self._alone(now, other),
+                self._steps(mine, now, other),
+                self._mechanism(mine.role, now.onset or step),
+            ]
+            finding = NAME if all(one.held for one in evidence) else ROLE_DRIFT
+            needs = tuple(one.need for one in evidence if one.need)
+            reason += mine.told_ppl() + _peaks(mine, now.source, other.movement)
+            reason += "".join(f"; {one.text}" for one in evidence)
+            if finding != NAME:
+                reason += _unnamed(evidence)
         return Verdict(
             detector=NAME,
-            role=role,
+            role=mine.role,
             state=state,
             finding=finding,
-            statistic=contrast.source,
-            value=contrast.own,
-            threshold=threshold,
-            baseline=own_base,
-            onset=onset,
+            statistic=now.source,
+            value=now.own,
+            threshold=now.threshold,
+            baseline=now.baseline.typical,
+            onset=now.onset,
             reason=reason,
             needs=needs,
-            evidence=alarm.cusum.value,
-            chance=chance_of(settings.false_alarms, alarm.cusum.decision),
+            evidence=now.evidence,
+            chance=now.chance,
         )
 
-    def _mechanism(self, role: str, onset: int) -> tuple[str, str, tuple[str, ...]]:
-        """The finding that the slot gradients since ``onset`` support, why, and what is missing."""
-        slots = self._workflow.role(role).slots
-        during = [kappa for step, kappa in self._coherences[role] if step >= onset]
-        if len(during) < _ENOUGH_GRAMS:
-            counted = f"measured in {len(during)} of {_ENOUGH_GRAMS} steps" if during else "missing"
-            why = (
-                f"slot gradients {counted}, so the mechanism of {NAME} was not measured "
-                "and the name is not earned"
-            )
-            return ROLE_DRIFT, why, (f"the gradients of {role}'s slots",)
-        kappa = median(during)
-        numbers = f"(kappa {kappa:.2f}; 1 = unrelated, {math.sqrt(slots):.2f} = identical)"
-        if kappa < self._settings.coherence:
-            return ROLE_DRIFT, f"slot gradients are not coherent {numbers}: not {NAME}", ()
-        return NAME, f"slot gradients are coherent {numbers}", ()
+    def _alone(self, now: Moved, other: _Contrast) -> _Evidence:
+        """Are the roles without multiplicity flat?"""
+        settings = self._settings
+        # Below floor / contrast the other role cannot hide a drift that just reaches the floor.
+        still = settings.floor * SOURCES[now.source] / max(settings.contrast, 1.0)
+        calm = other.now < max(settings.drift_ratio * (other.base or 0.0), still)
+        if calm and now.own >= settings.contrast * other.now:
+            return _Evidence(True, f"{other.role} is flat")
+        why = f"{other.role} moves too" if not calm else f"{other.role} moves nearly as far"
+        return _Evidence(False, why)
 
-    def _ppl_growth(self, role: str, ppl: float | None) -> str:
-        base = self._ppl[role].baseline
-        if ppl is None or base is None:
-            return ""
-        return f"; perplexity {base.typical:.3g} -> {ppl:.3g}"
+    def _steps(self, mine: Movement, now: Moved, other: _Contrast) -> _Evidence:
+        """Is it more than a matched number of optimizer steps would give?
+
+        Independent steps move a policy in proportion to their number u (k3 is a square: a random
+        walk), equal ones in proportion to u². The other role is granted u².
+        """
+        own, its = mine.updates, other.movement.updates
+        if not own or not its:
+            need = f"the optimizer steps per iteration of {mine.role} and {other.role}"
+            return _Evidence(False, "optimizer steps per role not counted", need)
+        granted = (own / its) ** 2 * other.now
+        told = f"{own:g} optimizer steps against {its:g} would explain {granted:.2g}"
+        return _Evidence(now.own > self._settings.matched * granted, told)
+
+    def _mechanism(self, role: str, onset: int) -> _Evidence:
+        """Do slots agree on the same problems more than on different ones?"""
+        settings = self._settings
+        kappas = [kappa for step, kappa in self._coherences[role] if step >= onset]
+        during = [excess for step, excess in self._excesses[role] if step >= onset]
+        if len(during) < max(settings.controls, 3):
+            if not kappas:
+                return _Evidence(
+                    False, "slot gradients not measured", f"the gradients of {role}'s slots"
+                )
+            told = (
+                f"slot gradients (kappa {fmean(kappas):.2f}; 1 = unrelated, "
+                f"{math.sqrt(self._workflow.role(role).slots):.2f} = identical) split by problem "
+                f"in {len(during)} of {settings.controls} records"
+            )
+            return _Evidence(False, told, f"more gradients of {role}'s slots split by problem")
+        mean, low = fmean(during), lower_bound(during, max(settings.controls, 3))
+        kappa = fmean(kappas) if kappas else 0.0
+        held = mean >= settings.excess and low > 0 and kappa >= settings.coherence
+        verb = "agree" if held else "do not agree"
+        told = (
+            f"slot gradients {verb} on a problem beyond what they do across problems (cosine "
+            f"{mean:+.2f}, 95 % above {low:+.2f}, {len(during)} records; kappa {kappa:.2f})"
+        )
+        return _Evidence(held, told)
+
+
+def refusal(workflow: Workflow, role: str) -> str:
+    """Why the detector does not apply to a role; empty if it does."""
+    if workflow.role(role).slots == 1:
+        return "the role has one slot, nothing can be amplified"
+    sharing = workflow.sharing(role)
+    if sharing:
+        return f"the policy is shared with {', '.join(sharing)}, see sp_role_capture"
+    if all(one.slots > 1 for one in workflow.roles):
+        return "no role without multiplicity to compare with"
+    return ""
 
 
 def slot_coherence(record: StepRecord, policy: str, role: str) -> float | None:
@@ -275,26 +269,43 @@ def slot_coherence(record: StepRecord, policy: str, role: str) -> float | None:
     return None
 
 
-def _movement(role: str, contrast: _Contrast, onset: int | None) -> str:
-    since = f" since step {onset}" if onset is not None else ""
-    base = contrast.baseline.typical
-    growth = contrast.own / base
-    before = "" if contrast.other_base is None else f"{contrast.other_base:.2g} -> "
-    return (
-        f"{role} moves x{growth:.1f} per step{since} ({contrast.source} {base:.2g} -> "
-        f"{contrast.own:.2g}); {contrast.other} {before}{contrast.other_now:.2g}"
-    )
+def lower_bound(values: Sequence[float], first: int) -> float:
+    """Lower 95 % confidence bound of a mean that is looked at anew with every value.
+
+    ``mean - t s / sqrt(n)`` with Student's t of n - 1 degrees of freedom at the level
+    ``0.05 first / (n (n + 1))``. These levels add up to 0.05 over all n from ``first`` on, so the
+    chance that the bound is ever above the mean is at most that, however often one looks. The
+    quantile is Hill's expansion about the normal one (Abramowitz & Stegun 26.7.5), within 3 % for
+    four values and better for more.
+
+    Args:
+        values: Independent; records of a gradient are, they hold other problems.
+        first: Number of values at the first look.
+    """
+    n, nu = len(values), len(values) - 1
+    z = NormalDist().inv_cdf(1 - (1 - _CONFIDENCE) * first / (n * (n + 1)))
+    t = z + (z**3 + z) / (4 * nu) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * nu**2)
+    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * nu**3)
+    return fmean(values) - t * stdev(values) / math.sqrt(n)
 
 
-def _short_of_drift(
-    contrast: _Contrast, alone: bool, alarm: Alarm, settings: GradientAmplificationConfig
-) -> str:
-    """Which condition of drift does not hold, for a role that is only watched."""
-    if not alone:
-        return f"{contrast.other} moves too, so multiplicity is not what sets {NAME} off"
-    if not alarm.cusum.complete:
-        return f"evidence {alarm.cusum.value:.1f} of {alarm.cusum.decision:.1f}"
-    return f"in {alarm.persisted} of {settings.patience} records in a row"
+def _peaks(mine: Movement, source: str, other: Movement) -> str:
+    """Peak over baseline of the role and of the other, as the paper's table 2 has them."""
+    told = []
+    for name in (source, "ppl"):
+        peak, its = mine.peak(name), other.peak(name)
+        if peak is not None and its is not None:
+            told.append(f"{name} x{peak:.3g} ({other.role} x{its:.3g})")
+    return f"; peak over baseline: {', '.join(told)}" if told else ""
+
+
+def _unnamed(evidence: Sequence[_Evidence]) -> str:
+    against = [one for one in evidence if not one.held and not one.need]
+    if against:
+        return f"; so it is not {NAME}"
+    if evidence[0].held and evidence[-1].need:
+        return f"; by its metrics alone like {NAME}, whose mechanism was not measured"
+    return f"; so the name {NAME} is not earned"
 
 
 def _none(role: str, reason: str, need: str = "") -> Verdict:

@@ -7,9 +7,8 @@ carry its stated error. Groups are named by label; a label is a role or ``role/s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,57 +110,6 @@ def amplification(record: GramRecord, labels: Sequence[str] | None = None) -> fl
     products = matrix(record, labels)
     mean = float(np.sqrt(np.diag(products)).mean()) if products.size else 0.0
     return float(np.sqrt(max(products.sum(), 0.0)) / mean) if mean > 0 else float("nan")
-
-
-@dataclass(frozen=True, slots=True)
-class ByProblem:
-    """Mean cosines of the gradients of a role's slots, each on one half of the step's problems.
-
-    Attributes:
-        same: Different slots on the same problems.
-        apart: Different slots on different problems.
-        alone: The same slot on different problems.
-    """
-
-    same: float
-    apart: float
-    alone: float
-
-    @property
-    def excess(self) -> float:
-        """``same - apart``: what being on the same problems adds.
-
-        Gradients of one role agree also because all its problems ask for the same behaviour. Only
-        what goes beyond that is the claim that N copies on one prompt push one policy one way.
-        """
-        return self.same - self.apart
-
-
-def by_problem(record: GramRecord, role: str) -> ByProblem | None:
-    """Coherence of a role's slots with the control: same problems against different ones.
-
-    The 2N parts (slot, half of the problems) make a two-way layout: N (N - 1) pairs of different
-    slots on the same half, as many on different halves, N pairs of one slot's halves. Each mean is
-    one number per record, of neighbouring problems; its standard error is taken over records.
-
-    Returns:
-        None if the role was not split by problem, or a part's gradient is zero or not finite.
-    """
-    products = np.asarray(record.halves.get(role, ()), dtype=np.float64)
-    if products.size < 16:
-        return None
-    lengths = np.sqrt(np.diag(products))
-    if not (np.isfinite(products).all() and (lengths > 0).all()):
-        return None
-    cosine = (products / np.outer(lengths, lengths)).reshape(len(lengths) // 2, 2, -1, 2)
-    slots = range(len(cosine))
-    pairs = [(a, b) for a in slots for b in slots if a != b]
-    return ByProblem(
-        same=math.fsum(cosine[a, h, b, h] for a, b in pairs for h in (0, 1)) / (2 * len(pairs)),
-        apart=math.fsum(cosine[a, h, b, 1 - h] for a, b in pairs for h in (0, 1))
-        / (2 * len(pairs)),
-        alone=math.fsum(cosine[a, 0, a, 1] for a in slots) / len(slots),
-    )
 
 
 def leakage(record: GramRecord, role: str) -> float:

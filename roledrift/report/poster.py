@@ -33,7 +33,7 @@ _STATES: dict[Mood, str] = {
 _RANK: tuple[Mood, ...] = ("", "no verdict", "ok", "watch", "drift")
 _INK, _SOFT = INKS["ink"].light, INKS["soft"].light
 _ROWS = 14
-_LINES = 10
+_LINES = 12
 
 
 def poster(report: Report) -> bytes:
@@ -67,9 +67,9 @@ def _one(sheet: Sheet, run: RunReport) -> None:
 
 
 def _matrix(sheet: Sheet, rows: Sequence[Sequence[Cell]]) -> None:
-    """A line per detector and a column per role: detectors are many, roles few."""
-    lines = list(zip(*rows, strict=True))
-    step = (SIZE[0] - 2 * _EDGE) / max(len(rows), 4)
+    """A line per detector and a column per role."""
+    lines = list(rows)
+    step = (SIZE[0] - 2 * _EDGE) / max(len(rows[0]), 4)
     letters = int(step / 4.6)
     for row, cells in enumerate(lines[:_LINES]):
         for column, cell in enumerate(cells):
@@ -86,7 +86,7 @@ def _matrix(sheet: Sheet, rows: Sequence[Sequence[Cell]]) -> None:
 def _charts(renderer: RendererBase, run: RunReport) -> None:
     strip = next((one for one in _of(run, "timeline") if isinstance(one, Strip)), None)
     matrix = next((one for one in _of(run, "verdict") if isinstance(one, Grid)), None)
-    top = 116.0 + 14 * (min(len(matrix.columns), _LINES + 1) if matrix is not None else 0)
+    top = 116.0 + 14 * (min(len(matrix.rows) + 1, _LINES + 1) if matrix is not None else 0)
     if strip is not None:
         lanes = strip.lanes[:5]
         short = Strip(strip.key, "", "", strip.span, lanes)

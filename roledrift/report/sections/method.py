@@ -47,7 +47,10 @@ DESCRIPTIONS: Mapping[str, str] = {
     "sp_role_capture": "Asks how far a role has gone from its own baseline toward the way another "
     "role under the same policy writes.",
     "gradient_amplification": "Asks whether the role with several slots moves much faster than at "
-    "the start while the other roles stay steady.",
+    "the start while the other roles stay steady, and whether its slots' gradients agree on the "
+    "same problems more than on different ones.",
+    "policy_drift": "Asks of every role whether its policy moves much faster than at the start, "
+    "and whether all of them do.",
     "accuracy_cliff": "Compares accuracy with its own best so far. A fall must be large against "
     "the best and against the noise, and still be there at the next value.",
     "entropy_collapse": "Asks whether a role's entropy is next to nothing while nothing was gained "

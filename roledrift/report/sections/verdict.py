@@ -133,24 +133,27 @@ def _matrix(view: View) -> Table:
     detectors = tuple(dict.fromkeys(one.detector for one in view.verdicts))
     placed = {(one.detector, one.role): one for one in view.verdicts}
     others = {one.role for one in view.verdicts} - set(view.roles)
-    rows_of = (*view.roles, *sorted(others))
+    roles = (*view.roles, *sorted(others))
     rows = tuple(
         (
-            Cell("all roles" if role == EVERYONE else role),
-            *(_cell(view, placed.get((detector, role))) for detector in detectors),
+            Cell(detector_name(detector)),
+            *(_cell(view, placed.get((detector, role))) for role in roles),
         )
-        for role in rows_of
+        for detector in detectors
     )
     return Table(
-        columns=("role", *(detector_name(detector) for detector in detectors)),
+        columns=("detector", *("all roles" if role == EVERYONE else role for role in roles)),
         rows=rows,
-        caption="Latest state per role and detector; grey is no judgement, not a good one.",
+        caption="Latest state per detector and role; grey is no judgement, not a good one; "
+        "a dash is a role that the detector is not about.",
     )
 
 
 def _cell(view: View, verdict: Verdict | None) -> Cell:
     if verdict is None:
-        return Cell("no verdict", state="no verdict", note="not judged for this role")
+        return Cell("–")
+    if verdict.state == "no verdict" and verdict.reason.startswith("does not apply"):
+        return Cell("–", note="does not apply")
     raised = [
         one
         for one in view.findings

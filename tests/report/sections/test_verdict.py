@@ -27,10 +27,12 @@ def test_a_run_without_findings_says_how_much_was_judged(healthy: View, empty: V
 def test_the_matrix_is_grey_with_a_reason_where_nobody_judged(failing: View) -> None:
     matrix = verdict.build(failing).blocks[0]
     assert isinstance(matrix, Table)
-    assert [row[0].text for row in matrix.rows] == ["generator", "aggregator", "all roles"]
+    assert matrix.columns == ("detector", "generator", "aggregator", "all roles")
     cells = [cell for row in matrix.rows for cell in row[1:]]
     grey = [cell for cell in cells if cell.state == "no verdict"]
     assert grey
     assert all(cell.note for cell in grey)
+    dashes = [cell for cell in cells if cell.text == "–"]
+    assert all(not cell.state and cell.note in ("", "does not apply") for cell in dashes)
     red = [cell for cell in cells if cell.state == "drift"]
     assert all(cell.href.startswith("#run1-alert-") for cell in red)
