@@ -32,7 +32,8 @@ def main() -> None:
     torch.manual_seed(0)
     logits = torch.zeros(SYMBOLS, requires_grad=True)
     optimizer = torch.optim.Adam([logits], lr=0.05)
-    role_B = ["generator"] * 48 + ["aggregator"] * 16
+    role_B = ["generator"] * 128 + ["aggregator"] * 64
+    warm_up = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1.0, done / 20))
 
     config = {"stop_on": ["length_inflation"], "detectors": {"length_inflation": {"contrast": 1.0}}}
     monitor = open_monitor(VOTING, args.out, config=config, host="own loop", seed=0)
@@ -53,6 +54,7 @@ def main() -> None:
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
+        warm_up.step()
         decision = monitor.end_step(step, {"reward": float(reward.mean())})
         if decision.stop:
             print(f"stopped at step {step}: {decision.reason}")

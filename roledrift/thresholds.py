@@ -33,7 +33,7 @@ class LengthInflationConfig:
     contrast: float = 1.25
     patience: int = 3
     reference: float = 1.0
-    false_alarms: float = 0.01
+    false_alarms: float = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class PolicyDriftConfig:
     median_of: int = 7
     patience: int = 3
     reference: float = 1.0
-    false_alarms: float = 0.01
+    false_alarms: float = 0.025
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class GradientAmplificationConfig:
     median_of: int = 5
     patience: int = 3
     reference: float = 1.0
-    false_alarms: float = 0.01
+    false_alarms: float = 0.025
     coherence: float = 1.2
     matched: float = 1.0
     excess: float = 0.1

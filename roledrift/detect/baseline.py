@@ -61,6 +61,10 @@ series that wanders comes as far as that by itself."""
 _TAUGHT = 4.0
 """Spreads beyond which a record teaches nothing: a slow drift must not pass for correlation."""
 
+_SELF_EXCUSE = 1.5
+"""How many times the spread of the start may be learned: a drift so slow that every record looks
+healthy would else pass for wandering, and the more so the farther it goes."""
+
 _LONG_RUN = math.sqrt((1 + ASSUMED_CORRELATION) / (1 - ASSUMED_CORRELATION))
 _MAD = 1.4826
 _KNOWN = 8
@@ -177,7 +181,9 @@ class _Healthy:
         self._take(x - baseline.center, baseline.spread)
         # About the start's centre, not their own: what the centre is wrong by is spread too.
         scatter = _MAD * median(self._sorted)
-        spread = max(self._start.spread, scatter)
+        floor = baseline.scale.sigma_floor / _LONG_RUN
+        most = _SELF_EXCUSE * max(self._start.spread, floor)
+        spread = min(max(self._start.spread, scatter), most)
         r = self._products / self._squares if self._squares > 0 else 0.0
         # Shrunk to the assumption; + 0.5 / n because short series make r look smaller than it is.
         r = (self._pairs * r + _KNOWN * ASSUMED_CORRELATION) / (self._pairs + _KNOWN)

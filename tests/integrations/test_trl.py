@@ -375,7 +375,11 @@ def test_length_inflation_stops_the_training(tmp_path: Path) -> None:
         max_completion_length=24,
         max_steps=60,
         learning_rate=1e-2,
-        config={"stop_on": ["length_inflation"], "baseline": {"window": 4}},
+        config={
+            "stop_on": ["length_inflation"],
+            "baseline": {"window": 4},
+            "detectors": {"length_inflation": {"drift_at": 16.0}},
+        },
     )
     alerts = open_run(tmp_path / "run").alerts()
     stop = next(alert for alert in alerts if alert.stops)

@@ -114,7 +114,7 @@ def test_the_papers_grid_is_only_listed(capsys: pytest.CaptureFixture[str]) -> N
     assert main(["grid", "--preset", "paper", "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert said.count("accelerate launch") == 42
-    assert "lr 2e-5" in said
+    assert "lr 2e-05" in said
     assert "42 runs; not run at this scale" in said
 
 

@@ -10,7 +10,8 @@ from roledrift.report.model import Report
 def test_markdown_has_the_verdict_the_matrix_and_the_pairs(failing_report: Report) -> None:
     text = render_markdown(failing_report)
     assert "**drift**: aggregator drifts: its answers have grown" in text
-    assert "| role | length inflation |" in text
+    assert "| detector | generator | aggregator |" in text
+    assert "| length inflation | " in text
     assert "before onset, step" in text
     assert "after onset, step" in text
     assert len(text.splitlines()) <= LINES
