@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from roledrift.assembly import open_monitor, read_config
 from roledrift.capture.gradients import attach_gradients
@@ -20,6 +20,7 @@ from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
+from roledrift_trl.forward import ForwardWatch, check_columns
 from roledrift_trl.watch import Watch
 
 _METHODS = (
@@ -31,11 +32,15 @@ _METHODS = (
 
 
 class RoleDriftCallback(TrainerCallback):
-    """Watches the roles of a :class:`trl.GRPOTrainer` (or RLOO) and writes a run directory.
+    """Watches the roles of a trainer and writes a run directory.
 
     It attaches itself when training begins; nothing else has to be changed::
 
         trainer = GRPOTrainer(..., callbacks=[RoleDriftCallback("voting", out="runs/voting")])
+
+    With :class:`trl.GRPOTrainer` and :class:`trl.RLOOTrainer` it measures everything; with any
+    other :class:`transformers.Trainer` what a forward with labels says: lengths, perplexity and
+    entropy per role, and role gradients.
 
     The training is bit for bit the same with and without it. What is wrong at set-up is raised when
     training begins; what fails later is counted in the record of the step, and training goes on.
@@ -75,7 +80,7 @@ class RoleDriftCallback(TrainerCallback):
         self._config = config
         self._facts = facts
         self._wraps: dict[str, Any] = {}
-        self._watch: Watch | None = None
+        self._watch: Watch | ForwardWatch | None = None
 
     def on_train_begin(
         self,
@@ -93,18 +98,22 @@ class RoleDriftCallback(TrainerCallback):
         """
         self.detach()
         trainer = self.trainer or _find_trainer(self)
-        check_trainer(trainer)
-        check_dataset(trainer, self.workflow, self._columns)
+        generates = check_trainer(trainer)
+        if generates:
+            check_dataset(trainer, self.workflow, self._columns)
+        else:
+            check_columns(trainer, self._columns[0])
         out = Path(self._out or Path(str(args.output_dir)) / "roledrift")
         resume = state.global_step > 0
         canaries = _canaries(out) if resume else ()
         told = StatisticsLog(self.workflow.role_names)
         settings, scaler = read_config(self._config), trainer.accelerator.scaler
-        slots = self._columns[1] is not None
+        slots = generates and self._columns[1] is not None
         probe, said = attach_gradients(
             trainer.model, self.workflow, settings, slots=slots, halves=slots, scaler=scaler
         )
-        facts = {"host": f"trl.{type(trainer).__name__}", "seed": args.seed, **self._facts}
+        package = "trl" if generates else "transformers"
+        facts = {"host": f"{package}.{type(trainer).__name__}", "seed": args.seed, **self._facts}
         facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
         self.monitor = open_monitor(
             self.workflow,
@@ -117,7 +126,11 @@ class RoleDriftCallback(TrainerCallback):
         )
         if resume:  # the checkpoint that is resumed from; it was written after the last record
             self.on_save(args, state)
-        self._watch = Watch(self.monitor, trainer, self._columns, canaries)
+        if generates:
+            score = _original(trainer, "_get_per_token_logps_and_entropies")
+            self._watch = Watch(self.monitor, trainer, self._columns, canaries, score=score)
+        else:
+            self._watch = ForwardWatch(self.monitor, trainer, self._columns[0])
         if probe is not None:
             self._watch.measure_gradients(probe)
         self._wrap(self._watch, told)
@@ -153,6 +166,8 @@ class RoleDriftCallback(TrainerCallback):
         """Leave the trainer as it was. Calling it again does nothing."""
         if self._watch is not None:
             trainer = self._watch.trainer
+            if isinstance(trainer, RoleDriftMixin):
+                trainer.roledrift_rounds = {}
             for name, wrap in self._wraps.items():
                 # Who wrapped the method after us keeps calling our wrap: it then only passes on.
                 if vars(trainer).get(name) is wrap:
@@ -162,33 +177,77 @@ class RoleDriftCallback(TrainerCallback):
         if self.monitor is not None:
             self.monitor.close()
 
-    def _wrap(self, watch: Watch, told: StatisticsLog) -> None:
+    def _wrap(self, watch: Watch | ForwardWatch, told: StatisticsLog) -> None:
         trainer = watch.trainer
-        notes: tuple[Callable[[Any, Any], None], ...]
-        notes = (watch.generated, watch.rewarded, watch.trained, watch.forwarded)
-        for name, note in zip(_METHODS, notes, strict=True):
-            before = watch.labelled if name == "_compute_loss" else None
-            self._wraps[name] = _followed(watch, name, then=note, before=before)
-        self._wraps["log"] = _telling(watch, trainer.log, told)
+        rounds: dict[str, Callable[..., Any]] = {
+            name: _following(watch, name, *notes) for name, notes in watch.follows().items()
+        }
+        rounds["log"] = _telling(watch, told)
+        if isinstance(trainer, RoleDriftMixin):
+            trainer.roledrift_rounds = rounds
+            return
+        for name, around in rounds.items():
+            original = getattr(trainer, name)
+            self._wraps[name] = wraps(original)(partial(around, original))
         for name, wrap in self._wraps.items():
             setattr(trainer, name, wrap)
 
 
-def _followed(
-    watch: Watch,
+class RoleDriftMixin:
+    """For who would rather derive a trainer than have its methods wrapped while it trains.
+
+    Typical use::
+
+        class Trainer(RoleDriftMixin, GRPOTrainer): ...
+
+        trainer = Trainer(..., callbacks=[RoleDriftCallback("voting")])
+
+    The callback then finds its way in through the methods of this class, and wraps nothing. It goes
+    with trainers that generate (GRPO, RLOO). Without a callback it does nothing.
+    """
+
+    roledrift_rounds: Mapping[str, Callable[..., Any]] = {}
+
+    def _generate_and_score_completions(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_generate_and_score_completions", args, kwargs)
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_calculate_rewards", args, kwargs)
+
+    def _compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_compute_loss", args, kwargs)
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_get_per_token_logps_and_entropies", args, kwargs)
+
+    def log(self, *args: Any, **kwargs: Any) -> Any:
+        """The trainer's own, with the statistics per role added."""
+        return self._roledrift("log", args, kwargs)
+
+    def _roledrift(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        original, around = _original(self, name), self.roledrift_rounds.get(name)
+        return original(*args, **kwargs) if around is None else around(original, *args, **kwargs)
+
+
+def _original(trainer: Any, name: str) -> Callable[..., Any]:
+    """A method as the trainer has it without us."""
+    owner = super(RoleDriftMixin, trainer) if isinstance(trainer, RoleDriftMixin) else trainer
+    method: Callable[..., Any] = getattr(owner, name)
+    return method
+
+
+def _following(
+    watch: Watch | ForwardWatch,
     name: str,
-    *,
+    before: Callable[[Any], None] | None,
     then: Callable[[Any, Any], None],
-    before: Callable[[Any], None] | None = None,
 ) -> Callable[..., Any]:
-    """The trainer's method with ``before(arguments)`` and ``then(arguments, result)`` around it.
+    """What calls a method with ``before(arguments)`` and ``then(arguments, result)`` around it.
 
     Both only in training: evaluation is no part of the training statistics.
     """
-    original = getattr(watch.trainer, name)
 
-    @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         training = watch.training
         if training and before is not None:
             with watch.monitor.fenced(f"before {name}", cost="capture"):
@@ -202,9 +261,10 @@ def _followed(
     return call
 
 
-def _telling(watch: Watch, original: Callable[..., Any], told: StatisticsLog) -> Callable[..., Any]:
-    @wraps(original)
-    def log(logs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+def _telling(watch: Watch | ForwardWatch, told: StatisticsLog) -> Callable[..., Any]:
+    def log(
+        original: Callable[..., Any], /, logs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         if watch.training:
             with watch.monitor.fenced("log"):
                 logs.update(told.take())
@@ -225,8 +285,11 @@ def _find_trainer(callback: TrainerCallback) -> Any:
     return None
 
 
-def check_trainer(trainer: Any) -> None:
+def check_trainer(trainer: Any) -> bool:
     """Is this a trainer that can be watched?
+
+    Returns:
+        True if it generates (GRPO, RLOO), False if it is any other ``transformers.Trainer``.
 
     Raises:
         AttachError: If it is None or lacks a method that is wrapped.
@@ -235,18 +298,21 @@ def check_trainer(trainer: Any) -> None:
         raise AttachError(
             "no trainer found on the call stack: set callback.trainer = trainer before train()"
         )
+    if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
+        return False
     lacking = [name for name in _METHODS if not hasattr(trainer, name)]
     if lacking:
         raise AttachError(
             f"{type(trainer).__name__} has no {', '.join(lacking)}: RoleDriftCallback watches "
-            "trl.GRPOTrainer and trl.RLOOTrainer; for another loop use roledrift.open_monitor and "
-            "TokenCapture"
+            "trl.GRPOTrainer, trl.RLOOTrainer and transformers.Trainer; for another loop use "
+            "roledrift.open_monitor and TokenCapture"
         )
     if hasattr(trainer, "compute_liger_loss") and trainer.args.use_liger_kernel:
         raise AttachError(
             "the Liger GRPO loss of this TRL version hides log-probabilities: set "
             "use_liger_kernel=False, or use TRL 1.16, which has replaced that loss"
         )
+    return True
 
 
 def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,8 @@ class Watch:
         trainer: Any,
         columns: tuple[str, str | None],
         canaries: Sequence[str],
+        *,
+        score: Callable[..., Any],
     ) -> None:
         self.live = True
         self.trainer = trainer
@@ -32,7 +34,7 @@ class Watch:
         self._config = from_mapping(monitor.header.config)
         self._sampler = TextSampler(self._config.sampling, canaries)
         self._capture = TokenCapture(monitor.workflow)
-        self._score = trainer._get_per_token_logps_and_entropies
+        self._score = score
         self._scored: batch.Scored | None = None
         self._made: batch.Generation | None = None
         self._forward: Sequence[Any] | None = None
@@ -70,6 +72,15 @@ class Watch:
             None if slots is None else [slots[row] for row in rows],
             prompt=[self._made.prompts[row] for row in rows],
         )
+
+    def follows(self) -> dict[str, tuple[Callable[[Any], None] | None, Callable[[Any, Any], None]]]:
+        """Methods of the trainer that are followed: what is done before and after."""
+        return {
+            "_generate_and_score_completions": (None, self.generated),
+            "_calculate_rewards": (None, self.rewarded),
+            "_compute_loss": (self.labelled, self.trained),
+            "_get_per_token_logps_and_entropies": (None, self.forwarded),
+        }
 
     @property
     def training(self) -> bool:

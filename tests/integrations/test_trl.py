@@ -14,7 +14,7 @@ import pytest
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from roledrift_trl import RoleDriftCallback
+from roledrift_trl import RoleDriftCallback, RoleDriftMixin
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer, SFTConfig, SFTTrainer
@@ -453,7 +453,7 @@ def test_a_wrong_workflow_is_said_at_once() -> None:
         RoleDriftCallback("votin")
 
 
-def test_other_trainers_are_refused(tmp_path: Path) -> None:
+def test_a_trainer_that_loses_the_roles_is_refused(tmp_path: Path) -> None:
     trainer = SFTTrainer(
         model=tiny_model(),
         args=SFTConfig(
@@ -463,8 +463,62 @@ def test_other_trainers_are_refused(tmp_path: Path) -> None:
         processing_class=tiny_tokenizer(),
         callbacks=[RoleDriftCallback(PAIR, tmp_path / "run")],
     )
-    with pytest.raises(AttachError, match=r"SFTTrainer has no .*_calculate_rewards.*GRPOTrainer"):
+    with pytest.raises(ConfigError, match="remove_unused_columns=False"):
         trainer.train()
+
+
+def test_what_is_no_trainer_is_refused(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, [])
+    callback = RoleDriftCallback(PAIR, tmp_path / "run", trainer=object())
+    with pytest.raises(AttachError, match=r"object has no .*_compute_loss.*GRPOTrainer"):
+        callback.on_train_begin(trainer.args, trainer.state, trainer.control)
+
+
+class MixedGRPO(RoleDriftMixin, GRPOTrainer):
+    pass
+
+
+class MixedRLOO(RoleDriftMixin, RLOOTrainer):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["grpo", "rloo"])
+def test_the_mixin_measures_the_same_and_wraps_nothing(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NothingWrapped(TrainerCallback):
+        seen = False
+
+        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            NothingWrapped.seen = True
+            assert not set(WRAPPED) & set(vars(mixed))
+
+    changes: dict[str, Any] = {"kind": kind, "num_iterations": 2, "max_steps": 4}
+    plain, records = watched(tmp_path, **changes)
+    monkeypatch.setitem(
+        TRAINERS, kind, ({"grpo": MixedGRPO, "rloo": MixedRLOO}[kind], TRAINERS[kind][1])
+    )
+    callback = RoleDriftCallback(PAIR, tmp_path / "mixed" / "run")
+    mixed = make_trainer(tmp_path / "mixed", [callback, NothingWrapped()], **changes)
+    mixed.train()
+    assert NothingWrapped.seen
+    assert trace(mixed) == trace(plain)
+    assert not mixed.roledrift_rounds
+    again = open_run(tmp_path / "mixed" / "run").steps()
+    assert [one.groups for one in again] == [one.groups for one in records]
+    assert [one.gradients for one in again] == [one.gradients for one in records]
+    assert not any(one.faults for one in again)
+    told = mixed.state.log_history[0]
+    assert told["roledrift/generator/length"] == again[0].mean("generator", "length")
+
+
+def test_the_mixin_without_a_callback_does_nothing(tmp_path: Path) -> None:
+    TRAINERS["mixed"] = (MixedGRPO, GRPOConfig)
+    alone = make_trainer(tmp_path / "alone", [], max_steps=2)
+    alone.train()
+    mixed = make_trainer(tmp_path / "mixed", [], max_steps=2, kind="mixed")
+    mixed.train()
+    assert trace(mixed) == trace(alone)
 
 
 def test_without_a_trainer_it_says_how_to_name_it(tmp_path: Path) -> None:
@@ -759,7 +813,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_trl import make_trainer
-from roledrift_trl import RoleDriftCallback
+from roledrift_trl import RoleDriftCallback, RoleDriftMixin
 out = Path({out!r})
 config = {{"rescore": {{"rows_per_role": 8}}}}
 callback = RoleDriftCallback({{"generator": 1, "aggregator": 1}}, out / "run", config=config)
