@@ -7,12 +7,13 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm lint bench docs clean
+.PHONY: help demo test test-fast test-vllm test-trl-oldest lint bench docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
 	@echo "make test   the whole test suite"
 	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
+	@echo "make test-trl-oldest  the TRL integration on the oldest TRL that it supports, likewise"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
@@ -57,6 +58,19 @@ $(VLLM)/.ready: pyproject.toml requirements-vllm.txt
 test-vllm: $(VLLM)/.ready
 	$(VLLM)/bin/python -m pytest tests_vllm
 
+OLDEST = .venv-trl-oldest
+$(OLDEST)/.ready: pyproject.toml constraints.txt
+	@echo "setting up $(OLDEST) (once; a few minutes)"
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
+	@grep -v '^trl==' constraints.txt > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m pip install -q --disable-pip-version-check -c $(OLDEST)/constraints.txt \
+	  -e .[trl] trl==1.8.0 datasets pytest hypothesis
+	@touch $@
+
+test-trl-oldest: $(OLDEST)/.ready
+	$(OLDEST)/bin/python -m pytest tests/integrations/test_trl*.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -70,4 +84,4 @@ docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py
 
 clean:
-	rm -rf $(VENV) $(VLLM) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) $(OLDEST) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

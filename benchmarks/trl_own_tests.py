@@ -1,7 +1,7 @@
 """TRL's own GRPO tests with the callback attached to every trainer.
 
     git clone --depth 1 https://github.com/huggingface/trl       # or the sources of another version
-    python -m benchmarks.trl_own_tests trl/tests [--alone] [-- pytest arguments]
+    python -m benchmarks.trl_own_tests trl/tests [--alone] [pytest arguments]
 
 Nothing is downloaded: the tests run in a folder that holds models of random weights and a dataset
 under the names which the tests ask the hub for. Tests of other models (images, mixtures of experts)
@@ -143,8 +143,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", type=Path, help="the folder tests of TRL's sources")
     parser.add_argument("--alone", action="store_true", help="without the callback")
-    parser.add_argument("rest", nargs="*", help="handed to pytest")
-    asked = parser.parse_args()
+    asked, rest = parser.parse_known_args()
     with tempfile.TemporaryDirectory() as scratch:
         here = Path(scratch)
         make_models(here / HUB)
@@ -162,7 +161,7 @@ def main() -> int:
             "HF_HUB_OFFLINE": "1",
         }
         file = "tests/test_grpo_trainer.py"
-        done = subprocess.run([*command, file, *asked.rest], cwd=here, env=env, check=False)
+        done = subprocess.run([*command, file, *rest], cwd=here, env=env, check=False)
     return done.returncode
 
 
