@@ -33,7 +33,7 @@ class LengthInflationConfig:
     contrast: float = 1.25
     patience: int = 3
     reference: float = 1.0
-    false_alarms: float = 0.025
+    false_alarms: float = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class RoleCaptureConfig:
     separation: float = 0.3
     patience: int = 2
     direct: float = 0.5
-    paid: float = 0.2
+    paid: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class PolicyDriftConfig:
     median_of: int = 7
     patience: int = 3
     reference: float = 1.0
-    false_alarms: float = 0.025
+    false_alarms: float = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class GradientAmplificationConfig:
     median_of: int = 5
     patience: int = 3
     reference: float = 1.0
-    false_alarms: float = 0.025
+    false_alarms: float = 0.04
     coherence: float = 1.2
     matched: float = 1.0
     excess: float = 0.1
@@ -239,7 +239,8 @@ class HygieneConfig:
 
     Attributes:
         duplicates: Share of rows that are there twice.
-        stale: Distance (k3) of the ratio's denominator while no optimizer step lies between.
+        stale: Distance (k3) of the ratio's denominator while no optimizer step lies between, and
+            of the rollouts beyond what the policy's own steps account for.
         moved: Distance (k3) from the base model from which on the rollouts' distance is compared.
         truncated: Share of answers cut by the length limit.
         signal: Share of advantage groups with equal rewards, while the reward has not risen.

@@ -137,9 +137,10 @@ class _Series:
 class AccuracyCliff:
     """Watches the accuracy of the workflow, and of each role that is graded on its own.
 
-    Per role the best source that the run has: ``val_accuracy``; else, or beside validations that
-    are rarer, the training ``accuracy`` in blocks; else the reward, whose fall is only called
-    ``reward_drop``. A role has a source of its own where ``correct`` was recorded for it.
+    Per role the best source that the run has: ``val_accuracy``; else the training ``accuracy`` in
+    blocks; else the reward, whose fall is only called ``reward_drop``. Beside validations a fall of
+    the training accuracy is a ``reward_drop`` too: its problems may have become harder. A role has
+    a source of its own where ``correct`` was recorded for it.
 
     Args:
         workflow: Roles.
@@ -198,6 +199,10 @@ class AccuracyCliff:
             return None
         persists = series.below >= max(self._settings.patience, 1)
         fallen = persists or drop.enormous
+        finding = series.source.finding
+        if series is self._trained and self._validated.seen:
+            # Training problems may have become harder, validation problems are always the same.
+            finding = REWARD_DROP
         state: State = "drift" if fallen else "watch" if series.onset is not None else "ok"
         name = series.source.name
         reason = f"{name} {drop.now:.3g}, best {drop.best:.3g} at step {drop.best_step}"
@@ -208,7 +213,7 @@ class AccuracyCliff:
             detector=NAME,
             role=role,
             state=state,
-            finding=series.source.finding if fallen else "",
+            finding=finding if fallen else "",
             statistic=name,
             value=drop.now,
             threshold=drop.best - drop.threshold,

@@ -147,7 +147,7 @@ _TITLES: Mapping[str, str] = {
     "sp_role_capture": "writes like {toward} since step {onset}",
     "gradient_amplification": "slots amplified, x{ratio:.0f} since step {onset}",
     "role_drift": "moves x{ratio:.0f} per step since step {onset}",
-    "policy_drift": "all roles move, x{ratio:.0f} since step {onset}",
+    "policy_drift": "moving together, x{ratio:.0f} since step {onset}",
     "reward_hacking": "paid for length since step {onset}",
     "accuracy_cliff": "accuracy {base:.2g} -> {value:.2g} since step {onset}",
     "reward_drop": "reward {base:.2g} -> {value:.2g} since step {onset}",

@@ -61,7 +61,7 @@ series that wanders comes as far as that by itself."""
 _TAUGHT = 4.0
 """Spreads beyond which a record teaches nothing: a slow drift must not pass for correlation."""
 
-_SELF_EXCUSE = 1.5
+_SELF_EXCUSE = 1.2
 """How many times the spread of the start may be learned: a drift so slow that every record looks
 healthy would else pass for wandering, and the more so the farther it goes."""
 
@@ -69,7 +69,7 @@ _LONG_RUN = math.sqrt((1 + ASSUMED_CORRELATION) / (1 - ASSUMED_CORRELATION))
 _MAD = 1.4826
 _KNOWN = 8
 """Records that the assumed correlation counts for, beside those measured."""
-_LARGEST_CORRELATION = 0.9
+_LARGEST_CORRELATION = 0.7
 _REMEMBERED = 256
 
 

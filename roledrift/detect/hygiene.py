@@ -20,6 +20,12 @@ from roledrift.workflow import Workflow
 
 NAME = "hygiene"
 
+_OWN_STEPS = 0.55
+"""Share of the movement of an iteration that its own mini-batches may lie from the rollouts."""
+
+_NOTHING = 1e-10
+"""Movement (k3) that is rounding: a policy that is scored twice by unlike code moves as much."""
+
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
@@ -69,6 +75,7 @@ SPOILS: Mapping[str, Spoil] = {
     "duplicate_rows": Spoil(("",)),
     "logprob_mode_mismatch": Spoil(("rollout.", "old.")),
     "stale_denominator": Spoil(("old.",)),
+    "adapter_not_served": Spoil(("rollout.", "old.", "update.")),
     "truncation": Spoil(("length",), drift=False),
 }
 """Finding -> what it spoils; findings that are not here are told and spoil nothing."""
@@ -106,10 +113,31 @@ def _stale(record: StepRecord, role: str, settings: HygieneConfig) -> Suspicion 
 def _served(record: StepRecord, role: str, settings: HygieneConfig) -> Suspicion | None:
     rollout, base = (measured(record.mean(role, f"{k}.k3")) for k in ("rollout", "reference"))
     if rollout is None or base is None or base < settings.moved:
-        return None
+        return None if rollout is None else _sampled(record, role, rollout, settings)
     share = rollout / base
     told = f"rollouts are x{share:.2f} as far from the trained policy as the base model is"
     return Suspicion("rollout.k3", rollout, base / 2, share >= 0.5, told)
+
+
+def _sampled(
+    record: StepRecord, role: str, rollout: float, settings: HygieneConfig
+) -> Suspicion | None:
+    """Is the policy farther from its rollouts than its own optimizer steps can take it?
+
+    Over the mini-batches of an iteration the mean distance from the start is at most half of that
+    at the end: ``mean t / T = 1/2`` for steps in random directions (``k3`` grows with ``t``), 1/3
+    for steps in one direction (with ``t²``).
+    """
+    moved = measured(record.mean(role, "update.k3"))
+    if moved is None:
+        return None
+    threshold = max(settings.stale, _OWN_STEPS * moved)
+    told = (
+        f"rollouts differ from the policy by {rollout:.2g} (k3) where its own steps of the "
+        f"iteration account for {moved / 2:.2g} at most: the adapter is not served, or stale, or "
+        "sampled at another temperature"
+    )
+    return Suspicion("rollout.k3", rollout, threshold, rollout >= threshold, told)
 
 
 def _updates(record: StepRecord, role: str, _: HygieneConfig) -> Suspicion | None:
@@ -117,8 +145,9 @@ def _updates(record: StepRecord, role: str, _: HygieneConfig) -> Suspicion | Non
     moved, clipped = record.mean(role, "update.k3"), record.mean(role, "clip_fraction")
     if updates is not None and updates.high == 0 and rows is not None and rows.n:
         return Suspicion("updates", 0.0, 1.0, True, f"{rows.n:.0f} rows, no optimizer step")
-    if moved == 0.0:
-        return Suspicion("update.k3", 0.0, 0.0, True, "the optimizer step has changed nothing")
+    if moved is not None and moved < _NOTHING:
+        told = "the optimizer step has changed nothing"
+        return Suspicion("update.k3", moved, _NOTHING, True, told)
     if clipped is not None and clipped >= 0.999:
         return Suspicion("clip_fraction", clipped, 0.999, True, "every token is clipped")
     if updates is None and measured(moved) is None and clipped is None:
@@ -145,8 +174,8 @@ def _signal(record: StepRecord, role: str, settings: HygieneConfig) -> Suspicion
 RULES: Mapping[str, Rule] = {
     "duplicate_rows": _duplicates,
     "logprob_mode_mismatch": _mode,
-    "stale_denominator": _stale,
     "adapter_not_served": _served,
+    "stale_denominator": _stale,
     "no_updates": _updates,
     "truncation": _truncated,
     "signal_loss": _signal,

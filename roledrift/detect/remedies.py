@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from roledrift.records import Checkpoint
+from roledrift.sums import EVERYONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,12 @@ def family(host: str) -> str:
 
 def told(remedy: Remedy | str, *, role: str, host: str = "") -> str:
     """One line of advice, with the line of the host's configuration where it has one."""
+    who = "every role" if role == EVERYONE else role
     if isinstance(remedy, str):
-        return remedy.format(role=role)
-    text, line = remedy.text.format(role=role), remedy.settings.get(host)
+        return remedy.format(role=who)
+    text, line = remedy.text.format(role=who), remedy.settings.get(host)
+    if line is not None and role == EVERYONE and "{role}" in line:
+        line = None  # a line per role would have to be written; which roles there are, it says not
     return text if line is None else f"{text}: {line.format(role=role)}"
 
 

@@ -12,7 +12,7 @@ from roledrift.records import Stat, StepRecord
 REFERENCE = 1.0
 """Excess per value, in robust standard deviations, that adds no evidence."""
 
-FALSE_ALARMS = 0.025
+FALSE_ALARMS = 0.04
 """Expected number per 100 healthy records, from which the evidence that is needed is solved."""
 
 

@@ -17,12 +17,12 @@ holds is told as a reason but never judged: 90 % for one role is ordinary in hea
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import LENGTH, SHARE, Baseline, Warmup, measured, more_steps
+from roledrift.detect.credit import Credit
 from roledrift.detect.words import Vocabulary, Way
 from roledrift.records import Stat, State, StepRecord, Verdict
 from roledrift.workflow import Workflow
@@ -39,7 +39,6 @@ _WORDS = "words"
 _BY_LENGTH = frozenset({_LENGTH, "terse"})
 """Features that a longer text changes, whatever it says."""
 
-_PAID_WITHIN = 8
 _GROWN = 1.25
 TEXT_FEATURES = ("terse", "boxed", "bare_stamp", "code_fence", "verdict_tag", "hedging")
 """Shares of texts with a shape, as recorded per role."""
@@ -60,16 +59,14 @@ class _Profile:
         self.words = Vocabulary(baseline)
         self.outputs: Stat | None = None
         """Lengths in the current record: how many outputs, and how long."""
-        self._credit: deque[tuple[int, Stat]] = deque(maxlen=8 * _PAID_WITHIN)
+        self.credit = Credit()
 
     def see(self, record: StepRecord, role: str) -> None:
         """Take one record; values that complete a baseline are not judged against it."""
         self.now = {}
         self.words.see(record, role)
         self.outputs = record.stat(role, _LENGTH)
-        credit = record.stat(role, "length_credit")
-        if credit is not None and credit.sd is not None and math.isfinite(credit.mean):
-            self._credit.append((record.step, credit))
+        self.credit.see(record, role)
         for name, warmup in self._warmups.items():
             value = measured(record.mean(role, name))
             if value is not None and warmup.baseline is not None:
@@ -90,22 +87,6 @@ class _Profile:
         texts = [w.lacks for name, w in self._warmups.items() if name != _LENGTH and w.seen]
         texts += [self.words.lacks] if self.words.seen else []
         return max(self._warmups[_LENGTH].lacks, min(texts, default=0))
-
-    def paid(self, onset: int) -> tuple[float, float] | None:
-        """Correlation of advantage and length about ``onset``, and its lower 95 % bound.
-
-        What pays for a change is seen while texts of both kinds are there: long before, and once
-        all texts are long, the two have nothing to do with each other. Pooled over the advantage
-        groups of the steps around the onset; the standard error is that of the groups' mean. None
-        if there are fewer than ten groups.
-        """
-        near = [one for step, one in self._credit if abs(step - onset) <= _PAID_WITHIN]
-        n = math.fsum(one.n for one in near)
-        if n < 10:
-            return None
-        mean = math.fsum(one.n * one.mean for one in near) / n
-        square = math.fsum(one.n * ((one.sd or 0.0) ** 2 + (one.mean - mean) ** 2) for one in near)
-        return mean, mean - 1.645 * math.sqrt(square) / n
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +140,7 @@ class SpRoleCapture:
         self._settings = config.detectors.sp_role_capture
         self._profiles = {role: _Profile(config.baseline) for role in workflow.role_names}
         self._onsets: dict[str, int | None] = dict.fromkeys(workflow.role_names)
+        self._hacked: dict[str, int | None] = {}
         self._persisted = dict.fromkeys(workflow.role_names, 0)
         self._own = dict.fromkeys(workflow.role_names, 0)
         self._judged: set[str] = set()
@@ -312,12 +294,16 @@ class SpRoleCapture:
         if paid is None:
             return NAME, (*needs, _CREDIT_NEED)
         grown = length.ratio(self._profiles[role].now[_LENGTH]) >= _GROWN
-        hacked = grown and paid[1] >= self._settings.paid
+        # Once all texts are long nothing shows any more what was paid for at the onset.
+        earlier = self._hacked.get(role) == self._onsets[role]
+        hacked = grown and (earlier or paid[1] >= self._settings.paid)
+        if hacked:
+            self._hacked[role] = self._onsets[role]
         return (REWARD_HACKING if hacked else NAME), tuple(needs)
 
     def _paid(self, role: str) -> tuple[float, float] | None:
         onset = self._onsets[role]
-        return None if onset is None else self._profiles[role].paid(onset)
+        return None if onset is None else self._profiles[role].credit.paid(onset)
 
     def _told_credit(self, role: str) -> str:
         paid = self._paid(role)

@@ -56,7 +56,7 @@ class ConsoleNotifier:
 
 
 def _lines(alert: Alert) -> list[str]:
-    role = printable(alert.role)
+    role = "all roles" if alert.role == "*" else printable(alert.role)
     title = printable(alert.title)
     for lead in (f"{role}: ", f"{role} "):
         title = title.removeprefix(lead)

@@ -80,3 +80,9 @@ def test_every_line_of_every_finding_can_be_told() -> None:
             for one in finding:
                 line = told(one, role=ROLE, host=host)
                 assert not re.search(r"\{role\}|\{\{|\}\}", line)
+
+
+def test_what_is_said_of_all_roles_names_no_role() -> None:
+    assert told(remedies.KL_ANCHOR, role="*", host="reference_trainer") == (
+        "anchor every role to its start with a KL term"
+    )

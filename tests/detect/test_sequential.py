@@ -77,14 +77,14 @@ def test_a_past_excursion_does_not_date_a_new_one() -> None:
 
 
 def test_the_decision_is_solved_from_the_rate() -> None:
-    assert decision_for(0.0238) == pytest.approx(8.0)
+    assert decision_for(0.043) == pytest.approx(8.0)
     assert decision_for(1.0) == 0.0
     decisions = [decision_for(rate) for rate in (0.5, 0.05, 0.02, 0.01, 0.005, 0.001, 1e-6)]
     assert decisions == sorted(decisions)
     assert decisions[0] >= 1.0
 
 
-@pytest.mark.parametrize(("correlation", "most"), [(0.0, 0.025), (0.5, 0.025), (0.8, 0.12)])
+@pytest.mark.parametrize(("correlation", "most"), [(0.0, 0.04), (0.5, 0.04), (0.8, 0.14)])
 def test_the_stated_rate_is_kept_by_the_evidence_alone(correlation: float, most: float) -> None:
     """Baseline of eight, learned spread and correlation, 1 % outliers, no effect floor."""
     rng = np.random.default_rng(7)
@@ -97,7 +97,7 @@ def test_the_stated_rate_is_kept_by_the_evidence_alone(correlation: float, most:
     series += np.where(rng.random(series.shape) < 0.01, rng.uniform(1.5, 6.0, series.shape), 0)
     scale = Scale(log=False, sigma_floor=1e-3)
     for row in series.tolist():
-        warmup, cusum = Warmup(BaselineConfig(), scale), Cusum(1.0, decision_for(0.025))
+        warmup, cusum = Warmup(BaselineConfig(), scale), Cusum(1.0, decision_for(0.04))
         for step, value in enumerate(row):
             base = warmup.baseline
             if base is None:

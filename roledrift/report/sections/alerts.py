@@ -23,7 +23,7 @@ from roledrift.report.model import (
 from roledrift.report.numbers import average, cell, change, count, number
 from roledrift.report.pairings import around, compared
 from roledrift.report.passages import Diff
-from roledrift.report.sections.names import QUANTITIES, detector_name
+from roledrift.report.sections.names import QUANTITIES, detector_name, role_name
 from roledrift.report.sections.verdict import strength
 from roledrift.report.view import Finding, View, thinned
 
@@ -62,7 +62,7 @@ def _overview(view: View) -> Table:
                 Cell(alert.id, href=href),
                 Cell(alert.level, state=one.state),
                 Cell(detector_name(alert.detector)),
-                Cell(alert.role),
+                Cell(role_name(alert.role)),
                 count(alert.onset),
                 count(one.raised),
                 Cell("open") if one.closed is None else count(one.closed),
@@ -94,7 +94,7 @@ def _card(view: View, finding: Finding) -> Card:
     steps.append("still open" if finding.closed is None else f"closed at step {finding.closed}")
     if alert.stops:
         steps.append("stops the run")
-    facts = f"{alert.level} · {alert.role} · {', '.join(steps)} · {alert.id}"
+    facts = f"{alert.level} · {role_name(alert.role)} · {', '.join(steps)} · {alert.id}"
     power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     text = alert.text or f"{power[:1].upper()}{power[1:]}."
     if alert.evidence is not None or alert.chance:
@@ -105,10 +105,13 @@ def _card(view: View, finding: Finding) -> Card:
         blocks.append(Prose(f"Last clean checkpoint: step {kept.step}, {kept.path}"))
     shown = around(view, finding, f"{_anchor(view, finding)}-pair") or _carried(view, finding)
     if shown:
-        blocks.append(Pairs(f"{alert.role} before and after the onset", shown))
+        blocks.append(Pairs(f"{role_name(alert.role)} before and after the onset", shown))
     else:
         blocks.append(
-            Note(f"No texts of {alert.role} from both sides of step {alert.onset} were kept.")
+            Note(
+                f"No texts of {role_name(alert.role)} from both sides of step {alert.onset} "
+                "were kept."
+            )
         )
     if alert.advice:
         blocks.append(Advice("What to do", alert.advice))
@@ -162,7 +165,7 @@ def _statistic(view: View, finding: Finding) -> Block:
         "What the detector judged",
         "Healthy: below the dashed threshold. The alert comes after the onset because the "
         "detector waits until the excursion persists." + (f" Not drawn: {odd}." if odd else ""),
-        (panel(view, f"{alert.role}: {name}", lines, marks=tuple(marks)),),
+        (panel(view, f"{role_name(alert.role)}: {name}", lines, marks=tuple(marks)),),
         table({name: curve, "threshold": limit}, [mark.step for mark in marks]),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from roledrift.sums import EVERYONE
+
 _DETECTORS = {
     "length_inflation": "length inflation",
     "sp_role_capture": "role capture",
@@ -45,6 +47,11 @@ _FINDINGS = {
     "signal_loss": "its rewards teach nothing",
     "echo_suspected": "it shows two of the three signs of an echo trap",
 }
+
+
+def role_name(role: str) -> str:
+    """The role, or words for all of them together."""
+    return "all roles" if role == EVERYONE else role
 
 
 def detector_name(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from roledrift.report.model import Bar, Lane, Note, Section, Strip
-from roledrift.report.sections.names import detector_name
+from roledrift.report.sections.names import detector_name, role_name
 from roledrift.report.view import View
 
 _SHOWN = 8
@@ -24,7 +24,7 @@ def build(view: View) -> Section:
         lanes.append(Lane("validation", ticks=tuple(sorted(view.validation))))
     for one in view.findings[:_SHOWN]:
         ends = view.since(one)
-        label = f"{one.alert.role} · {detector_name(one.alert.detector)}"
+        label = f"{role_name(one.alert.role)} · {detector_name(one.alert.detector)}"
         lanes.append(Lane(label, (Bar(*ends, f"{one.state} since {ends[0]}", one.state),)))
     hidden = len(view.findings) - _SHOWN
     caption = (

@@ -7,7 +7,7 @@ import math
 from roledrift.records import Verdict
 from roledrift.report.model import Advice, Block, Cell, Mood, Section, Table
 from roledrift.report.numbers import course, number, ratio
-from roledrift.report.sections.names import detector_name, finding_name, finding_title
+from roledrift.report.sections.names import detector_name, finding_name, finding_title, role_name
 from roledrift.report.view import Finding, View
 from roledrift.sums import EVERYONE
 
@@ -43,7 +43,7 @@ def headline(view: View) -> str:
     first, last = view.records[0].step, view.records[-1].step
     if watched:
         reason = watched[0].reason or finding_name(watched[0].finding or watched[0].detector)
-        return f"{watched[0].role}: {reason.rstrip('.')}. No alert has been raised."
+        return f"{role_name(watched[0].role)}: {reason.rstrip('.')}. No alert has been raised."
     if not judged:
         return (
             f"No verdict: {len(view.records)} records (steps {first}–{last}) did not give any "
@@ -56,11 +56,12 @@ def headline(view: View) -> str:
 
 def _found(view: View, finding: Finding) -> str:
     alert = finding.alert
-    verb = "drifts" if finding.state == "drift" else "was watched"
+    together = alert.role == EVERYONE
+    verb = ("drift" if together else "drifts") if finding.state == "drift" else "was watched"
     until = f" until step {finding.closed}" if finding.closed is not None else ""
     sentence = (
-        f"{alert.role} {verb}: {finding_name(alert.finding)} since step {alert.onset}{until} "
-        f"(alert at step {finding.raised}), "
+        f"{role_name(alert.role)} {verb}: {finding_name(alert.finding)} "
+        f"since step {alert.onset}{until} (alert at step {finding.raised}), "
     )
     sentence += strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     sentence += f" when raised{_peak(view, finding)}."
@@ -142,7 +143,7 @@ def _matrix(view: View) -> Table:
         for detector in detectors
     )
     return Table(
-        columns=("detector", *("all roles" if role == EVERYONE else role for role in roles)),
+        columns=("detector", *(role_name(role) for role in roles)),
         rows=rows,
         caption="Latest state per detector and role; grey is no judgement, not a good one; "
         "a dash is a role that the detector is not about.",
