@@ -7,13 +7,14 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm test-verl lint bench bench-detection bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm test-verl test-trl-oldest lint bench bench-detection bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
 	@echo "make test   the whole test suite"
 	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
 	@echo "make test-verl  the plugin for verl, on verl's own classes, in an environment of its own"
+	@echo "make test-trl-oldest  the TRL integration on the oldest TRL that it supports, likewise"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside other methods"
@@ -76,6 +77,19 @@ test-verl: $(VERL)/.ready
 	$(VERL)/bin/python -m pytest -W ignore tests_verl
 	PYTHONPATH=$(VERL)/verl-0.8.0 $(VERL)/bin/python -m pytest -W ignore tests_verl/test_rows.py tests_verl/test_legacy.py
 
+OLDEST = .venv-trl-oldest
+$(OLDEST)/.ready: pyproject.toml constraints.txt
+	@echo "setting up $(OLDEST) (once; a few minutes)"
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
+	@grep -v '^trl==' constraints.txt > $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/python -m pip install -q --disable-pip-version-check -c $(OLDEST)/constraints.txt \
+	  -e .[trl] trl==1.8.0 datasets pytest hypothesis
+	@touch $@
+
+test-trl-oldest: $(OLDEST)/.ready
+	$(OLDEST)/bin/python -m pytest tests/integrations/test_trl*.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -103,4 +117,4 @@ docs: $(READY) demo
 	PYTHONPATH=. $(BIN)/python docs/make_detector_pictures.py
 
 clean:
-	rm -rf $(VENV) $(VLLM) $(VERL) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) $(VERL) $(OLDEST) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

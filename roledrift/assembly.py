@@ -15,7 +15,8 @@ from roledrift.budget import Budget
 from roledrift.config import Config, from_mapping, load
 from roledrift.detect.panel import Panel
 from roledrift.errors import ConfigError
-from roledrift.measure import probes_for
+from roledrift.measure import PROBES, probes_for
+from roledrift.measure.installed import installed_probes
 from roledrift.monitor import Monitor, Parts
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
 from roledrift.notify.forward import Forward
@@ -68,7 +69,8 @@ def open_monitor(
     settings = read_config(config)
     header = _header(roles, Path(out), settings, facts)
     strict = os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0")
-    probes, budget = probes_for(settings.tier, roles), Budget(settings.budget)
+    probes = (*probes_for(settings.tier, roles), *installed_probes(roles, shipped=PROBES))
+    budget = Budget(settings.budget)
     if reducer is not None and not reducer.is_first():
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)

@@ -135,6 +135,8 @@ class Config:
         close_after: Clean records in a row after which an alert closes.
         budget: Share of a step's wall time that watching may take. Above it, re-scoring and role
             gradients are thinned and the record says so; 0 switches that off.
+        extensions: One section per detector that another distribution brings, under its name;
+            what is in it is the detector's business, but ``enabled = false`` switches it off.
     """
 
     tier: Tier = "business"
@@ -147,6 +149,7 @@ class Config:
     gradients: GradientsConfig = field(default_factory=GradientsConfig)
     detectors: DetectorsConfig = field(default_factory=DetectorsConfig)
     notify: NotifyConfig = field(default_factory=NotifyConfig)
+    extensions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> Config:
@@ -161,10 +164,14 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
     """
     problems: list[str] = []
     built = _build(Config, body, "", problems)
-    known = [one.name for one in fields(DetectorsConfig)]
+    # A run's configuration is also read where the extensions it was made with are not installed.
+    known = [*(one.name for one in fields(DetectorsConfig)), *built.extensions]
     for name in () if problems else built.stop_on:
         if name not in known:
             problems.append(f"stop_on: {name!r} is no detector" + _near(name, known))
+    for name in () if problems else built.extensions:
+        if hasattr(built.detectors, name):
+            problems.append(f"extensions.{name}: its section is detectors.{name}")
     for name in () if problems else built.notify.forward:
         if name not in _FORWARD:
             problems.append(f"notify.forward: {name!r} is no log" + _near(name, list(_FORWARD)))
@@ -224,6 +231,8 @@ def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
         if value not in get_args(hint):
             problems.append(f"{where}: must be one of {list(get_args(hint))}, got {value!r}")
         return value
+    if origin is Mapping:
+        return _sections(value, where, problems)
     if origin is tuple:
         if isinstance(value, str) or not all(isinstance(item, str) for item in value):
             problems.append(f"{where}: needs a list of names, got {value!r}")
@@ -238,3 +247,12 @@ def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
     elif hint in (int, float) and not 0 <= value < float("inf"):
         problems.append(f"{where}: needs a finite number >= 0, got {value!r}")
     return value
+
+
+def _sections(value: Any, where: str, problems: list[str]) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, Mapping):
+        problems.append(f"{where}: needs sections of keys, got {value!r}")
+        return {}
+    wrong = [name for name, section in value.items() if not isinstance(section, Mapping)]
+    problems += [f"{where}.{name}: needs a section of keys, got {value[name]!r}" for name in wrong]
+    return {str(name): dict(value[name]) for name in value if name not in wrong}

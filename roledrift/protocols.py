@@ -1,7 +1,8 @@
 """Every extension point of the library on one page.
 
 An extension is an object of one of these shapes and a line in the table beside its kind
-(``measure.PROBES``, ``detect.DETECTORS``); there is nothing to inherit from.
+(``measure.PROBES``, ``detect.DETECTORS``), or an entry point in a distribution of one's own
+(:mod:`roledrift.extensions`); there is nothing to inherit from.
 """
 
 from __future__ import annotations

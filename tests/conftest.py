@@ -1,8 +1,15 @@
 """Fixtures for the whole suite."""
 
 import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
+
+from roledrift import extensions
+
+Install = Callable[..., None]
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -16,3 +23,30 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = ("ROLEDRIFT_CONFIG", "ROLEDRIFT_STRICT", "ROLEDRIFT_DIR", "ROLEDRIFT_DISABLED")
     for name in (*ours, "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Puts a distribution with entry points on the path, as pip would; gone after the test."""
+
+    def put(
+        name: str, points: Mapping[str, Mapping[str, str]], *, code: Mapping[str, str] | None = None
+    ) -> None:
+        place = tmp_path / f"site-{name}"
+        info = place / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        sections = [
+            "\n".join([f"[roledrift.{kind}]", *(f"{key} = {value}" for key, value in one.items())])
+            for kind, one in points.items()
+        ]
+        (info / "entry_points.txt").write_text("\n\n".join(sections) + "\n")
+        for module, text in (code or {}).items():
+            (place / f"{module}.py").write_text(text)
+            monkeypatch.delitem(sys.modules, module, raising=False)
+        monkeypatch.syspath_prepend(str(place))
+        extensions.extensions.cache_clear()
+        extensions._named.cache_clear()
+
+    yield put
+    extensions.extensions.cache_clear()

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roledrift_trl.callback import RoleDriftCallback
+from roledrift_trl.callback import RoleDriftCallback, RoleDriftMixin
 
-__all__ = ["TESTED", "RoleDriftCallback"]
+__all__ = ["TESTED", "RoleDriftCallback", "RoleDriftMixin"]
 
 TESTED: Mapping[str, str] = {
     "trl": "1.16.0",

@@ -10,18 +10,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from roledrift.capture.batch import RoleBatch
-from roledrift.errors import ConfigError
 from roledrift.measure.sampling import TextSampler
 from roledrift.records import Sample
-from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
+from roledrift_trl.turns import Spans, masks_of, spans_of
 
 ROW = "roledrift_row"
 """Key of the column that carries each row's number through TRL's shuffling and splitting.
@@ -29,6 +27,9 @@ ROW = "roledrift_row"
 It is an int64 tensor ``(B,)`` on the CPU: TRL permutes and slices tensors wherever they are, and on
 the CPU it says which role a row has without waiting for the device.
 """
+
+OLD, REFERENCE = "roledrift_old", "roledrift_reference"
+"""Keys of log-probabilities per token that RLOO computes and keeps only the sums of."""
 
 _CLIPPED_LOSSES = frozenset({"grpo", "bnpo", "dr_grpo", "dapo", "luspo"})
 
@@ -60,6 +61,7 @@ class Generation:
         roles: Registry index per row; -1 for a role that the workflow does not have.
         slots: Copy of the role per row, if the dataset has such a column.
         prompts: Number of the problem per row; the same prompt has the same number everywhere.
+        masks: Role per token of each completion, if a row holds the turns of several roles.
     """
 
     number: int
@@ -67,15 +69,22 @@ class Generation:
     roles: tuple[int, ...]
     slots: tuple[int, ...] | None
     prompts: tuple[int, ...]
+    masks: tuple[tuple[int, ...], ...] | None = None
+
+    def spans(self, rows: Sequence[int], width: int) -> Spans:
+        """Spans of some of its rows, ``width`` completion positions wide."""
+        return spans_of(self.roles, self.masks, rows, width=width)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Rows as the loss saw them; those of one generation have the same padding.
 
+    A row with the turns of several roles is there once per role, with that role's mask.
+
     Attributes:
         made: The generation they are from.
-        roles: Registry index per row.
+        spans: Which rows of the micro-batch they are, and whose.
         slots: Copy of the role per row, if the dataset has such a column.
         ids_BL: Prompt and completion ids.
         attention_BL: Its attention mask.
@@ -84,12 +93,17 @@ class Rows:
     """
 
     made: Generation
-    roles: tuple[int, ...]
+    spans: Spans
     slots: tuple[int, ...] | None
     ids_BL: Tensor
     attention_BL: Tensor
     mask_BC: Tensor
     logp_BC: Tensor
+
+    @property
+    def roles(self) -> tuple[int, ...]:
+        """Registry index per row."""
+        return self.spans.roles
 
 
 def scored(call: Sequence[Any], rewards_BF: Tensor, trainer: Any) -> Scored:
@@ -115,6 +129,7 @@ def generation(
     columns: tuple[str, str | None],
     after: Generation | None,
     step: int,
+    lengths: Sequence[int] = (),
 ) -> Generation:
     """Roles and slots of the rows of one generation.
 
@@ -124,6 +139,10 @@ def generation(
         columns: Names of the role column and, if there is one, of the slot column.
         after: The generation before this one.
         step: Optimizer steps done so far.
+        lengths: Tokens of each completion.
+
+    Raises:
+        CaptureError: If a ``role_mask`` does not fit its completion.
     """
     index = {name: number for number, name in enumerate(workflow.role_names)}
     role, slot = columns
@@ -132,7 +151,9 @@ def generation(
     # Dataset rows repeat, and a name is a hash of the whole prompt.
     named = {id(prompt): prompt_name(prompt) for prompt in (row.get("prompt") for row in rows)}
     prompts = tuple(int(named[id(row.get("prompt"))], 16) for row in rows)
-    return Generation(0 if after is None else after.number + 1, step, roles, slots, prompts)
+    masks = masks_of(rows, lengths, len(index))
+    number = 0 if after is None else after.number + 1
+    return Generation(number, step, roles, slots, prompts, masks)
 
 
 def rollout(
@@ -151,30 +172,47 @@ def rollout(
         # Rows that mask_truncated_completions took out have lost their tool mask as well.
         emptied_B = out["completion_mask"].sum(dim=1) == 0
         mask_BC = mask_BC & (out["tool_mask"].bool() | emptied_B[:, None])
-    size = trainer.num_generations
-    groups = [made.number * count + row // size for row in range(count)]
+    size, roles = trainer.num_generations, len(workflow.role_names)
+    spans = made.spans(range(count), mask_BC.shape[1])
+    groups = [made.number * count + row // size for row in spans.rows]
+    if made.masks is not None:  # an advantage group holds rows of one role
+        groups = [group * roles + role for group, role in zip(groups, spans.roles, strict=True)]
     names = [prompt_name(prompt) for prompt in source.prompts]
     numbers = {name: made.number * count + i for i, name in enumerate(dict.fromkeys(names))}
     return RoleBatch.from_padded(
         workflow,
-        role=column(made.roles, device),
-        mask=mask_BC,
-        slot=made.slots,
-        prompt=[numbers[name] for name in names],
+        role=column(spans.roles, device),
+        mask=spans.own(mask_BC),
+        slot=None if made.slots is None else [made.slots[row] for row in spans.rows],
+        prompt=[numbers[names[row]] for row in spans.rows],
         group=groups if count % size == 0 else None,
-        truncated=truncated(source, trainer),
-        reward=source.reward_B,
-        advantage=out["advantages"],
-        text=[text_of(one) for one in source.completions],
+        truncated=truncated(source, trainer, made, spans),
+        reward=spans.of(source.reward_B),
+        advantage=spans.of(out["advantages"]),
+        text=texts(source, trainer, spans),
     )
 
 
-def truncated(source: Scored, trainer: Any) -> list[bool]:
-    """Per row: it is as long as allowed, and its last token ends nothing."""
+def texts(source: Scored, trainer: Any, spans: Spans) -> list[str]:
+    """What each span says: the completion, or what its role wrote of it."""
+    if spans.owned_NC is None:
+        return [text_of(one) for one in source.completions]
+    tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+    ids = [spans.tokens(span, source.ids[row]) for span, row in enumerate(spans.rows)]
+    return [str(tokenizer.decode(one, skip_special_tokens=True)) for one in ids]
+
+
+def truncated(source: Scored, trainer: Any, made: Generation, spans: Spans) -> list[bool]:
+    """Per span: its row is as long as allowed and ends in one of its tokens, which ends nothing."""
     tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
     ends = {*getattr(trainer, "eos_token_ids", ()), tokenizer.eos_token_id, tokenizer.pad_token_id}
     limit = trainer.max_completion_length or 0
-    return [len(ids) >= limit and (not len(ids) or ids[-1] not in ends) for ids in source.ids]
+    cut = [len(ids) >= limit and (not len(ids) or ids[-1] not in ends) for ids in source.ids]
+    if made.masks is None:
+        return cut
+    last = [mask[-1] if mask else -1 for mask in made.masks]
+    pairs = zip(spans.rows, spans.roles, strict=True)
+    return [cut[row] and last[row] == role for row, role in pairs]
 
 
 def samples(
@@ -191,11 +229,14 @@ def samples(
     Reading rewards and advantages here waits for nothing: TRL has read both from the device in the
     call that is just ending.
     """
-    rows = [row for row, role in enumerate(made.roles) if role >= 0]
+    whole = made.spans(range(len(made.roles)), out["completion_ids"].shape[1])
+    said, cut_off = texts(source, trainer, whole), truncated(source, trainer, made, whole)
+    known = [span for span, role in enumerate(whole.roles) if role >= 0]
+    rows = [whole.rows[span] for span in known]
     names = [prompt_name(source.prompts[row]) for row in rows]
-    roles = [workflow.role_names[made.roles[row]] for row in rows]
-    cut, tokens = truncated(source, trainer), [len(source.ids[row]) for row in rows]
-    kept = []
+    roles = [workflow.role_names[whole.roles[span]] for span in known]
+    cut = [cut_off[span] for span in known]
+    tokens = [len(whole.tokens(span, source.ids[whole.rows[span]])) for span in known]
     advantages = out["advantages"].float()
     means = (advantages if advantages.ndim == 1 else advantages.mean(dim=1)).tolist()
     picks = sampler.pick(
@@ -204,27 +245,26 @@ def samples(
         tokens=tokens,
         prompts=names,
         advantages=[means[row] for row in rows],
-        truncated=[cut[row] for row in rows],
+        truncated=cut,
     )
-    for pick in picks:
-        row = rows[pick.row]
-        sample = Sample(
+    return [
+        Sample(
             step=made.step + 1,
             role=roles[pick.row],
-            text=text_of(source.completions[row]),
-            slot=0 if made.slots is None else made.slots[row],
+            text=said[known[pick.row]],
+            slot=0 if made.slots is None else made.slots[rows[pick.row]],
             policy=workflow.policy_of(roles[pick.row]),
             prompt=names[pick.row],
-            episode=f"{made.number}-{row}",
-            prompt_text=text_of(source.prompts[row]),
+            episode=f"{made.number}-{rows[pick.row]}",
+            prompt_text=text_of(source.prompts[rows[pick.row]]),
             tokens=tokens[pick.row],
-            finish="length" if cut[row] else "stop",
-            reward=float(source.reward_B[row]),
-            advantage=means[row],
+            finish="length" if cut[pick.row] else "stop",
+            reward=float(source.reward_B[rows[pick.row]]),
+            advantage=means[rows[pick.row]],
             flags=pick.flags,
         )
-        kept.append(sample)
-    return kept
+        for pick in picks
+    ]
 
 
 def column(values: Sequence[int], device: torch.device) -> Tensor:
@@ -261,9 +301,17 @@ def trained(made: Generation, inputs: Mapping[str, Any], logp_BC: Tensor) -> Row
         for kind in ("ids", "mask")
     )
     rows = inputs[ROW].tolist()
-    roles = tuple(made.roles[row] for row in rows)
-    slots = None if made.slots is None else tuple(made.slots[row] for row in rows)
-    return Rows(made, roles, slots, ids_BL, attention_BL, mask_BC, logp_BC.detach())
+    spans = made.spans(rows, mask_BC.shape[1])
+    slots = None if made.slots is None else tuple(made.slots[rows[one]] for one in spans.rows)
+    return Rows(
+        made,
+        spans,
+        slots,
+        ids_BL=spans.of(ids_BL),
+        attention_BL=spans.of(attention_BL),
+        mask_BC=spans.own(mask_BC),
+        logp_BC=spans.of(logp_BC.detach()),
+    )
 
 
 def update(
@@ -288,62 +336,25 @@ def update(
     # TRL asks vLLM for log-probabilities at the sampling temperature; at which one a rollout
     # function reports, nobody says.
     engine = float(trainer.temperature) if getattr(trainer, "use_vllm", False) else None
+
+    def its(name: str) -> Tensor | None:
+        found = inputs.get(name)
+        return None if found is None else rows.spans.of(found)
+
     return RoleBatch.from_padded(
         workflow,
         role=column(rows.roles, rows.logp_BC.device),
         mask=rows.mask_BC,
         slot=rows.slots,
-        advantage=inputs["advantages"],
+        advantage=its("advantages"),
         logp=rows.logp_BC,
-        old_logp=inputs.get("old_per_token_logps"),
-        rollout_logp=inputs.get("sampling_per_token_logps"),
-        reference_logp=inputs.get("ref_per_token_logps"),
-        entropy=None if forward[1] is None else forward[1].detach(),
+        old_logp=its("old_per_token_logps") if OLD not in inputs else its(OLD),
+        rollout_logp=its("sampling_per_token_logps"),
+        reference_logp=its("ref_per_token_logps") if REFERENCE not in inputs else its(REFERENCE),
+        entropy=None if forward[1] is None else rows.spans.of(forward[1].detach()),
         temperature=float(trainer.temperature),
         rollout_temperature=engine,
         clip=(float(trainer.epsilon_low), float(trainer.epsilon_high)) if clips else None,
         steps_between=int(trainer.state.global_step) - rows.made.step,
         outputs=False,
     )
-
-
-def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:
-    """Does the training dataset name a known role for every row, and does the column get through?
-
-    Raises:
-        ConfigError: Saying what the dataset holds and what to change.
-    """
-    dataset = trainer.train_dataset
-    there = getattr(dataset, "column_names", None)
-    if getattr(trainer, "rollout_func", None) is not None:
-        there = None
-    for name, setting in zip(columns, ("role_column", "slot_column"), strict=True):
-        if name is None:
-            continue
-        if there is not None and name not in there:
-            raise ConfigError(
-                f"the training dataset has no column {name!r}; its columns are {sorted(there)}: "
-                f"add it, or name the right one with RoleDriftCallback({setting}=...)"
-            )
-        kept = getattr(trainer, "_signature_columns", None) or ("prompt", "image", "images")
-        if there is not None and trainer.args.remove_unused_columns and name not in kept:
-            raise ConfigError(
-                f"remove_unused_columns=True drops the column {name!r} before training: "
-                "set GRPOConfig(remove_unused_columns=False)"
-            )
-    if there is None or not hasattr(dataset, "unique"):
-        return
-    for value in dataset.unique(columns[0]):
-        if not isinstance(value, str):
-            raise ConfigError(f"column {columns[0]!r} holds {value!r}: every row needs a role name")
-        try:
-            workflow.index(value)
-        except ConfigError as error:
-            raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
-
-
-def canaries(out: Path) -> list[str]:
-    """Prompts that the earlier segments of a run followed."""
-    if not find_runs(out):
-        return []
-    return [one.prompt for one in open_run(out).samples() if "canary" in one.flags]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-import torch
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from roledrift.assembly import open_monitor, read_config
-from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
+from roledrift.capture.gradients import attach_gradients
 from roledrift.capture.ranks import TorchReducer
-from roledrift.capture.tokens import TokenCapture
-from roledrift.config import Config, from_mapping
-from roledrift.errors import AttachError
-from roledrift.measure.sampling import TextSampler
+from roledrift.config import Config
+from roledrift.errors import AttachError, ConfigError
 from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
+from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
-from roledrift_trl import batch as trl_batch
-from roledrift_trl import rescoring
+from roledrift_trl.forward import ForwardWatch, check_columns
+from roledrift_trl.watch import Watch
 
 _METHODS = (
     "_generate_and_score_completions",
@@ -34,11 +32,15 @@ _METHODS = (
 
 
 class RoleDriftCallback(TrainerCallback):
-    """Watches the roles of a :class:`trl.GRPOTrainer` and writes a run directory.
+    """Watches the roles of a trainer and writes a run directory.
 
     It attaches itself when training begins; nothing else has to be changed::
 
         trainer = GRPOTrainer(..., callbacks=[RoleDriftCallback("voting", out="runs/voting")])
+
+    With :class:`trl.GRPOTrainer` and :class:`trl.RLOOTrainer` it measures everything; with any
+    other :class:`transformers.Trainer` what a forward with labels says: lengths, perplexity and
+    entropy per role, and role gradients.
 
     The training is bit for bit the same with and without it. What is wrong at set-up is raised when
     training begins; what fails later is counted in the record of the step, and training goes on.
@@ -78,7 +80,7 @@ class RoleDriftCallback(TrainerCallback):
         self._config = config
         self._facts = facts
         self._wraps: dict[str, Any] = {}
-        self._watch: _Watch | None = None
+        self._watch: Watch | ForwardWatch | None = None
 
     def on_train_begin(
         self,
@@ -96,18 +98,22 @@ class RoleDriftCallback(TrainerCallback):
         """
         self.detach()
         trainer = self.trainer or _find_trainer(self)
-        check_trainer(trainer)
-        trl_batch.check_dataset(trainer, self.workflow, self._columns)
+        generates = check_trainer(trainer)
+        if generates:
+            check_dataset(trainer, self.workflow, self._columns)
+        else:
+            check_columns(trainer, self._columns[0])
         out = Path(self._out or Path(str(args.output_dir)) / "roledrift")
         resume = state.global_step > 0
-        canaries = trl_batch.canaries(out) if resume else ()
+        canaries = _canaries(out) if resume else ()
         told = StatisticsLog(self.workflow.role_names)
         settings, scaler = read_config(self._config), trainer.accelerator.scaler
-        slots = self._columns[1] is not None
+        slots = generates and self._columns[1] is not None
         probe, said = attach_gradients(
             trainer.model, self.workflow, settings, slots=slots, halves=slots, scaler=scaler
         )
-        facts = {"host": f"trl.{type(trainer).__name__}", "seed": args.seed, **self._facts}
+        package = "trl" if generates else "transformers"
+        facts = {"host": f"{package}.{type(trainer).__name__}", "seed": args.seed, **self._facts}
         facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
         self.monitor = open_monitor(
             self.workflow,
@@ -120,7 +126,11 @@ class RoleDriftCallback(TrainerCallback):
         )
         if resume:  # the checkpoint that is resumed from; it was written after the last record
             self.on_save(args, state)
-        self._watch = _Watch(self.monitor, trainer, self._columns, canaries)
+        if generates:
+            score = _original(trainer, "_get_per_token_logps_and_entropies")
+            self._watch = Watch(self.monitor, trainer, self._columns, canaries, score=score)
+        else:
+            self._watch = ForwardWatch(self.monitor, trainer, self._columns[0])
         if probe is not None:
             self._watch.measure_gradients(probe)
         self._wrap(self._watch, told)
@@ -156,6 +166,8 @@ class RoleDriftCallback(TrainerCallback):
         """Leave the trainer as it was. Calling it again does nothing."""
         if self._watch is not None:
             trainer = self._watch.trainer
+            if isinstance(trainer, RoleDriftMixin):
+                trainer.roledrift_rounds = {}
             for name, wrap in self._wraps.items():
                 # Who wrapped the method after us keeps calling our wrap: it then only passes on.
                 if vars(trainer).get(name) is wrap:
@@ -165,174 +177,77 @@ class RoleDriftCallback(TrainerCallback):
         if self.monitor is not None:
             self.monitor.close()
 
-    def _wrap(self, watch: _Watch, told: StatisticsLog) -> None:
+    def _wrap(self, watch: Watch | ForwardWatch, told: StatisticsLog) -> None:
         trainer = watch.trainer
-        notes: tuple[Callable[[Any, Any], None], ...]
-        notes = (watch.generated, watch.rewarded, watch.trained, watch.forwarded)
-        for name, note in zip(_METHODS, notes, strict=True):
-            before = watch.labelled if name == "_compute_loss" else None
-            self._wraps[name] = _followed(watch, name, then=note, before=before)
-        self._wraps["log"] = _telling(watch, trainer.log, told)
+        rounds: dict[str, Callable[..., Any]] = {
+            name: _following(watch, name, *notes) for name, notes in watch.follows().items()
+        }
+        rounds["log"] = _telling(watch, told)
+        if isinstance(trainer, RoleDriftMixin):
+            trainer.roledrift_rounds = rounds
+            return
+        for name, around in rounds.items():
+            original = getattr(trainer, name)
+            self._wraps[name] = wraps(original)(partial(around, original))
         for name, wrap in self._wraps.items():
             setattr(trainer, name, wrap)
 
 
-class _Watch:
-    """What is known during one training: the wraps fill it, the callback's events empty it."""
+class RoleDriftMixin:
+    """For who would rather derive a trainer than have its methods wrapped while it trains.
 
-    def __init__(
-        self,
-        monitor: Monitor,
-        trainer: Any,
-        columns: tuple[str, str | None],
-        canaries: Sequence[str],
-    ) -> None:
-        self.live = True
-        self.trainer = trainer
-        self.monitor = monitor
-        self._columns = columns
-        self._config = from_mapping(monitor.header.config)
-        self._sampler = TextSampler(self._config.sampling, canaries)
-        self._capture = TokenCapture(monitor.workflow)
-        self._score = trainer._get_per_token_logps_and_entropies
-        self._scored: trl_batch.Scored | None = None
-        self._made: trl_batch.Generation | None = None
-        self._forward: Sequence[Any] | None = None
-        self._parts: list[trl_batch.Rows] = []
-        self._again: list[trl_batch.Rows] = []
-        self._gradients: RoleGradientProbe | None = None
-        self._moved: set[int] = set()
-        monitor.attach(self._capture)
+    Typical use::
 
-    def measure_gradients(self, probe: RoleGradientProbe) -> None:
-        """Split the gradients by role from now on."""
-        self._gradients = probe
-        self.monitor.attach(probe)
+        class Trainer(RoleDriftMixin, GRPOTrainer): ...
 
-    def leave(self) -> None:
-        """Take the gradient probe out of the model; what still calls the wraps changes nothing."""
-        self.live = False
-        if self._gradients is not None:
-            self._gradients.detach()
+        trainer = Trainer(..., callbacks=[RoleDriftCallback("voting")])
 
-    def labelled(self, call: Sequence[Any]) -> None:
-        """Tell the gradient probe whose rows the forward of the loss is about to see."""
-        if self._gradients is None or self._made is None or trl_batch.ROW not in call[1]:
-            return
-        rows = call[1][trl_batch.ROW].tolist()
-        slots = self._made.slots
-        self._gradients.set_groups(
-            [self._made.roles[row] for row in rows],
-            None if slots is None else [slots[row] for row in rows],
-            prompt=[self._made.prompts[row] for row in rows],
-        )
+    The callback then finds its way in through the methods of this class, and wraps nothing. It goes
+    with trainers that generate (GRPO, RLOO). Without a callback it does nothing.
+    """
 
-    @property
-    def training(self) -> bool:
-        """False during evaluation, which is no part of the training statistics."""
-        return self.live and bool(self.trainer.model.training)
+    roledrift_rounds: Mapping[str, Callable[..., Any]] = {}
 
-    def rewarded(self, call: Sequence[Any], result: Any) -> None:
-        """Note what the reward functions saw and said."""
-        self._scored = trl_batch.scored(call, result, self.trainer)
+    def _generate_and_score_completions(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_generate_and_score_completions", args, kwargs)
 
-    def generated(self, call: Sequence[Any], out: dict[str, Any]) -> None:
-        """Note the roles of new rows, send row numbers along, measure the outputs."""
-        rows, workflow = call[0], self.monitor.workflow
-        source, self._scored = self._scored, None
-        step = int(self.trainer.state.global_step)
-        made = trl_batch.generation(
-            workflow, rows, columns=self._columns, after=self._made, step=step
-        )
-        self._made = made
-        out[trl_batch.ROW] = torch.arange(len(rows))
-        if source is None:
-            self.monitor.count_fault("generation without a call of the reward functions")
-            return
-        batch = trl_batch.rollout(workflow, made, out, source=source, trainer=self.trainer)
-        self._capture.add(batch)
-        self.monitor.add_totals({"reward": self.trainer._metrics["train"]["reward"][-1]})
-        if self._config.tier != "economy":
-            self.monitor.add_samples(
-                trl_batch.samples(
-                    workflow, made, out, source=source, trainer=self.trainer, sampler=self._sampler
-                )
-            )
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_calculate_rewards", args, kwargs)
 
-    def forwarded(self, _call: Sequence[Any], result: Sequence[Any]) -> None:
-        """Note the log-probabilities of the loss: the only ones computed with gradients."""
-        if torch.is_grad_enabled():
-            self._forward = result[:2]
+    def _compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_compute_loss", args, kwargs)
 
-    def trained(self, call: Sequence[Any], _result: Any) -> None:
-        """Measure one micro-batch from the log-probabilities that its loss was computed with."""
-        inputs, forward, self._forward = call[1], self._forward, None
-        if self._gradients is not None:
-            self._gradients.set_groups(None)
-        if forward is None or self._made is None or trl_batch.ROW not in inputs:
-            self.monitor.count_fault("micro-batch without log-probs or roles")
-            return
-        rows = trl_batch.trained(self._made, inputs, forward[0])
-        self._moved.update(rows.roles)
-        if "pixel_values" not in inputs:  # images are not laid out by rows: no re-scoring
-            self._parts.append(rows)
-        self._capture.add(
-            trl_batch.update(
-                self.monitor.workflow, rows, inputs, forward=forward, trainer=self.trainer
-            )
-        )
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        return self._roledrift("_get_per_token_logps_and_entropies", args, kwargs)
 
-    def before_step(self) -> None:
-        """Choose the rows to score again, while the old weights are still there."""
-        step = int(self.trainer.state.global_step) + 1
-        names = self.monitor.workflow.role_names
-        self.monitor.add_updates({names[role]: 1 for role in self._moved if role >= 0})
-        self._moved = set()
-        parts, self._parts, self._again = self._parts, [], []
-        settings = self._config.rescore
-        if not (parts and settings.rows_per_role and self.monitor.due(step, settings.every)):
-            return
-        with self.monitor.fenced("rows to score again", cost="rescore"):
-            rows = rescoring.choose(parts, per_role=settings.rows_per_role, roles=len(names))
-            noisy = getattr(self.trainer.args, "neftune_noise_alpha", None) is not None
-            if noisy or rescoring.is_noisy(self.trainer.model):
-                rows = rescoring.score_all(rows, self._score, trainer=self.trainer)
-            self._again = rows
+    def log(self, *args: Any, **kwargs: Any) -> Any:
+        """The trainer's own, with the statistics per role added."""
+        return self._roledrift("log", args, kwargs)
 
-    def after_step(self, step: int) -> bool:
-        """Score the chosen rows again, finish the record; True if the training is to stop."""
-        rows, self._again = self._again, []
-        with self.monitor.fenced("score again", cost="rescore"):
-            again = rescoring.score_all(rows, self._score, trainer=self.trainer)
-            reference: Sequence[trl_batch.Rows | None] = [None] * len(again)
-            wanted = rescoring.wants_reference(self._config, step)
-            if again and wanted and rescoring.has_reference(self.trainer):
-                with rescoring.adapter_off(self.trainer.model):
-                    reference = rescoring.score_all(rows, self._score, trainer=self.trainer)
-                self.monitor.label(**{"reference model": "the model with its adapter off"})
-            heat = float(self.trainer.temperature)
-            for sides in zip(rows, again, reference, strict=True):
-                self._capture.add(
-                    rescoring.compared(self.monitor.workflow, *sides, temperature=heat)
-                )
-        return self.monitor.end_step(step).stop
+    def _roledrift(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        original, around = _original(self, name), self.roledrift_rounds.get(name)
+        return original(*args, **kwargs) if around is None else around(original, *args, **kwargs)
 
 
-def _followed(
-    watch: _Watch,
+def _original(trainer: Any, name: str) -> Callable[..., Any]:
+    """A method as the trainer has it without us."""
+    owner = super(RoleDriftMixin, trainer) if isinstance(trainer, RoleDriftMixin) else trainer
+    method: Callable[..., Any] = getattr(owner, name)
+    return method
+
+
+def _following(
+    watch: Watch | ForwardWatch,
     name: str,
-    *,
+    before: Callable[[Any], None] | None,
     then: Callable[[Any, Any], None],
-    before: Callable[[Any], None] | None = None,
 ) -> Callable[..., Any]:
-    """The trainer's method with ``before(arguments)`` and ``then(arguments, result)`` around it.
+    """What calls a method with ``before(arguments)`` and ``then(arguments, result)`` around it.
 
     Both only in training: evaluation is no part of the training statistics.
     """
-    original = getattr(watch.trainer, name)
 
-    @wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         training = watch.training
         if training and before is not None:
             with watch.monitor.fenced(f"before {name}", cost="capture"):
@@ -346,11 +261,10 @@ def _followed(
     return call
 
 
-def _telling(
-    watch: _Watch, original: Callable[..., Any], told: StatisticsLog
-) -> Callable[..., Any]:
-    @wraps(original)
-    def log(logs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+def _telling(watch: Watch | ForwardWatch, told: StatisticsLog) -> Callable[..., Any]:
+    def log(
+        original: Callable[..., Any], /, logs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
         if watch.training:
             with watch.monitor.fenced("log"):
                 logs.update(told.take())
@@ -371,8 +285,11 @@ def _find_trainer(callback: TrainerCallback) -> Any:
     return None
 
 
-def check_trainer(trainer: Any) -> None:
+def check_trainer(trainer: Any) -> bool:
     """Is this a trainer that can be watched?
+
+    Returns:
+        True if it generates (GRPO, RLOO), False if it is any other ``transformers.Trainer``.
 
     Raises:
         AttachError: If it is None or lacks a method that is wrapped.
@@ -381,14 +298,60 @@ def check_trainer(trainer: Any) -> None:
         raise AttachError(
             "no trainer found on the call stack: set callback.trainer = trainer before train()"
         )
+    if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
+        return False
     lacking = [name for name in _METHODS if not hasattr(trainer, name)]
     if lacking:
         raise AttachError(
             f"{type(trainer).__name__} has no {', '.join(lacking)}: RoleDriftCallback watches "
-            "trl.GRPOTrainer; for another loop use roledrift.open_monitor and TokenCapture"
+            "trl.GRPOTrainer, trl.RLOOTrainer and transformers.Trainer; for another loop use "
+            "roledrift.open_monitor and TokenCapture"
         )
     if hasattr(trainer, "compute_liger_loss") and trainer.args.use_liger_kernel:
         raise AttachError(
             "the Liger GRPO loss of this TRL version hides log-probabilities: set "
             "use_liger_kernel=False, or use TRL 1.16, which has replaced that loss"
         )
+    return True
+
+
+def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:
+    """Does the training dataset name a known role for every row, and does the column get through?
+
+    Raises:
+        ConfigError: Saying what the dataset holds and what to change.
+    """
+    dataset = trainer.train_dataset
+    there = getattr(dataset, "column_names", None)
+    if getattr(trainer, "rollout_func", None) is not None:
+        there = None
+    for name, setting in zip(columns, ("role_column", "slot_column"), strict=True):
+        if name is None:
+            continue
+        if there is not None and name not in there:
+            raise ConfigError(
+                f"the training dataset has no column {name!r}; its columns are {sorted(there)}: "
+                f"add it, or name the right one with RoleDriftCallback({setting}=...)"
+            )
+        kept = getattr(trainer, "_signature_columns", None) or ("prompt", "image", "images")
+        if there is not None and trainer.args.remove_unused_columns and name not in kept:
+            raise ConfigError(
+                f"remove_unused_columns=True drops the column {name!r} before training: "
+                "set GRPOConfig(remove_unused_columns=False)"
+            )
+    if there is None or not hasattr(dataset, "unique"):
+        return
+    for value in dataset.unique(columns[0]):
+        if not isinstance(value, str):
+            raise ConfigError(f"column {columns[0]!r} holds {value!r}: every row needs a role name")
+        try:
+            workflow.index(value)
+        except ConfigError as error:
+            raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
+
+
+def _canaries(out: Path) -> list[str]:
+    """Prompts that the earlier segments of a run followed."""
+    if not find_runs(out):
+        return []
+    return [one.prompt for one in open_run(out).samples() if "canary" in one.flags]

@@ -16,6 +16,7 @@ from roledrift.capture.batch import RoleBatch
 from roledrift.config import Config
 from roledrift.workflow import Workflow
 from roledrift_trl.batch import Rows, column
+from roledrift_trl.turns import Spans
 
 _TENSORS = ("ids_BL", "attention_BL", "mask_BC", "logp_BC")
 
@@ -51,7 +52,7 @@ def _chosen(parts: Sequence[Rows], quota: int, roles: int) -> Rows:
     slots = [slot for part in parts for slot in part.slots or ()]
     return Rows(
         parts[0].made,
-        tuple(every[row] for row in rows),
+        Spans(tuple(range(len(rows))), tuple(every[row] for row in rows)),
         tuple(slots[row] for row in rows) if slots else None,
         **columns,
     )

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Literal
 from roledrift import __version__
 from roledrift.cli import console
 from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.extensions import KINDS, extensions
 from roledrift.notify.console import printable
 
 _LIBRARIES = ("numpy", "pyarrow", "matplotlib", "jinja2", "typer", "rich")
@@ -91,8 +92,17 @@ def machine() -> Sequence[Item]:
     for name in _SWITCHES:
         if os.environ.get(name):
             items.append(Item(name, "ok", f"{os.environ[name]} (from the environment)"))
-    items += [_config(), _directory(), _terminal()]
+    items += [_config(), _directory(), _terminal(), *_extensions()]
     return items
+
+
+def _extensions() -> Iterator[Item]:
+    for kind in KINDS:
+        for one in extensions(kind):
+            found = one.fault or f"brought by {one.origin}"
+            advice = f"correct or uninstall {one.origin}" if one.fault else ""
+            state: Literal["ok", "broken"] = "broken" if one.fault else "ok"
+            yield Item(f"{kind}: {one.name}", state, found, advice)
 
 
 def _version(name: str) -> str:

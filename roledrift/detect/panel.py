@@ -11,6 +11,7 @@ from roledrift.config import Config
 from roledrift.detect import DETECTORS
 from roledrift.detect.alerts import AlertBook, closed
 from roledrift.detect.gate import gated, reads_of, suspects
+from roledrift.detect.installed import installed_detectors
 from roledrift.protocols import Detector
 from roledrift.records import Alert, StepRecord, Verdict
 from roledrift.sums import EVERYONE
@@ -68,15 +69,20 @@ class Panel:
     ) -> None:
         start, config = _start_of(reference, config or Config())
         self.faults: dict[str, str] = {}
-        """Name of a detector that failed -> what it said the first time."""
+        """Name of a detector that failed, or could not be made -> what it said the first time."""
         if detectors is None:
-            detectors = [
+            brought, self.faults = installed_detectors(workflow, config, shipped=DETECTORS)
+            shipped = [
                 make(workflow, config) for name, make in DETECTORS.items() if _enabled(config, name)
             ]
+            detectors = [*shipped, *brought]
         untold = {
             (one.name, role): Verdict(one.name, role, "no verdict", reason="no step was recorded")
             for one in detectors
             for role in workflow.role_names
+        } | {
+            (name, EVERYONE): Verdict(name, EVERYONE, "no verdict", reason=said)
+            for name, said in self.faults.items()
         }
         book = AlertBook(workflow, config, host=host)
         self._now = _Judgement(tuple(detectors), book, untold, set(untold))

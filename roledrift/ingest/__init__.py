@@ -1,6 +1,7 @@
 """Foreign logs as runs: one file per format, none of which imports the framework that wrote it.
 
-A format of your own is one more line in :data:`FORMATS`.
+A format of your own is one more line in :data:`FORMATS`, or an entry point of the group
+``roledrift.importers`` in a distribution of your own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from roledrift.ingest import (
     wandb_dir,
 )
 from roledrift.ingest.form import Format
+from roledrift.ingest.installed import installed_formats
 
 FORMATS: Mapping[str, Format] = {
     one.name: one
@@ -37,7 +39,13 @@ FORMATS: Mapping[str, Format] = {
         table.FORMAT,
     )
 }
-"""Every format that is read, by name, the most specific first."""
+"""Every format that ships, by name, the most specific first."""
+
+
+def formats() -> dict[str, Format]:
+    """Every format that can be read: those that ship, installed ones before the catch-all."""
+    specific = {name: one for name, one in FORMATS.items() if one is not table.FORMAT}
+    return {**specific, **installed_formats(shipped=FORMATS), **FORMATS}
 
 
 def sniff(path: Path) -> tuple[Format, str]:
@@ -48,12 +56,13 @@ def sniff(path: Path) -> tuple[Format, str]:
     """
     if not path.exists():
         raise StoreError(f"{path}: there is no such file or folder")
-    for form in FORMATS.values():
+    known = formats()
+    for form in known.values():
         reason = form.sniff(path)
         if reason is not None:
             return form, reason
     raise StoreError(
-        f"{path}: not recognised as any of {', '.join(FORMATS)}; name it with --as, or describe "
+        f"{path}: not recognised as any of {', '.join(known)}; name it with --as, or describe "
         "its columns with --mapping"
     )
 
@@ -64,8 +73,9 @@ def named(name: str) -> tuple[Format, str]:
     Raises:
         ConfigError: If there is none of that name.
     """
-    if name not in FORMATS:
-        near = get_close_matches(name, FORMATS, n=1)
+    known = formats()
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"no format {name!r}; there are {', '.join(FORMATS)}.{hint}")
-    return FORMATS[name], "named with --as"
+        raise ConfigError(f"no format {name!r}; there are {', '.join(known)}.{hint}")
+    return known[name], "named with --as"

@@ -14,10 +14,10 @@ import pytest
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from roledrift_trl import RoleDriftCallback
+from roledrift_trl import RoleDriftCallback, RoleDriftMixin
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
+from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer, SFTConfig, SFTTrainer
 
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import AttachError, ConfigError, StoreError
@@ -34,6 +34,10 @@ WRAPPED = (
     "_get_per_token_logps_and_entropies",
     "log",
 )
+TRAINERS: dict[str, tuple[Any, Any]] = {
+    "grpo": (GRPOTrainer, GRPOConfig),
+    "rloo": (RLOOTrainer, RLOOConfig),
+}
 torch.set_num_threads(1)
 
 
@@ -97,6 +101,7 @@ class Seen:
 
 
 def make_trainer(out: Path, callbacks: list[Any], **changes: Any) -> GRPOTrainer:
+    kind = changes.pop("kind", "grpo")
     parts: dict[str, Any] = {
         "model": changes.pop("model", None) or tiny_model(),
         "train_dataset": changes.pop("train_dataset", None) or tiny_dataset(),
@@ -127,8 +132,8 @@ def make_trainer(out: Path, callbacks: list[Any], **changes: Any) -> GRPOTrainer
         "disable_tqdm": True,
         **changes,
     }
-    return GRPOTrainer(
-        args=GRPOConfig(**settings),
+    return TRAINERS[kind][0](
+        args=TRAINERS[kind][1](**settings),
         processing_class=tiny_tokenizer(),
         callbacks=callbacks,
         **parts,
@@ -170,6 +175,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "max_completion_length": 32,
     },
     "checkpointing, late logging": {"gradient_checkpointing": True, "logging_steps": 2},
+    "RLOO": {"kind": "rloo", "beta": 0.0},
+    "RLOO with reference, accumulation": {
+        "kind": "rloo",
+        "beta": 0.1,
+        "gradient_accumulation_steps": 2,
+        "per_device_train_batch_size": 4,
+        "num_iterations": 2,
+        "max_steps": 4,
+    },
     "adapter off": {"config": {"tier": "full"}},
     "adapter off, dropout": {
         "config": {"rescore": {"reference_every": 2}},
@@ -179,6 +193,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "per_device_train_batch_size": 4,
         "max_steps": 4,
     },
+}
+
+
+EVERY_REFERENCE = {
+    "adapter off": 1,
+    "adapter off, dropout": 2,
+    "reference": 1,
+    "RLOO with reference, accumulation": 1,
 }
 
 
@@ -197,7 +219,7 @@ def test_the_training_is_the_same_to_the_last_bit(tmp_path: Path, variant: str) 
     assert all(record.mean("*", "update.k3") > 0 for record in records)
     assert not set(WRAPPED) & set(vars(trainer))
     scored = [record.mean("*", "reference.k3") is not None for record in records]
-    every = {"adapter off": 1, "adapter off, dropout": 2, "reference": 1}.get(variant, 10)
+    every = EVERY_REFERENCE.get(variant, 10)
     assert scored == [record.step % every == 0 for record in records]
 
 
@@ -244,7 +266,8 @@ def token_logps(model: Any, prompt: list[int], ids: list[int], temperature: floa
     return logp[torch.arange(len(ids)), torch.tensor(ids)]
 
 
-def test_statistics_per_role_equal_a_direct_computation(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", TRAINERS)
+def test_statistics_per_role_equal_a_direct_computation(tmp_path: Path, kind: str) -> None:
     seen = Seen()
     trainer, records = watched(
         tmp_path,
@@ -252,6 +275,8 @@ def test_statistics_per_role_equal_a_direct_computation(tmp_path: Path) -> None:
         gradient_accumulation_steps=3,
         per_device_train_batch_size=8,
         temperature=0.7,
+        kind=kind,
+        beta=0.0,
     )
     assert len(seen.calls) == len(records) == 3
     for record, call in zip(records, seen.calls, strict=True):
@@ -303,9 +328,15 @@ def direct_scores(rows: list[dict[str, Any]], temperature: float) -> tuple[float
     return float(np.mean(ppl)), float(np.mean(entropy))
 
 
-def test_the_update_is_what_the_next_pass_over_the_rows_sees(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", TRAINERS)
+def test_the_update_is_what_the_next_pass_over_the_rows_sees(tmp_path: Path, kind: str) -> None:
     _, records = watched(
-        tmp_path, num_iterations=2, max_steps=4, config={"rescore": {"rows_per_role": 8}}
+        tmp_path,
+        num_iterations=2,
+        max_steps=4,
+        config={"rescore": {"rows_per_role": 8}},
+        kind=kind,
+        beta=0.0,
     )
     for first, second in ((records[0], records[1]), (records[2], records[3])):
         for group in (*PAIR, "*"):
@@ -323,11 +354,15 @@ def test_the_update_is_what_the_next_pass_over_the_rows_sees(tmp_path: Path) -> 
                 assert update.mean == pytest.approx(after.mean, rel=1e-3, abs=1e-7)
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
-def test_role_gradients_add_up_to_the_trainers_own_norm(tmp_path: Path, accumulation: int) -> None:
+@pytest.mark.parametrize(("kind", "accumulation"), [("grpo", 1), ("grpo", 2), ("rloo", 2)])
+def test_role_gradients_add_up_to_the_trainers_own_norm(
+    tmp_path: Path, kind: str, accumulation: int
+) -> None:
     """Every step's Gram matrix sums to the square of the norm that the trainer logs."""
     config = {"tier": "full", "gradients": {"store": "full"}}
-    trainer, records = watched(tmp_path, config=config, gradient_accumulation_steps=accumulation)
+    trainer, records = watched(
+        tmp_path, config=config, gradient_accumulation_steps=accumulation, kind=kind
+    )
     logged = [row["grad_norm"] for row in trainer.state.log_history if "grad_norm" in row]
     assert len(records) == len(logged) == 3
     for record, norm in zip(records, logged, strict=True):
@@ -418,7 +453,7 @@ def test_a_wrong_workflow_is_said_at_once() -> None:
         RoleDriftCallback("votin")
 
 
-def test_other_trainers_are_refused(tmp_path: Path) -> None:
+def test_a_trainer_that_loses_the_roles_is_refused(tmp_path: Path) -> None:
     trainer = SFTTrainer(
         model=tiny_model(),
         args=SFTConfig(
@@ -428,8 +463,62 @@ def test_other_trainers_are_refused(tmp_path: Path) -> None:
         processing_class=tiny_tokenizer(),
         callbacks=[RoleDriftCallback(PAIR, tmp_path / "run")],
     )
-    with pytest.raises(AttachError, match=r"SFTTrainer has no .*_compute_loss.*GRPOTrainer"):
+    with pytest.raises(ConfigError, match="remove_unused_columns=False"):
         trainer.train()
+
+
+def test_what_is_no_trainer_is_refused(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, [])
+    callback = RoleDriftCallback(PAIR, tmp_path / "run", trainer=object())
+    with pytest.raises(AttachError, match=r"object has no .*_compute_loss.*GRPOTrainer"):
+        callback.on_train_begin(trainer.args, trainer.state, trainer.control)
+
+
+class MixedGRPO(RoleDriftMixin, GRPOTrainer):
+    pass
+
+
+class MixedRLOO(RoleDriftMixin, RLOOTrainer):
+    pass
+
+
+@pytest.mark.parametrize("kind", ["grpo", "rloo"])
+def test_the_mixin_measures_the_same_and_wraps_nothing(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NothingWrapped(TrainerCallback):
+        seen = False
+
+        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            NothingWrapped.seen = True
+            assert not set(WRAPPED) & set(vars(mixed))
+
+    changes: dict[str, Any] = {"kind": kind, "num_iterations": 2, "max_steps": 4}
+    plain, records = watched(tmp_path, **changes)
+    monkeypatch.setitem(
+        TRAINERS, kind, ({"grpo": MixedGRPO, "rloo": MixedRLOO}[kind], TRAINERS[kind][1])
+    )
+    callback = RoleDriftCallback(PAIR, tmp_path / "mixed" / "run")
+    mixed = make_trainer(tmp_path / "mixed", [callback, NothingWrapped()], **changes)
+    mixed.train()
+    assert NothingWrapped.seen
+    assert trace(mixed) == trace(plain)
+    assert not mixed.roledrift_rounds
+    again = open_run(tmp_path / "mixed" / "run").steps()
+    assert [one.groups for one in again] == [one.groups for one in records]
+    assert [one.gradients for one in again] == [one.gradients for one in records]
+    assert not any(one.faults for one in again)
+    told = mixed.state.log_history[0]
+    assert told["roledrift/generator/length"] == again[0].mean("generator", "length")
+
+
+def test_the_mixin_without_a_callback_does_nothing(tmp_path: Path) -> None:
+    TRAINERS["mixed"] = (MixedGRPO, GRPOConfig)
+    alone = make_trainer(tmp_path / "alone", [], max_steps=2)
+    alone.train()
+    mixed = make_trainer(tmp_path / "mixed", [], max_steps=2, kind="mixed")
+    mixed.train()
+    assert trace(mixed) == trace(alone)
 
 
 def test_without_a_trainer_it_says_how_to_name_it(tmp_path: Path) -> None:
@@ -554,6 +643,99 @@ def test_a_rollout_function_may_name_the_roles_and_log_probs(tmp_path: Path) -> 
                 assert record.mean(role, "rollout.behind_ppl") == pytest.approx(math.e)
 
 
+def conversation(prompts: list[str], trainer: GRPOTrainer) -> dict[str, list[Any]]:
+    """Generator, a token of the environment, aggregator, generator again; all in one sequence."""
+    ids = [[5, 6, 2, 7, 7, 7, 1] if i % 2 else [6, 2, 7, 5, 5, 1] for i in range(len(prompts))]
+    masks = [[0, 0, -1, 1, 1, 1, 0] if i % 2 else [0, -1, 1, 0, 0, 0] for i in range(len(prompts))]
+    return {
+        "prompt_ids": trainer.processing_class(prompts)["input_ids"],
+        "completion_ids": ids,
+        "logprobs": [[-1.0 - one for one in mask] for mask in masks],
+        "env_mask": [[int(one >= 0) for one in mask] for mask in masks],
+        "role_mask": masks,
+    }
+
+
+class SeenTurns:
+    __name__ = "seen_turns"
+
+    def __init__(self) -> None:
+        self.calls: list[list[Any]] = []
+
+    def __call__(self, prompts: Any, completion_ids: Any, role_mask: Any, **_: Any) -> list[float]:
+        rewards = [float(len(prompt) + i % 3) for i, prompt in enumerate(prompts)]
+        self.calls.append(list(zip(prompts, completion_ids, role_mask, rewards, strict=True)))
+        return rewards
+
+
+def test_several_roles_in_one_sequence(tmp_path: Path) -> None:
+    seen = SeenTurns()
+    changes: dict[str, Any] = {
+        "train_dataset": tiny_dataset().remove_columns("role"),
+        "rollout_func": conversation,
+        "temperature": 0.7,
+        "gradient_accumulation_steps": 2,
+    }
+    alone = make_trainer(tmp_path / "alone", [], reward=SeenTurns(), **changes)
+    alone.train()
+    trainer, records = watched(
+        tmp_path, reward=seen, config={"rescore": {"rows_per_role": 99}}, **changes
+    )
+    assert trace(trainer) == trace(alone)
+    model, tokenizer = tiny_model().eval(), tiny_tokenizer()
+    for record, call in zip(records, seen.calls, strict=True):
+        assert not record.faults
+        assert not record.gradients
+        assert record.labels["gradients"] == "not measured: one sequence holds several roles"
+        for index, role in enumerate(PAIR):
+            lengths = [mask.count(index) for _, _, mask, _ in call]
+            stat = record.stat(role, "length")
+            assert stat is not None
+            assert (stat.n, stat.mean) == (len(call), pytest.approx(np.mean(lengths)))
+            # Log-probs of the rollout are minus one more than the role's index.
+            assert record.mean(role, "rollout.behind_ppl") == pytest.approx(math.exp(1 + index))
+            assert record.mean(role, "reward") == pytest.approx(np.mean([r for *_, r in call]))
+            assert record.mean(role, "zero_variance") == 0.0
+            assert record.mean(role, "updates") == 1.0
+            update = record.stat(role, "update.k3")
+            assert update is not None
+            assert update.n == sum(lengths)
+    nlls: dict[int, list[float]] = {0: [], 1: []}
+    for text, ids, mask, _ in seen.calls[0]:
+        logp = token_logps(model, tokenizer(text)["input_ids"], ids, 0.7).tolist()
+        for index, kept in nlls.items():
+            its = [-one for one, role in zip(logp, mask, strict=True) if role == index]
+            kept.append(math.exp(sum(its) / len(its)))
+    for index, role in enumerate(PAIR):
+        assert records[0].mean(role, "ppl") == pytest.approx(np.mean(nlls[index]), rel=1e-4)
+    for sample in open_run(tmp_path / "run").samples():
+        assert (
+            sample.text
+            in {"generator": ("a b", "b a a"), "aggregator": ("c c c", "c")}[sample.role]
+        )
+
+
+@pytest.mark.parametrize(
+    ("mask", "fault"),
+    [([0, 1], "CaptureError"), ([0, 0, -1, 1, 1, 1, 7], "CaptureError")],
+)
+def test_a_role_mask_that_does_not_fit_is_counted(
+    tmp_path: Path, mask: list[int], fault: str
+) -> None:
+    def rollout(prompts: list[str], trainer: GRPOTrainer) -> dict[str, list[Any]]:
+        return {
+            "prompt_ids": trainer.processing_class(prompts)["input_ids"],
+            "completion_ids": [[5, 6, 2, 7, 7, 7, 1]] * len(prompts),
+            "logprobs": [[-1.0] * 7] * len(prompts),
+            "role_mask": [mask] * len(prompts),
+        }
+
+    _, records = watched(tmp_path, rollout_func=rollout, reward=SeenTurns(), max_steps=2)
+    for record in records:
+        assert f"after _generate_and_score_completions: {fault}" in record.faults
+        assert "length" not in record.groups.get("*", {})
+
+
 def test_a_resumed_training_continues_its_run(tmp_path: Path) -> None:
     watched(tmp_path, max_steps=2, save_strategy="steps", save_steps=1)
     callback = RoleDriftCallback(PAIR, tmp_path / "run")
@@ -631,7 +813,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_trl import make_trainer
-from roledrift_trl import RoleDriftCallback
+from roledrift_trl import RoleDriftCallback, RoleDriftMixin
 out = Path({out!r})
 config = {{"rescore": {{"rows_per_role": 8}}}}
 callback = RoleDriftCallback({{"generator": 1, "aggregator": 1}}, out / "run", config=config)

@@ -41,7 +41,9 @@ def test_rewards_are_the_weighted_sum_of_the_rows_of_this_process() -> None:
 
 def test_truncated_means_at_the_limit_without_an_end() -> None:
     ids = [[5, 5, 5], [5, 5, 1], [5, 5, 9], [5, 5, 0], [5, 5], [5], []]
-    assert batch.truncated(source(ids), trainer()) == [True] + [False] * 6
+    made = batch.Generation(0, 0, (0,) * 7, None, (0,) * 7)
+    spans = made.spans(range(7), 3)
+    assert batch.truncated(source(ids), trainer(), made, spans) == [True] + [False] * 6
 
 
 def test_roles_outside_the_workflow_have_no_index() -> None:

@@ -17,7 +17,8 @@ def rows(
 ) -> batch.Rows:
     marks = torch.arange(start, start + len(roles))[:, None]
     made = batch.Generation(number, 0, roles, None, (0,) * len(roles))
-    return batch.Rows(made, roles, slots, marks, marks, marks, marks.float())
+    spans = made.spans(range(len(roles)), 1)
+    return batch.Rows(made, spans, slots, marks, marks, marks, marks.float())
 
 
 def test_rows_to_score_again_are_some_of_each_role() -> None:

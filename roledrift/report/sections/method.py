@@ -95,7 +95,7 @@ def _detectors(view: View) -> Table:
     rows = tuple(
         (
             Cell(detector_name(name)),
-            Cell(DESCRIPTIONS.get(name, "")),
+            Cell(DESCRIPTIONS.get(name, "brought by another distribution")),
             Cell("; ".join(thresholds.get(name, ())) or "–"),
         )
         for name in names
@@ -133,6 +133,8 @@ def _shown(value: Any) -> str:
         return ", ".join(str(item) for item in value) or "none"
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {one}" for name, one in value.items()) or "none"
     return str(value)
 
 

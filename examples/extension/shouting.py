@@ -1,0 +1,100 @@
+"""A probe, a detector and an importer that roledrift finds once this package is installed.
+
+The probe measures which share of a role's letters are capitals, the detector says when a role has
+begun to shout, and the importer reads logs with lines of `step<TAB>role<TAB>text`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from roledrift.config import Config
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.rows import SpanRow, StepDone
+from roledrift.records import StepRecord, Verdict
+from roledrift.spans import SpanTable
+from roledrift.sums import EVERYONE, Key, Mean, Sums
+from roledrift.workflow import Workflow
+
+
+class ShoutingProbe:
+    """Statistic `shouting`: the share of a role's letters that are capitals."""
+
+    name = "shouting"
+    needs = frozenset({"text_N"})
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.roles = workflow.role_names
+
+    def measure(self, spans: SpanTable) -> Sums:
+        """Letters are counted, not shares averaged: sums of two tables add up to those of both."""
+        sums: Sums = {}
+        everything = [(EVERYONE, range(len(spans))), *spans.by_group()]
+        for group, rows in everything:
+            text = "".join((spans.text_N or ())[row] or "" for row in rows)
+            letters = sum(one.isalpha() for one in text)
+            if letters:
+                capitals = sum(one.isupper() for one in text)
+                sums[Key(group, "shouting")] = Mean(letters, capitals)
+        return sums
+
+
+class ShoutingDetector:
+    """Drift: more than `share` of the letters are capitals, `patience` steps in a row."""
+
+    name = "shouting"
+    reads = frozenset({"shouting"})
+
+    def __init__(self, workflow: Workflow, config: Config) -> None:
+        settings = config.extensions.get("shouting", {})
+        self.share = float(settings.get("share", 0.5))
+        self.patience = int(settings.get("patience", 3))
+        self.loud: Counter[str] = Counter(dict.fromkeys(workflow.role_names, 0))
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """One verdict per role; without a number there is none."""
+        return [self._judge(role, record) for role in self.loud]
+
+    def _judge(self, role: str, record: StepRecord) -> Verdict:
+        value = record.mean(role, "shouting")
+        if value is None:
+            return Verdict("shouting", role, "no verdict", needs=("text_N",), reason="no texts")
+        self.loud[role] = self.loud[role] + 1 if value > self.share else 0
+        return Verdict(
+            "shouting",
+            role,
+            "drift" if self.loud[role] >= self.patience else "ok",
+            finding="shouting",
+            statistic="shouting",
+            value=value,
+            threshold=self.share,
+            reason=f"{value:.0%} of the letters of {role} are capitals",
+        )
+
+
+def sniff(path: Path) -> str | None:
+    """The reason for taking `path` for such a log, None if it is not."""
+    return "its name ends in .shoutlog" if path.suffix == ".shoutlog" else None
+
+
+def read(job: Job) -> Iterator[SpanRow | StepDone]:
+    """Outputs, step by step; lines of another shape are counted as skipped."""
+    job.facts.host = "shouting"
+    last = None
+    for number, line in enumerate(job.source.read_text(encoding="utf-8").splitlines(), start=1):
+        parts = line.split("\t", 2)
+        if len(parts) < 3 or not parts[0].isdigit():
+            job.ledger.skip("line of another shape", f"line {number}")
+            continue
+        step, (role, slot) = int(parts[0]), job.roles.resolve(parts[1])
+        if last is not None and step != last:
+            yield StepDone(last)
+        last = step
+        yield SpanRow(step, role, slot, tokens=len(parts[2].split()), text=parts[2])
+    if last is not None:
+        yield StepDone(last)
+
+
+FORMAT = Format("shoutlog", "lines of step, role and text", sniff, read)

@@ -1,0 +1,181 @@
+"""What is known during one training: the wraps fill it, the callback's events empty it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from roledrift.capture.gradients import RoleGradientProbe
+from roledrift.capture.tokens import TokenCapture
+from roledrift.config import from_mapping
+from roledrift.measure.sampling import TextSampler
+from roledrift.monitor import Monitor
+from roledrift_trl import batch, rescoring
+
+
+class Watch:
+    """One training of a trainer that generates: GRPO, RLOO and what derives from them."""
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        trainer: Any,
+        columns: tuple[str, str | None],
+        canaries: Sequence[str],
+        *,
+        score: Callable[..., Any],
+    ) -> None:
+        self.live = True
+        self.trainer = trainer
+        self.monitor = monitor
+        self._columns = columns
+        self._config = from_mapping(monitor.header.config)
+        self._sampler = TextSampler(self._config.sampling, canaries)
+        self._capture = TokenCapture(monitor.workflow)
+        self._score = score
+        self._scored: batch.Scored | None = None
+        self._made: batch.Generation | None = None
+        self._forward: Sequence[Any] | None = None
+        self._quiet: list[torch.Tensor] = []
+        self._parts: list[batch.Rows] = []
+        self._again: list[batch.Rows] = []
+        self._gradients: RoleGradientProbe | None = None
+        self._moved: set[int] = set()
+        monitor.attach(self._capture)
+
+    def measure_gradients(self, probe: RoleGradientProbe) -> None:
+        """Split the gradients by role from now on."""
+        self._gradients = probe
+        self.monitor.attach(probe)
+
+    def leave(self) -> None:
+        """Take the gradient probe out of the model; what still calls the wraps changes nothing."""
+        self.live = False
+        if self._gradients is not None:
+            self._gradients.detach()
+
+    def labelled(self, call: Sequence[Any]) -> None:
+        """Tell the gradient probe whose rows the forward of the loss is about to see."""
+        if self._gradients is None or self._made is None or batch.ROW not in call[1]:
+            return
+        if self._made.masks is not None:
+            # Attention mixes the roles of one sequence: its gradient is not a sum over tokens.
+            self._gradients.detach()
+            self.monitor.label(gradients="not measured: one sequence holds several roles")
+            return
+        rows = call[1][batch.ROW].tolist()
+        slots = self._made.slots
+        self._gradients.set_groups(
+            [self._made.roles[row] for row in rows],
+            None if slots is None else [slots[row] for row in rows],
+            prompt=[self._made.prompts[row] for row in rows],
+        )
+
+    def follows(self) -> dict[str, tuple[Callable[[Any], None] | None, Callable[[Any, Any], None]]]:
+        """Methods of the trainer that are followed: what is done before and after."""
+        return {
+            "_generate_and_score_completions": (None, self.generated),
+            "_calculate_rewards": (None, self.rewarded),
+            "_compute_loss": (self.labelled, self.trained),
+            "_get_per_token_logps_and_entropies": (None, self.forwarded),
+        }
+
+    @property
+    def training(self) -> bool:
+        """False during evaluation, which is no part of the training statistics."""
+        return self.live and bool(self.trainer.model.training)
+
+    def rewarded(self, call: Sequence[Any], result: Any) -> None:
+        """Note what the reward functions saw and said."""
+        self._scored = batch.scored(call, result, self.trainer)
+
+    def generated(self, call: Sequence[Any], out: dict[str, Any]) -> None:
+        """Note the roles of new rows, send row numbers along, measure the outputs."""
+        rows, workflow = call[0], self.monitor.workflow
+        source, self._scored = self._scored, None
+        step = int(self.trainer.state.global_step)
+        quiet, self._quiet = self._quiet, []
+        made = batch.generation(
+            workflow,
+            rows,
+            columns=self._columns,
+            after=self._made,
+            step=step,
+            lengths=[] if source is None else [len(ids) for ids in source.ids],
+        )
+        self._made = made
+        out[batch.ROW] = torch.arange(len(rows))
+        if "old_logps" in out:  # RLOO has scored the rows, and the reference model after the policy
+            out |= dict(zip((batch.OLD, batch.REFERENCE), quiet, strict=False))
+        if source is None:
+            self.monitor.count_fault("generation without a call of the reward functions")
+            return
+        outputs = batch.rollout(workflow, made, out, source=source, trainer=self.trainer)
+        self._capture.add(outputs)
+        self.monitor.add_totals({"reward": self.trainer._metrics["train"]["reward"][-1]})
+        if self._config.tier != "economy":
+            self.monitor.add_samples(
+                batch.samples(
+                    workflow, made, out, source=source, trainer=self.trainer, sampler=self._sampler
+                )
+            )
+
+    def forwarded(self, _call: Sequence[Any], result: Sequence[Any]) -> None:
+        """Note the log-probabilities of the loss (with gradients), and those of new rows."""
+        if torch.is_grad_enabled():
+            self._forward = result[:2]
+        else:
+            self._quiet.append(result[0])
+
+    def trained(self, call: Sequence[Any], _result: Any) -> None:
+        """Measure one micro-batch from the log-probabilities that its loss was computed with."""
+        inputs, forward, self._forward = call[1], self._forward, None
+        if self._gradients is not None:
+            self._gradients.set_groups(None)
+        if forward is None or self._made is None or batch.ROW not in inputs:
+            self.monitor.count_fault("micro-batch without log-probs or roles")
+            return
+        rows = batch.trained(self._made, inputs, forward[0])
+        self._moved.update(rows.roles)
+        if "pixel_values" not in inputs:  # images are not laid out by rows: no re-scoring
+            self._parts.append(rows)
+        self._capture.add(
+            batch.update(self.monitor.workflow, rows, inputs, forward=forward, trainer=self.trainer)
+        )
+
+    def before_step(self) -> None:
+        """Choose the rows to score again, while the old weights are still there."""
+        step = int(self.trainer.state.global_step) + 1
+        names = self.monitor.workflow.role_names
+        self.monitor.add_updates({names[role]: 1 for role in self._moved if role >= 0})
+        self._moved = set()
+        parts, self._parts, self._again = self._parts, [], []
+        settings = self._config.rescore
+        if not (parts and settings.rows_per_role and self.monitor.due(step, settings.every)):
+            return
+        with self.monitor.fenced("rows to score again", cost="rescore"):
+            rows = rescoring.choose(parts, per_role=settings.rows_per_role, roles=len(names))
+            noisy = getattr(self.trainer.args, "neftune_noise_alpha", None) is not None
+            if noisy or rescoring.is_noisy(self.trainer.model):
+                rows = rescoring.score_all(rows, self._score, trainer=self.trainer)
+            self._again = rows
+
+    def after_step(self, step: int) -> bool:
+        """Score the chosen rows again, finish the record; True if the training is to stop."""
+        rows, self._again = self._again, []
+        with self.monitor.fenced("score again", cost="rescore"):
+            again = rescoring.score_all(rows, self._score, trainer=self.trainer)
+            reference: Sequence[batch.Rows | None] = [None] * len(again)
+            wanted = rescoring.wants_reference(self._config, step)
+            if again and wanted and rescoring.has_reference(self.trainer):
+                with rescoring.adapter_off(self.trainer.model):
+                    reference = rescoring.score_all(rows, self._score, trainer=self.trainer)
+                self.monitor.label(**{"reference model": "the model with its adapter off"})
+            heat = float(self.trainer.temperature)
+            for sides in zip(rows, again, reference, strict=True):
+                self._capture.add(
+                    rescoring.compared(self.monitor.workflow, *sides, temperature=heat)
+                )
+        return self.monitor.end_step(step).stop

@@ -1,0 +1,116 @@
+"""Parts that other installed distributions bring, found by their entry points.
+
+A distribution names its parts in its ``pyproject.toml``::
+
+    [project.entry-points."roledrift.detectors"]
+    shouting = "my_package.shouting:Shouting"
+
+A part is imported when a part of its kind is first asked for, and never twice. One that cannot be
+imported or made is named on the log and wherever parts of its kind are listed; everything else goes
+on without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, TypeVar
+
+Kind = Literal["probes", "detectors", "importers"]
+"""``probes``: ``(Workflow) -> protocols.Probe``. ``detectors``: a ``protocols.DetectorFactory``.
+``importers``: a ``roledrift.ingest.form.Format``."""
+
+KINDS: tuple[Kind, ...] = ("probes", "detectors", "importers")
+
+_LOG = logging.getLogger("roledrift")
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """One entry point.
+
+    Attributes:
+        name: Name of the entry point; the part's own name must be the same.
+        origin: Distribution and version that bring it.
+        part: What was imported; None if that failed.
+        fault: Why it cannot be used; empty if it can.
+    """
+
+    name: str
+    origin: str
+    part: Any = None
+    fault: str = ""
+
+
+@cache
+def extensions(kind: Kind) -> tuple[Extension, ...]:
+    """Everything installed of one kind, by name; the first call imports it."""
+    group = f"roledrift.{kind}"
+    points, said = attempt(f"the entry points of {group}", lambda: entry_points(group=group))
+    found: dict[str, Extension] = {}
+    for point in sorted(points or (), key=lambda one: (one.name, one.value)):
+        there = found.get(point.name)
+        if there is None:
+            found[point.name] = _loaded(group, point)
+        else:
+            _named(f"{point.value} of {group}", f"{there.origin} brings one of that name already")
+    return (*found.values(), *([Extension(group, "", None, said)] if said else []))
+
+
+def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Parts of a kind that can be used, and why the others cannot.
+
+    Args:
+        kind: Which.
+        shipped: Names that roledrift's own parts have.
+
+    Returns:
+        Name to part, and name to fault.
+    """
+    parts: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    for one in extensions(kind):
+        if one.fault:
+            faults[one.name] = one.fault
+        elif one.name in shipped:
+            # Not among the faults: the name stands for the part that ships, and that one works.
+            _named(f"{one.name} of {one.origin}", "roledrift has one of that name itself")
+        else:
+            parts[one.name] = one.part
+    return parts, faults
+
+
+def attempt(what: str, call: Callable[..., _Made], *arguments: object) -> tuple[_Made | None, str]:
+    """Call what somebody else wrote; what it raises is named once on the log.
+
+    Args:
+        what: What is called, for the log.
+        call: The call.
+        arguments: Its arguments.
+
+    Returns:
+        The result and nothing, or None and what went wrong.
+    """
+    try:
+        return call(*arguments), ""
+    except (Exception, SystemExit) as error:  # somebody else's code must not kill a run
+        said = f"{type(error).__name__}: {error}"
+        _named(what, said)
+        return None, said
+
+
+def _loaded(group: str, point: EntryPoint) -> Extension:
+    dist = point.dist
+    origin = "unknown" if dist is None else f"{dist.name} {dist.version}"
+    part, said = attempt(f"{point.name} of {group} ({origin})", point.load)
+    fault = f"it cannot be imported from {origin}: {said}" if said else ""
+    return Extension(point.name, origin, part, fault)
+
+
+@cache
+def _named(what: str, said: str) -> None:
+    _LOG.warning("%s cannot be used (%s); roledrift goes on without it", what, said)

@@ -1,0 +1,55 @@
+"""Formats that other distributions bring: checked, and read without believing them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from roledrift.errors import ConfigError, RoleDriftError, StoreError
+from roledrift.extensions import attempt, usable
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.rows import Event, Events
+
+
+def installed_formats(*, shipped: Collection[str]) -> dict[str, Format]:
+    """All that can be used, by name; the others have been named on the log."""
+    parts, _ = usable("importers", shipped=shipped)
+    made = {
+        name: attempt(f"importer {name}", _checked, name, part)[0] for name, part in parts.items()
+    }
+    return {name: one for name, one in made.items() if one is not None}
+
+
+def _checked(name: str, part: object) -> Format:
+    if not isinstance(part, Format) or part.name != name:
+        raise ConfigError(
+            f"the entry point {name!r} gives {part!r}, and should give a "
+            f"roledrift.ingest.form.Format of that name"
+        )
+
+    def sniff(path: Path) -> str | None:
+        reason, _ = attempt(f"importer {name}", part.sniff, path)
+        return reason
+
+    def read(job: Job) -> Events:
+        events = iter(part.read(job))
+        while (event := _next(name, job, events)) is not None:
+            yield event
+
+    return replace(part, sniff=sniff, read=read)
+
+
+def _next(name: str, job: Job, events: Iterator[Event]) -> Event | None:
+    def step() -> Event | RoleDriftError | None:
+        try:
+            return next(events, None)
+        except RoleDriftError as error:  # said on purpose, to the user
+            return error
+
+    event, said = attempt(f"importer {name}", step)
+    if isinstance(event, RoleDriftError):
+        raise event
+    if said:
+        raise StoreError(f"{job.source}: the importer {name!r} failed ({said})")
+    return event

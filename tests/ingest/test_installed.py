@@ -1,0 +1,79 @@
+"""Formats of other distributions: recognised, read, and survived."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roledrift.errors import ConfigError, StoreError
+from roledrift.ingest import FORMATS, formats, named, sniff
+from roledrift.ingest.importing import import_run, job_for
+from roledrift.store.reader import open_run
+
+LINES = """
+from roledrift.errors import StoreError
+from roledrift.ingest.form import Format
+from roledrift.ingest.rows import SpanRow, StepDone
+def sniff(path):
+    return "a file of mine" if path.suffix in (".mine", ".csv") else None
+def read(job):
+    for step, line in enumerate(job.source.read_text().split()):
+        yield SpanRow(step, "solver", tokens=int(line))
+        yield StepDone(step)
+FORMAT = Format("mine", "numbers", sniff, read)
+"""
+POINTS = {"importers": {"mine": "mine_part:FORMAT"}}
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.mine"
+    path.write_text("3 5 8")
+    return path
+
+
+def test_it_is_recognised_and_read(install: Any, log: Path, tmp_path: Path) -> None:
+    install("mine", POINTS, code={"mine_part": LINES})
+    assert list(formats()) == [*list(FORMATS)[:-1], "mine", "table"]
+    assert named("mine")[0].name == "mine"
+    done = import_run(sniff(log), job_for(log), tmp_path / "run")
+    assert (done.format, done.reason) == ("mine", "a file of mine")
+    steps = open_run(tmp_path / "run").steps()
+    assert [one.mean("solver", "length") for one in steps] == [3.0, 5.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('Format("mine"', 'Format("yours"'),
+        ("FORMAT = ", "FORMAT = 3 #"),
+        ("def read", "import no_such_module\ndef read"),
+    ],
+)
+def test_one_that_is_none_is_left_out(install: Any, log: Path, old: str, new: str) -> None:
+    install("mine", POINTS, code={"mine_part": LINES.replace(old, new)})
+    assert list(formats()) == list(FORMATS)
+    with pytest.raises(ConfigError, match="no format 'mine'"):
+        named("mine")
+
+
+def test_a_sniff_that_fails_recognises_nothing(install: Any, log: Path) -> None:
+    install("mine", POINTS, code={"mine_part": LINES.replace("return", "1 / 0\n    return")})
+    with pytest.raises(StoreError, match=r"not recognised as any of .*mine"):
+        sniff(log)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("int(line)", "int(line + 'x')", "the importer 'mine' failed .ValueError"),
+        ("yield SpanRow", "raise StoreError('line 1 is odd')\n        yield SpanRow", "^line 1 is"),
+    ],
+)
+def test_a_reader_that_fails_is_named_and_leaves_nothing(
+    install: Any, log: Path, tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    install("mine", POINTS, code={"mine_part": LINES.replace(old, new)})
+    with pytest.raises(StoreError, match=says):
+        import_run(sniff(log), job_for(log), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

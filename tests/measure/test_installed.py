@@ -1,0 +1,76 @@
+"""Probes of other distributions, in a monitor."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from roledrift import open_monitor
+from roledrift.measure import PROBES
+from roledrift.measure.installed import installed_probes
+from roledrift.spans import SpanTable
+from roledrift.store.reader import open_run
+from roledrift.workflow import VOTING
+
+COUNT = """
+from roledrift.sums import Key, Mean
+class Count:
+    name = "count"
+    needs = frozenset({"tokens_N"})
+    def __init__(self, workflow):
+        pass
+    def measure(self, spans):
+        return {Key(name, "count.rows"): Mean(1, len(rows)) for name, rows in spans.by_role()}
+"""
+POINTS = {"probes": {"count": "count_part:Count"}}
+SPANS = SpanTable(VOTING.role_names, np.array([0, 0, 1]), tokens_N=np.array([3, 5, 7]))
+
+
+def watched(out: Path) -> Any:
+    monitor = open_monitor(VOTING, out, notifiers=())
+    monitor.observe(SPANS)
+    monitor.end_step(1)
+    monitor.close()
+    return open_run(out).steps()[0]
+
+
+def test_it_measures_beside_those_that_ship(install: Any, tmp_path: Path) -> None:
+    install("count", POINTS, code={"count_part": COUNT})
+    record = watched(tmp_path / "run")
+    assert record.mean("generator", "count.rows") == 2.0
+    assert record.mean("aggregator", "count.rows") == 1.0
+    assert record.mean("generator", "length") == 4.0
+    assert not record.faults
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name = "count"', 'name = "lengths"'),
+        ("def measure", "def count"),
+        ("pass", "raise OSError"),
+        ("class Count", "raise OSError\nclass Count"),
+        ('needs = frozenset({"tokens_N"})', "needs = 3"),
+    ],
+)
+def test_one_that_cannot_be_made_is_left_out(
+    install: Any, tmp_path: Path, old: str, new: str
+) -> None:
+    install("count", POINTS, code={"count_part": COUNT.replace(old, new)})
+    assert installed_probes(VOTING, shipped=PROBES) == ()
+    record = watched(tmp_path / "run")
+    assert record.mean("generator", "length") == 4.0
+    assert not record.faults
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("count.rows", "length"), ("return {", "return 1 / 0 or {")]
+)
+def test_one_that_fails_in_flight_is_counted(
+    install: Any, tmp_path: Path, old: str, new: str
+) -> None:
+    install("count", POINTS, code={"count_part": COUNT.replace(old, new)})
+    record = watched(tmp_path / "run")
+    assert record.mean("generator", "length") == 4.0
+    assert [name.split(":")[0] for name in record.faults] == ["probe count"]
