@@ -58,7 +58,7 @@ def test_a_policy_that_was_never_handed_over(setup: Setup) -> None:
 def test_log_probs_are_those_of_transformers(setup: Setup, temperature: float) -> None:
     bank, engine = setup.bank, setup.stage.engine
     shake(bank, 1)
-    hand_over(setup, bank.policies)
+    hand_over(setup, bank.policies, done=0)
     first, second = bank.policies
     for policy, other in ((first, second), (second, first), (first, second)):
         drawn = draw(engine, policy, temperature)
@@ -69,7 +69,7 @@ def test_log_probs_are_those_of_transformers(setup: Setup, temperature: float) -
 
 def test_seeds_decide_what_is_drawn(setup: Setup) -> None:
     engine, policy = setup.stage.engine, setup.bank.policies[0]
-    hand_over(setup, setup.bank.policies)
+    hand_over(setup, setup.bank.policies, done=0)
     once = [one.output_ids for one in draw(engine, policy)]
     assert [one.output_ids for one in draw(engine, policy)] == once
     # Neither the batch nor the order matters, only prompt and seed.
@@ -108,7 +108,7 @@ def test_an_unknown_policy_is_an_error(setup: Setup) -> None:
 def test_new_weights_are_served_after_a_sync_and_only_then(setup: Setup) -> None:
     """Prompts are longer than a block of the cache, and their old prefixes are in it."""
     bank, engine = setup.bank, setup.stage.engine
-    hand_over(setup, bank.policies)
+    hand_over(setup, bank.policies, done=0)
     for policy in bank.policies:
         draw(engine, policy)
     for seed in (2, 3):
@@ -116,14 +116,14 @@ def test_new_weights_are_served_after_a_sync_and_only_then(setup: Setup) -> None
         assert distance(bank, bank.policies[0], draw(engine, bank.policies[0]), 0.7) > 1e-2
         with pytest.raises(AdapterError, match="does not serve policy 'generator'"):
             setup.served.check()
-        hand_over(setup, bank.policies)
+        hand_over(setup, bank.policies, done=0)
         for policy in bank.policies:
             assert distance(bank, policy, draw(engine, policy), 0.7) < 1e-4
 
 
 def test_one_policy_can_be_handed_over_alone(setup: Setup) -> None:
     bank, engine = setup.bank, setup.stage.engine
-    hand_over(setup, bank.policies)
+    hand_over(setup, bank.policies, done=0)
     shake(bank, 4)
     engine.sync(bank.policies[1:])
     assert distance(bank, bank.policies[1], draw(engine, bank.policies[1]), 0.7) < 1e-4
@@ -134,7 +134,7 @@ def test_one_policy_can_be_handed_over_alone(setup: Setup) -> None:
 def test_a_run_that_forgets_to_hand_over_ends(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand_over(setup, setup.bank.policies)
+    hand_over(setup, setup.bank.policies, done=0)
     monkeypatch.setattr(setup.stage.engine, "sync", lambda policies: None)
     with pytest.raises(AdapterError, match="the engine does not serve policy"):
         train(setup)
