@@ -49,7 +49,8 @@ def in_words(found: dict[tuple[str, int], list[Finding]], names: Sequence[str]) 
         for (scenario, _), findings in found.items():
             if scenario == name:
                 counts.update({f"{one.level} {one.name} ({one.role})" for one in findings})
-        words[name] = "; ".join(f"{times}x {what}" for what, times in counts.most_common())
+        often = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        words[name] = "; ".join(f"{times}x {what}" for what, times in often)
     return words
 
 
