@@ -30,7 +30,7 @@ PROBES: Mapping[str, Callable[[Workflow], Probe]] = {
     "advantages": advantages.advantages,
     "credit": advantages.credit,
     "zero_variance": advantages.zero_variance,
-    "length_credit": advantages.LengthCredit,
+    "length_credit": advantages.length_credit,
     "reward_spread": advantages.reward_spread,
     "perplexity": policy.perplexity,
     "entropy": policy.entropy,

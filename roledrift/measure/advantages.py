@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,88 +33,67 @@ def credit(workflow: Workflow) -> SpanProbe:
     return SpanProbe("credit", frozenset({"advantage_N", "tokens_N"}), workflow, _credit)
 
 
-def zero_variance(workflow: Workflow) -> ZeroVariance:
-    """``zero_variance``: share of advantage groups whose rewards are all equal."""
-    return ZeroVariance(workflow)
-
-
-def reward_spread(workflow: Workflow) -> RewardSpread:
-    """``reward_spread``: standard deviation of rewards within advantage groups."""
-    return RewardSpread(workflow)
-
-
 @dataclass(frozen=True, slots=True)
-class ZeroVariance:
-    """Probe of advantage groups (GRPO groups) whose rewards are all equal: their gradient is zero.
+class AdvantageGroupProbe:
+    """A :class:`roledrift.protocols.Probe` of advantage groups (GRPO groups).
 
-    A group is one value of ``group_N`` within one role. A group with a single row is left out: it
-    has no variance to lose. Tables must not cut through a group, or its halves count as two.
+    An advantage group is one value of ``group_N`` within one role. Tables must not cut through a
+    group, or its halves count as two.
 
     Attributes:
+        name: Name of the probe and of its one statistic.
+        needs: Columns without which it measures nothing.
         workflow: Says which roles have slots.
+        read: Spans and rows to the sum over the advantage groups of those rows.
     """
 
+    name: str
+    needs: frozenset[str]
     workflow: Workflow
-
-    @property
-    def name(self) -> str:
-        """Name of the probe."""
-        return "zero_variance"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Columns without which it measures nothing."""
-        return frozenset({"group_N", "reward_N"})
+    read: Callable[[SpanTable, Ints], Mean | Moments]
 
     def measure(self, spans: SpanTable) -> Sums:
-        """Number of advantage groups and of those with equal rewards, per group of the record."""
-        sums: Sums = {}
-        for group, rows in groups(spans, self.workflow):
-            value = _equal(spans, rows)
-            if value.n:
-                sums[Key(group, "zero_variance")] = value
-        return sums
+        """The sum in each group of the record; one in which nothing was seen has no entry."""
+        found = ((group, self.read(spans, rows)) for group, rows in groups(spans, self.workflow))
+        return {Key(group, self.name): value for group, value in found if value.n}
 
 
-@dataclass(frozen=True, slots=True)
-class LengthCredit:
-    """Probe ``length_credit``: correlation of advantage and length within advantage groups.
+def zero_variance(workflow: Workflow) -> AdvantageGroupProbe:
+    """``zero_variance``: share of advantage groups whose rewards are all equal.
 
-    A group is one value of ``group_N`` within one role. Pearson's r of the lengths and advantages
-    of its rows, averaged over the groups of at least three rows in which both vary; one value per
-    group, so that its spread over groups gives a standard error. Positive where longer texts are
-    paid for. Rows whose advantage is not finite are left out. Tables must not cut through a group.
-
-    Attributes:
-        workflow: Says which roles have slots.
+    Their gradient is zero. A group with a single row is left out: it has no variance to lose.
     """
-
-    workflow: Workflow
-
-    @property
-    def name(self) -> str:
-        """Name of the probe."""
-        return "length_credit"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Columns without which it measures nothing."""
-        return frozenset({"group_N", "advantage_N", "tokens_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        """Moments over advantage groups, per group of the record."""
-        sums: Sums = {}
-        for group, rows in groups(spans, self.workflow):
-            value = Moments.of(_correlations(spans, rows))
-            if value.n:
-                sums[Key(group, "length_credit")] = value
-        return sums
+    needs = frozenset({"group_N", "reward_N"})
+    return AdvantageGroupProbe("zero_variance", needs, workflow, _equal)
 
 
-def _correlations(spans: SpanTable, rows: Ints) -> Floats:
-    """Pearson's r of length and advantage, one per advantage group that has one."""
+def reward_spread(workflow: Workflow) -> AdvantageGroupProbe:
+    """``reward_spread``: standard deviation of rewards within advantage groups.
+
+    The mean over groups of several rows of the population standard deviation within each: what is
+    left to learn from, and one of the three signs of the echo trap (RAGEN, arXiv 2504.20073). A
+    group with a reward that is not finite is left out.
+    """
+    needs = frozenset({"group_N", "reward_N"})
+    return AdvantageGroupProbe("reward_spread", needs, workflow, _spread)
+
+
+def length_credit(workflow: Workflow) -> AdvantageGroupProbe:
+    """``length_credit``: correlation of advantage and length within advantage groups.
+
+    Pearson's r of the lengths and advantages of a group's rows, averaged over the groups of at
+    least three rows in which both vary; one value per group, so that its spread over groups gives a
+    standard error. Positive where longer texts are paid for. Rows whose advantage is not finite are
+    left out.
+    """
+    needs = frozenset({"group_N", "advantage_N", "tokens_N"})
+    return AdvantageGroupProbe("length_credit", needs, workflow, _correlations)
+
+
+def _correlations(spans: SpanTable, rows: Ints) -> Moments:
+    """Of Pearson's r of length and advantage, one per advantage group that has one."""
     if spans.group_N is None or spans.advantage_N is None or spans.tokens_N is None:
-        return np.zeros(0)
+        return Moments.of(np.zeros(0))
     rows = rows[np.isfinite(spans.advantage_N[rows])]
     address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
     _, inverse_N, size_G = np.unique(address_N2, axis=0, return_inverse=True, return_counts=True)
@@ -132,7 +112,7 @@ def _correlations(spans: SpanTable, rows: Ints) -> Floats:
     # Equal values leave rounding errors behind, not zeros: what varies less than that is constant.
     defined_G = (size_G >= 3) & (square_G > 1e-18 * size_G.astype(np.float64) ** 2)
     r_G: Floats = per_group(length_N * advantage_N)[defined_G] / np.sqrt(square_G[defined_G])
-    return r_G
+    return Moments.of(r_G)
 
 
 def _equal(spans: SpanTable, rows: Ints) -> Mean:
@@ -168,40 +148,6 @@ def _credit(spans: SpanTable) -> Columns:
     finite_N = np.isfinite(spans.advantage_N)
     tokens_N = spans.tokens_N * finite_N
     return {"credit": Pooled(tokens_N, np.abs(np.where(finite_N, spans.advantage_N, 0)) * tokens_N)}
-
-
-@dataclass(frozen=True, slots=True)
-class RewardSpread:
-    """Probe ``reward_spread``: standard deviation of the rewards of an advantage group.
-
-    The mean over groups of the population standard deviation within each: what is left to learn
-    from, and one of the three signs of the echo trap (RAGEN, arXiv 2504.20073). Groups are those of
-    :class:`ZeroVariance`; a group with a reward that is not finite is left out.
-
-    Attributes:
-        workflow: Says which roles have slots.
-    """
-
-    workflow: Workflow
-
-    @property
-    def name(self) -> str:
-        """Name of the probe."""
-        return "reward_spread"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Columns without which it measures nothing."""
-        return frozenset({"group_N", "reward_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        """Number of advantage groups and the sum of their standard deviations."""
-        sums: Sums = {}
-        for group, rows in groups(spans, self.workflow):
-            value = _spread(spans, rows)
-            if value.n:
-                sums[Key(group, "reward_spread")] = value
-        return sums
 
 
 def _spread(spans: SpanTable, rows: Ints) -> Mean:

@@ -38,7 +38,7 @@ def test_an_aggregator_that_grows_is_found(
     assert found.finding == "length_inflation"
     assert found.onset is not None
     assert 18 <= found.onset <= 20 + length // 2
-    assert first <= 20 + length // 2 + 12
+    assert first <= 20 + length // 2 + 5
     assert all(one.state == "drift" for one in verdicts[first + 5 :])
     assert "generator x" in found.reason
     assert f"since step {found.onset}" in found.reason

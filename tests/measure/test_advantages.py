@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roledrift.measure.advantages import (
-    LengthCredit,
     advantages,
     credit,
+    length_credit,
     reward_spread,
     rewards,
     zero_variance,
@@ -94,7 +94,7 @@ def test_length_credit_is_the_correlation_within_groups():
         tokens_N=np.array([1, 2, 3, 900, 901, 905, 1, 9, 5, 5, 5]),
         advantage_N=np.array([-1, 0, 1, 2.0, 1, 0, 3, 4, -1, 0, 1]),
     )
-    sums = LengthCredit(VOTING).measure(table)
+    sums = length_credit(VOTING).measure(table)
     falling = float(np.corrcoef([900, 901, 905], [2, 1, 0])[0, 1])
     value = sums[Key("generator", "length_credit")]
     assert isinstance(value, Moments)
@@ -113,7 +113,7 @@ def test_length_credit_leaves_out_what_is_not_finite():
         tokens_N=np.array([1, 2, 3, 50]),
         advantage_N=np.array([1.0, 2.0, 3.0, math.nan]),
     )
-    value = LengthCredit(VOTING).measure(table)[Key("generator", "length_credit")]
+    value = length_credit(VOTING).measure(table)[Key("generator", "length_credit")]
     assert value.total == pytest.approx(1)
 
 
