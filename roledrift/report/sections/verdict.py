@@ -126,7 +126,14 @@ def meanwhile(view: View) -> str:
     text = f"Meanwhile {' and '.join(parts)}. " if parts else ""
     others = len(view.findings) - 1
     if others:
-        text += f"{others} more alert{'s' if others > 1 else ''} below."
+        text += f"{others} more alert{'s' if others > 1 else ''} below"
+        first = min(view.findings, key=lambda one: one.raised)
+        if first.raised < finding.raised:
+            text += (
+                f", the first of them at step {first.raised} ({role_name(first.alert.role)}: "
+                f"{finding_name(first.alert.finding)})"
+            )
+        text += "."
     return text.strip()
 
 
