@@ -129,8 +129,9 @@ def meanwhile(view: View) -> str:
         text += f"{others} more alert{'s' if others > 1 else ''} below"
         first = min(view.findings, key=lambda one: one.raised)
         if first.raised < finding.raised:
+            which = "the first of them" if others > 1 else "raised"
             text += (
-                f", the first of them at step {first.raised} ({role_name(first.alert.role)}: "
+                f", {which} at step {first.raised} already ({role_name(first.alert.role)}: "
                 f"{finding_name(first.alert.finding)})"
             )
         text += "."
