@@ -15,7 +15,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,14 @@ def load_adapters(bank: AdapterBank, folder: Path) -> None:
         bank.load_adapter(policy, where)
 
 
-def save_checkpoint(bank: AdapterBank, folder: Path, position: Position, *, keep: int) -> Path:
+def save_checkpoint(
+    bank: AdapterBank,
+    folder: Path,
+    position: Position,
+    *,
+    keep: int,
+    spare: Collection[int] = (),
+) -> Path:
     """Add a checkpoint and drop those that are no longer wanted.
 
     Args:
@@ -86,6 +93,7 @@ def save_checkpoint(bank: AdapterBank, folder: Path, position: Position, *, keep
         folder: Of all checkpoints of the run.
         position: Where the run is.
         keep: So many of the latest stay, and the best; 0 keeps all.
+        spare: Steps that stay as well.
 
     Returns:
         The folder of the new checkpoint.
@@ -100,7 +108,7 @@ def save_checkpoint(bank: AdapterBank, folder: Path, position: Position, *, keep
     (draft / _POSITION).write_text(json.dumps(asdict(position)) + "\n", "utf-8")
     _put(draft, final)
     write_atomically(folder / _LATEST, f"{position.step}")
-    _prune(folder, keep=keep)
+    _prune(folder, keep=keep, spare=spare)
     return final
 
 
@@ -178,14 +186,14 @@ def _set_generators(state: dict[str, Any]) -> None:
     np.random.set_state((kind, np.array(keys, dtype=np.uint32), *rest))
 
 
-def _prune(folder: Path, *, keep: int) -> None:
+def _prune(folder: Path, *, keep: int, spare: Collection[int]) -> None:
     there = checkpoints(folder)
     if keep <= 0 or len(there) <= keep:
         return
     accuracies = {step: position_of(one).accuracy for step, one in there.items()}
     best = max(there, key=lambda step: (-1.0 if (a := accuracies[step]) is None else a, -step))
     for step in list(there)[:-keep]:
-        if step != best:
+        if step != best and step not in spare:
             # The name goes first: half a checkpoint must not look like a whole one.
             shutil.rmtree(there[step].rename(folder / f".old-{there[step].name}"))
 

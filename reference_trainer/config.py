@@ -163,7 +163,8 @@ class CheckpointSettings:
 
     Attributes:
         every: Iterations between checkpoints; also after the last. 0 = never.
-        keep: So many of the latest stay, and the one that validated best; 0 = all.
+        keep: So many of the latest stay, the one that validated best, and what alerts advise to go
+            back to; 0 = all.
     """
 
     every: int = 10

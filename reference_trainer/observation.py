@@ -84,6 +84,8 @@ class Observation:
             seed=config.seed,
             notes=_notes(config),
         )
+        self.advised: set[int] = set()
+        """Steps whose checkpoints an alert of this process names as the last clean one."""
         self._tokens = TokenCapture(stage.workflow)
         self.monitor.attach(self._tokens)
         self._gradients: RoleGradientProbe | None = None
@@ -170,7 +172,9 @@ class Observation:
                         steps=one.steps_between,
                     )
                 )
-        return self.monitor.end_step(step, totals)
+        decision = self.monitor.end_step(step, totals)
+        self.advised |= {one.checkpoint.step for one in decision.alerts if one.checkpoint}
+        return decision
 
     def close(self) -> None:
         """Finish the run directory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -119,7 +119,8 @@ def train(
         if folder is not None:
             folder.write(asdict(report))
             last = bool(stopped) or report.step == config.train.steps
-            kept = _keep(setup, folder, report, last=last)
+            advised = () if observation is None else observation.advised
+            kept = _keep(setup, folder, report, last=last, spare=advised)
             if kept is not None and observation is not None:
                 observation.monitor.note_checkpoint(report.step, kept)
         if on_step is not None:
@@ -193,8 +194,10 @@ def _begin(setup: Setup, folder: RunFolder | None, *, done: int) -> Evaluation |
     return before
 
 
-def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) -> Path | None:
-    """Make a checkpoint if one is due; its folder."""
+def _keep(
+    setup: Setup, folder: RunFolder, report: StepReport, *, last: bool, spare: Collection[int]
+) -> Path | None:
+    """Make a checkpoint if one is due; its folder. Those of ``spare`` are not dropped for it."""
     config = setup.config
     every = config.checkpoint.every
     kept: Path | None = None
@@ -202,7 +205,7 @@ def _keep(setup: Setup, folder: RunFolder, report: StepReport, *, last: bool) ->
         accuracy = None if report.validation is None else report.validation.accuracy
         position = Position(report.step, report.step * config.rollout.problems, accuracy)
         kept = save_checkpoint(
-            setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep
+            setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep, spare=spare
         )
         facts = training_metadata(
             config,

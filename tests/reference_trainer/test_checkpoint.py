@@ -111,6 +111,15 @@ def test_the_last_ones_and_the_best_stay(
     assert not [one for one in tmp_path.iterdir() if one.name.startswith(".")]
 
 
+def test_what_an_alert_advises_to_go_back_to_stays(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path
+) -> None:
+    bank = make_bank("shared")
+    for step in range(1, 6):
+        save_checkpoint(bank, tmp_path, Position(step, 0, 0.1 * step), keep=1, spare={2})
+    assert list(checkpoints(tmp_path)) == [2, 5]
+
+
 def test_a_draft_is_no_checkpoint(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:
     assert restore_latest(make_bank("shared"), tmp_path / "none") is None
     (tmp_path / ".draft-global_step_9").mkdir()
