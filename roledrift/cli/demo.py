@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -48,5 +49,6 @@ def demo(out: Path, *, as_json: bool = False) -> int:
     printer = console.console()
     printer.print(f"{found.state}: {found.headline}", soft_wrap=True)
     printer.print(f"open {written[0]}", soft_wrap=True)
-    printer.print(f"next: roledrift check {run}; roledrift watch {run}", soft_wrap=True)
+    where = shlex.quote(str(run))
+    printer.print(f"next: roledrift check {where}; roledrift watch {where}", soft_wrap=True)
     return console.CLEAN
