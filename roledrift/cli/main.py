@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from roledrift.cli import console
-from roledrift.cli.options import ConfigFile, FailOn, Json, Order, Pairing, Style
+from roledrift.cli.options import ConfigFile, FailOn, Json, Order, Pairing, Style, run_argument
 
 if TYPE_CHECKING:
     from roledrift.records import Level
@@ -51,7 +51,7 @@ def _start(
 
 @app.command("check")
 def _check(  # noqa: PLR0913 - an option is a parameter
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Runs or folders of runs.")],
+    runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
     config: ConfigFile = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Level from which a finding counts.")
@@ -121,7 +121,7 @@ def _ls(
 
 @app.command("report")
 def _report(  # noqa: PLR0913 - an option is a parameter
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Runs or folders of runs.")],
+    paths: Annotated[list[str], run_argument("PATH", "Runs or folders of runs.")],
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
     ] = Path("report"),
@@ -161,7 +161,7 @@ def _report(  # noqa: PLR0913 - an option is a parameter
 
 @app.command("watch")
 def _watch(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="Runs or folders of runs.")],
+    runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
     every: Annotated[
         float, typer.Option("--every", min=0.1, help="Seconds between two looks.")
     ] = 5.0,
@@ -188,8 +188,8 @@ def _watch(
 
 @app.command("compare")
 def _compare(
-    first: Annotated[str, typer.Argument(metavar="A", help="A run.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    first: Annotated[str, run_argument("A", "A run.")],
+    second: Annotated[str, run_argument("B", "Another.")],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Also write a report on both.")
     ] = None,
@@ -215,7 +215,7 @@ def _compare(
 
 @app.command("doctor")
 def _doctor(
-    path: Annotated[str | None, typer.Argument(metavar="RUN", help="A run.")] = None,
+    path: Annotated[str | None, run_argument("RUN", "A run.")] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Leave with 3 if a switch of the run is off.")
     ] = False,
@@ -350,14 +350,16 @@ def _usage(error: Any) -> console.Failure:
     """What was wrong with the arguments, what was meant, and where the right ones are named."""
     context = getattr(error, "ctx", None)
     verb = context.command_path if context is not None else "roledrift"
-    message = str(error.format_message())
+    message = str(error.format_message()).replace("Value error, ", "")
     possible = getattr(error, "possibilities", None)
     if possible:
         message = f"{error.message.rstrip('.')}. Did you mean {possible[0]}?"
     tried = message.split("'")[1] if message.startswith("No such command '") else ""
-    near = get_close_matches(tried, [str(one.name) for one in app.registered_commands], n=1)
-    if near and "Did you mean" not in message:
-        message = f"{message} Did you mean {near[0]!r}?"
+    verbs = [str(one.name) for one in app.registered_commands]
+    near = get_close_matches(tried, verbs, n=1)
+    if tried and "Did you mean" not in message:
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(verbs)}."
+        message = f"{message} {hint}"
     return console.failure("usage", message, f"{verb} --help")
 
 

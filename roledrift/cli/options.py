@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,6 +40,19 @@ class Pairing(StrEnum):
     both = "both"
     step = "step"
     prompt = "prompt"
+
+
+def _named(path: Any) -> Any:
+    """A path that is not empty: ``""`` would be the present directory, and is a variable unset."""
+    for one in path if isinstance(path, list) else [path]:
+        if one is not None and not str(one).strip():
+            raise typer.BadParameter("the path is empty; is a variable not set?")
+    return path
+
+
+def run_argument(metavar: str, text: str) -> Any:
+    """An argument that names a run or a folder of runs."""
+    return typer.Argument(metavar=metavar, help=text, callback=_named)
 
 
 ConfigFile = Annotated[

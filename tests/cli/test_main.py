@@ -43,7 +43,10 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
         (["chek"], "Did you mean 'check'?"),
         (["ls", "--jsno"], "Did you mean --json?"),
         (["check"], "Missing argument 'RUN'. (roledrift check --help)"),
-        (["frobnicate"], "No such command 'frobnicate'"),
+        (["frobnicate"], "No such command 'frobnicate'. There are check, ls,"),
+        (["check", ""], "the path is empty; is a variable not set?"),
+        (["compare", "a", " "], "'B': the path is empty"),
+        (["check", "a", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'json'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_2(
