@@ -220,7 +220,7 @@ def _tables(found: Sequence[Difference]) -> list[tuple[str, list[tuple[str, ...]
     titles = {"step": "Paired by step", "prompt and step": "Kept texts, paired by prompt and step"}
     tables = []
     for paired in dict.fromkeys(one.paired for one in found):
-        rows = [
+        rows: list[tuple[str, ...]] = [
             (
                 "all" if one.role == "*" else one.role,
                 one.quantity.removesuffix(_OF_TEXTS) if paired in titles else one.quantity,
