@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.budget import Budget
-from roledrift.config import Config, from_mapping, load
+from roledrift.config import Config, check_installed, from_mapping, load
 from roledrift.detect.panel import Panel
 from roledrift.errors import ConfigError
 from roledrift.measure import PROBES, probes_for
@@ -20,12 +21,13 @@ from roledrift.measure.installed import installed_probes
 from roledrift.monitor import Monitor, Parts
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
 from roledrift.notify.forward import Forward
-from roledrift.protocols import Notifier, Reducer, Sink
+from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Workflow
 
+_LOG = logging.getLogger("roledrift")
 _VERSIONED = ("roledrift", "numpy", "torch", "transformers", "trl", "peft", "verl", "vllm")
 _TEXTS = 2000
 """Texts of earlier segments that a resumed run looks at, to show them in its alerts."""
@@ -59,7 +61,8 @@ def open_monitor(
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
 
     Returns:
-        A monitor; close it at the end of the run.
+        A monitor; close it at the end of the run. If the environment says ``ROLEDRIFT_DISABLED=1``
+        it measures, writes and judges nothing.
 
     Raises:
         ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
@@ -68,10 +71,10 @@ def open_monitor(
     roles = Workflow.of(workflow, routing=routing)
     settings = read_config(config)
     header = _header(roles, Path(out), settings, facts)
-    strict = os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0")
-    probes = (*probes_for(settings.tier, roles), *installed_probes(roles, shipped=PROBES))
+    strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
+    probes = () if off else _probes(settings, roles)
     budget = Budget(settings.budget)
-    if reducer is not None and not reducer.is_first():
+    if off or (reducer is not None and not reducer.is_first()):
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
     healthy = reference_steps(settings.baseline.reference, roles)
@@ -89,18 +92,41 @@ def open_monitor(
     return Monitor(header, parts, strict=strict)
 
 
+def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:
+    return (*probes_for(config.tier, roles), *installed_probes(roles, shipped=PROBES))
+
+
+def _on(switch: str) -> bool:
+    return os.environ.get(switch, "") not in ("", "0")
+
+
 def _logs(roles: Workflow, config: Config) -> tuple[Sink, ...]:
     places = config.notify.forward
     return (Forward(roles.role_names, *places),) if places else ()
 
 
 def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
-    """A configuration from whatever names one; raises as :func:`open_monitor`."""
+    """A configuration from whatever names one; raises as :func:`open_monitor`.
+
+    Under ``ROLEDRIFT_DISABLED=1`` with everything off that costs time.
+    """
     if config is None:
         config = os.environ.get("ROLEDRIFT_CONFIG") or Config()
-    if isinstance(config, Config):
+    if isinstance(config, str | Path):
+        config = load(config)
+    else:
+        config = check_installed(config if isinstance(config, Config) else from_mapping(config))
+    if not _on("ROLEDRIFT_DISABLED"):
         return config
-    return load(config) if isinstance(config, str | Path) else from_mapping(config)
+    # What trainers hand over is still taken from them, and dropped: it would pile up otherwise.
+    _LOG.warning("ROLEDRIFT_DISABLED is set: nothing is watched or written")
+    return replace(
+        config,
+        tier="economy",
+        sampling=replace(config.sampling, per_role=0, canaries=0),
+        rescore=replace(config.rescore, rows_per_role=0),
+        gradients=replace(config.gradients, every=0),
+    )
 
 
 def _header(workflow: Workflow, out: Path, config: Config, facts: Mapping[str, Any]) -> RunHeader:

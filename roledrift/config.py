@@ -168,7 +168,7 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
     known = [*(one.name for one in fields(DetectorsConfig)), *built.extensions]
     for name in () if problems else built.stop_on:
         if name not in known:
-            problems.append(f"stop_on: {name!r} is no detector" + _near(name, known))
+            problems.append(f"stop_on: {_no_detector(name, known)}")
     for name in () if problems else built.extensions:
         if hasattr(built.detectors, name):
             problems.append(f"extensions.{name}: its section is detectors.{name}")
@@ -181,11 +181,41 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
     return config
 
 
+def check_installed(config: Config, *, source: str = "configuration") -> Config:
+    """``config``, if every section of ``extensions`` belongs to a detector that is installed.
+
+    This is for set-up, where a section that nobody reads is a misspelling. The configuration of a
+    recorded run is read without it: its extensions may not be installed here.
+
+    Raises:
+        ConfigError: With every section that nobody reads.
+    """
+    if not config.extensions:
+        return config
+    from roledrift.extensions import brought
+
+    known = brought("detectors")
+    problems = []
+    for name, section in config.extensions.items():
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            said = f"; installed are {list(known)}" if known else "; there is none"
+            hint = f", did you mean {near[0]!r}?" if near else said
+            problems.append(f"extensions.{name}: no detector of that name is installed{hint}")
+        elif not isinstance(section.get("enabled", True), bool):
+            got = section["enabled"]
+            problems.append(f"extensions.{name}.enabled: needs true or false, got {got!r}")
+    if problems:
+        raise ConfigError(f"{source}: " + "; ".join(problems))
+    return config
+
+
 def load(path: str | Path) -> Config:
     """The configuration in a TOML file.
 
     Raises:
-        ConfigError: If the file is missing, no TOML, or holds wrong values.
+        ConfigError: If the file is missing, no TOML, or holds wrong values, or a section for an
+            extension that is not installed.
     """
     import tomllib
 
@@ -197,7 +227,15 @@ def load(path: str | Path) -> Config:
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    return from_mapping(body, source=str(path))
+    return check_installed(from_mapping(body, source=str(path)), source=str(path))
+
+
+def _no_detector(name: str, known: list[str]) -> str:
+    from roledrift.extensions import brought
+
+    if name in brought("detectors"):
+        return f"{name!r} needs a section [extensions.{name}], which may be empty"
+    return f"{name!r} is no detector" + _near(name, known)
 
 
 def _near(name: str, known: list[str]) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from roledrift import SpanTable, open_monitor, open_run, replay
+from roledrift.config import from_mapping
 from roledrift.errors import ConfigError, StoreError
 from roledrift.workflow import VOTING
 
@@ -143,3 +144,28 @@ def test_an_alert_names_the_last_clean_checkpoint_in_the_hosts_words(tmp_path: P
     assert "cap the answers of aggregator: max_completion_length=<tokens>" in alert.advice
     (again,) = replay(open_run(out).steps(), VOTING, host="trl.GRPOTrainer").alerts
     assert (again.checkpoint, again.advice) == (alert.checkpoint, alert.advice)
+
+
+def test_a_misspelt_extension_is_told_at_set_up(tmp_path: Path) -> None:
+    config = {"extensions": {"shoutng": {}}}
+    for given in (config, from_mapping(config)):
+        with pytest.raises(ConfigError, match="shoutng: no detector of that name is installed"):
+            open_monitor("voting", tmp_path / "a", config=given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_environment_switches_it_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ROLEDRIFT_DISABLED", "1")
+    monitor = open_monitor("voting", tmp_path / "run", config={"stop_on": ["length_inflation"]})
+    for step in range(30):
+        monitor.observe(spans(5 if step < 15 else 50))
+        assert not monitor.end_step(step, {"reward": 0.5}).stop
+    monitor.close()
+    assert not list(tmp_path.iterdir())
+    assert "ROLEDRIFT_DISABLED is set: nothing is watched or written" in caplog.text
+    assert monitor.header.config["gradients"]["every"] == 0
+    monkeypatch.setenv("ROLEDRIFT_DISABLED", "0")
+    open_monitor("voting", tmp_path / "run").close()
+    assert (tmp_path / "run" / "run.json").exists()

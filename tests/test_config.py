@@ -1,9 +1,10 @@
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from roledrift.config import Config, from_mapping, load
+from roledrift.config import Config, check_installed, from_mapping, load
 from roledrift.errors import ConfigError
 
 
@@ -65,3 +66,25 @@ def test_unreadable_files_are_told(tmp_path: Path, text: str | None) -> None:
         path.write_text(text)
     with pytest.raises(ConfigError, match=r"c\.toml"):
         load(path)
+
+
+def test_a_section_of_an_extension_that_nobody_reads(install: Any, tmp_path: Path) -> None:
+    body: dict[str, Any] = {"extensions": {"shoutng": {"share": 0.5}}}
+    with pytest.raises(ConfigError, match="shoutng: no detector of that name is installed; there"):
+        check_installed(from_mapping(body))
+    install("dist_a", {"detectors": {"shouting": "part:part"}, "probes": {"other": "part:part"}})
+    for name in ("shoutng", "other"):
+        with pytest.raises(ConfigError, match=f"extensions.{name}: no detector of that name"):
+            check_installed(from_mapping({"extensions": {name: {}}}))
+    with pytest.raises(ConfigError, match="did you mean 'shouting'"):
+        check_installed(from_mapping(body))
+    file = tmp_path / "roledrift.toml"
+    file.write_text("[extensions.shoutng]\nshare = 0.5\n")
+    with pytest.raises(ConfigError, match=r"roledrift\.toml: extensions\.shoutng"):
+        load(file)
+    file.write_text("[extensions.shouting]\nshare = 0.5\n")
+    assert load(file).extensions == {"shouting": {"share": 0.5}}
+    with pytest.raises(ConfigError, match="enabled: needs true or false, got 'no'"):
+        check_installed(from_mapping({"extensions": {"shouting": {"enabled": "no"}}}))
+    with pytest.raises(ConfigError, match=r"stop_on: 'shouting' needs a section \[extensions"):
+        from_mapping({"stop_on": ["shouting"]})

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
-from roledrift.cli.formats import FORMATS
+from roledrift.cli.formats import FORMATS, text
 from roledrift.codec import plain
 from roledrift.config import Config, from_mapping, load
+from roledrift.detect import DETECTORS
 from roledrift.detect.panel import Replay, replay
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.notify.console import printable
-from roledrift.records import Alert, Level, RunHeader, Verdict
+from roledrift.extensions import extensions
+from roledrift.records import Alert, Level, RunHeader, StepRecord, Verdict
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
+_HEARTBEAT = "heartbeat"
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
 
 
@@ -69,6 +73,52 @@ class Checked:
     failed: console.Failure | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Only:
+    """What of the runs is judged and shown.
+
+    Attributes:
+        detectors: Names; findings and verdicts of others are left out. Empty for all.
+        steps: ``A:B``, both included, each may be left out: only these steps are replayed, and the
+            baseline is the first of them. Empty for all.
+        everything: Print every verdict also of several runs.
+    """
+
+    detectors: tuple[str, ...] = ()
+    steps: str = ""
+    everything: bool = False
+
+    def span(self) -> tuple[int, int] | None:
+        """First and last step; None for all.
+
+        Raises:
+            ConfigError: If ``steps`` is no range.
+        """
+        if not self.steps:
+            return None
+        match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", self.steps.strip())
+        if match is None or not any(match.groups()):
+            raise ConfigError(f"--step-range {self.steps!r}: give A:B, A: or :B, such as 100:200")
+        first = int(match[1]) if match[1] else -sys.maxsize
+        last = int(match[2]) if match[2] else sys.maxsize
+        if first > last:
+            raise ConfigError(f"--step-range {self.steps!r}: {first} is after {last}; swap them")
+        return first, last
+
+    def known(self) -> None:
+        """Look the detectors up.
+
+        Raises:
+            ConfigError: If there is none of that name.
+        """
+        names = [*DETECTORS, *(one.name for one in extensions("detectors"))]
+        for name in self.detectors:
+            if name not in names:
+                near = get_close_matches(name, names, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(names)}."
+                raise ConfigError(f"--detector {name!r}: no such detector. {hint}")
+
+
 def check(
     paths: Sequence[str],
     config: Path | None,
@@ -76,6 +126,7 @@ def check(
     fail_on: Level = "WARN",
     as_json: bool = False,
     style: str = "text",
+    only: Only | None = None,
 ) -> int:
     """Check runs and print the outcome.
 
@@ -85,10 +136,19 @@ def check(
         fail_on: Level from which a finding counts.
         as_json: Print one JSON document instead of text.
         style: ``text``, ``json``, or one of :data:`roledrift.cli.formats.FORMATS`.
+        only: What is judged and shown; None is everything.
 
     Returns:
         The exit code: that of the worst run, in the order 2 > 1 > 3 > 0.
     """
+    only = only or Only()
+    as_json = as_json or style == "json"
+    try:
+        only.span()
+        only.known()
+    except ConfigError as error:
+        failed = console.failure("usage", str(error), "roledrift check --help")
+        return console.fail(failed, as_json=as_json)
     try:
         settings = None if config is None else load(config)
     except ConfigError as error:
@@ -97,29 +157,29 @@ def check(
         checked = [
             replace(one, path=shown) if place != shown else one
             for shown, place in places
-            for one in _below(place, settings, fail_on)
+            for one in _below(place, settings, fail_on, only)
         ]
     code = console.worst(one.code for one in checked)
-    if as_json or style == "json":
+    if as_json:
         console.write_json(_document(checked, code))
     elif style in FORMATS:
         sys.stdout.write(FORMATS[style](checked))
     else:
-        _print(checked)
+        text(checked, everything=only.everything)
     return code
 
 
-def _below(path: str, config: Config | None, fail_on: Level) -> Iterable[Checked]:
+def _below(path: str, config: Config | None, fail_on: Level, only: Only) -> Iterable[Checked]:
     try:
         found = find_runs(path)
     except RoleDriftError as error:
         yield _unreadable(path, error)
         return
     if not found:
-        yield Checked(path, console.INCONCLUSIVE, "no run found here")
+        yield Checked(path, console.INCONCLUSIVE, "no run found here or below")
     for one in found:
         try:
-            yield check_run(open_run(one), config, fail_on=fail_on)
+            yield check_run(open_run(one), config, fail_on=fail_on, only=only)
         except RoleDriftError as error:
             yield _unreadable(str(one), error)
 
@@ -130,7 +190,12 @@ def _unreadable(path: str, error: RoleDriftError) -> Checked:
 
 
 def check_run(
-    run: Run, config: Config | None = None, *, fail_on: Level = "WARN", now: float | None = None
+    run: Run,
+    config: Config | None = None,
+    *,
+    fail_on: Level = "WARN",
+    now: float | None = None,
+    only: Only | None = None,
 ) -> Checked:
     """Judge one run.
 
@@ -139,32 +204,24 @@ def check_run(
         config: What to judge by; None is what the run was watched with.
         fail_on: Level from which a finding counts.
         now: Seconds since 1970, to tell an open run from a silent one; None is the present.
+        only: What is judged; silence is no detector's, and is looked for only without any.
     """
+    only = only or Only()
     problems = list(run.problems)
     if config is None:
         config, trouble = _watched_with(run.header)
         problems += trouble
     records = run.steps()
-    workflow, host = run.header.workflow, run.header.host
-    reference = reference_steps(config.baseline.reference, workflow)
-    replayed = replay(records, workflow, config, reference=reference, host=host)
+    last = records[-1].step if records else 0
+    first, final = only.span() or (-sys.maxsize, sys.maxsize)
+    records = [one for one in records if first <= one.step <= final]
+    replayed = _replayed(run.header, records, config, only.detectors)
     problems += [f"detector {name} failed: {said}" for name, said in replayed.faults.items()]
     findings = findings_of(replayed, fail_on)
-    if _RANK["WARN"] >= _RANK[fail_on]:
+    if fail_on != "ERROR" and not only.detectors and final >= last:
         quiet = silent_for(records, state=run.state, now=time.time() if now is None else now)
         findings += () if quiet is None else (_silent(records[-1].step, quiet),)
-    reached = [one for one in replayed.verdicts if one.state != "no verdict"]
-    needed = config.baseline.skip + config.baseline.window + 1
-    judged = f"{len(reached)} of {len(replayed.verdicts)} verdicts reached"
-    if findings:
-        code, reason = console.FINDINGS, "; ".join(_short(one) for one in findings)
-    elif len(records) < needed:
-        code = console.INCONCLUSIVE
-        reason = f"too few steps: {len(records)}, the baseline needs {needed}"
-    elif not reached:
-        code, reason = console.INCONCLUSIVE, _lacking(replayed.verdicts)
-    else:
-        code, reason = console.CLEAN, f"{len(records)} steps, {judged}"
+    code, reason = _outcome(findings, replayed.verdicts, len(records), config)
     return Checked(
         path=str(run.path),
         code=code,
@@ -176,6 +233,37 @@ def check_run(
         alerts=replayed.alerts,
         problems=tuple(problems),
     )
+
+
+def _replayed(
+    header: RunHeader, records: list[StepRecord], config: Config, detectors: Sequence[str]
+) -> Replay:
+    """The replay, without what other detectors than these said."""
+    workflow = header.workflow
+    reference = reference_steps(config.baseline.reference, workflow)
+    whole = replay(records, workflow, config, reference=reference, host=header.host)
+    if not detectors:
+        return whole
+    return replace(
+        whole,
+        verdicts=tuple(one for one in whole.verdicts if one.detector in detectors),
+        alerts=tuple(one for one in whole.alerts if one.detector in detectors),
+        faults={name: said for name, said in whole.faults.items() if name in detectors},
+    )
+
+
+def _outcome(
+    findings: Sequence[Finding], verdicts: Sequence[Verdict], steps: int, config: Config
+) -> tuple[int, str]:
+    needed = config.baseline.skip + config.baseline.window + 1
+    reached = [one for one in verdicts if one.state != "no verdict"]
+    if findings:
+        return console.FINDINGS, "; ".join(_short(one) for one in findings)
+    if steps < needed:
+        return console.INCONCLUSIVE, f"too few steps: {steps}, the baseline needs {needed}"
+    if not reached:
+        return console.INCONCLUSIVE, _lacking(verdicts)
+    return console.CLEAN, f"{steps} steps, {len(reached)} of {len(verdicts)} verdicts reached"
 
 
 def findings_of(replayed: Replay, fail_on: Level) -> tuple[Finding, ...]:
@@ -226,7 +314,7 @@ def _silent(step: int, quiet: float) -> Finding:
     """The finding that the heartbeat inside a run raises, seen from outside."""
     return Finding(
         role="*",
-        detector="heartbeat",
+        detector=_HEARTBEAT,
         finding="silent",
         level="WARN",
         since=step,
@@ -248,35 +336,11 @@ def _lacking(verdicts: Sequence[Verdict]) -> str:
 
 
 def _short(finding: Finding) -> str:
+    if finding.detector == _HEARTBEAT:
+        return f"silent since step {finding.since} (crashed?)"
     since = "" if finding.since is None else f" since step {finding.since}"
     closed = ", closed by now" if finding.state == "closed" else ""
-    return f"{finding.role} {finding.finding}{since}{closed}"
-
-
-def _print(checked: Sequence[Checked]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console.console()
-    colours = {console.CLEAN: "green", console.FINDINGS: "red", console.INCONCLUSIVE: "yellow"}
-    for one in checked:
-        for problem in one.problems:
-            console.say(f"{one.path}: {problem}")
-        if one.failed is not None:
-            console.say(one.failed.message)
-            continue
-        # The one line that matters is never folded: a person may grep for it.
-        line = Text(f"{printable(one.path)}: ")
-        line.append(console.OUTCOMES[one.code], style=colours[one.code])
-        line.append(f": {printable(one.reason, 1200)}")
-        out.print(line, soft_wrap=True)
-        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-        for verdict in one.verdicts:
-            why = verdict.reason or ("needs " + ", ".join(verdict.needs) if verdict.needs else "")
-            cells = (verdict.state, verdict.role, verdict.detector, why)
-            table.add_row("", *(Text(printable(cell)) for cell in cells))
-        if one.verdicts:
-            console.print_table(table)
+    return f"{console.role(finding.role)} {finding.finding}{since}{closed}"
 
 
 def _document(checked: Sequence[Checked], code: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from roledrift.cli import console
+from roledrift.cli.foreign import opened
 from roledrift.errors import RoleDriftError
 from roledrift.notify.console import printable
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from roledrift.report.view import View
 
 RESAMPLES = 2_000
+_FEWEST = 5
+_WIDE = 100
+_OF_TEXTS = " of kept texts"
 _QUANTITIES = (("length", "p50"), ("reward", "mean"), ("entropy", "mean"), ("ppl", "mean"),
                ("update.k3", "mean"), ("rollout.chi2", "mean"), ("truncated", "mean"))  # fmt: skip
 
@@ -30,7 +34,8 @@ class Difference:
 
     Attributes:
         a: Mean in the first run over what is paired; likewise ``b``.
-        low: Lower end of the 95 % bootstrap interval of ``b - a``; likewise ``high``.
+        low: Lower end of the 95 % bootstrap interval of ``b - a``, NaN if there are too few values;
+            likewise ``high``.
         pairs: Number of pairs, or of values of the shorter run where nothing pairs.
         paired: ``step``, ``prompt and step``, or ``no``.
     """
@@ -45,49 +50,51 @@ class Difference:
     paired: str
 
     @property
+    def of_texts(self) -> bool:
+        """Whether it is one of kept texts, and not of the statistics of steps."""
+        return self.quantity.endswith(_OF_TEXTS)
+
+    @property
     def clear(self) -> bool:
         """Whether the interval leaves out 0."""
         return self.low > 0 or self.high < 0
 
 
-def compare(first: str, second: str, *, out: Path | None = None, as_json: bool = False) -> int:
+def compare(
+    first: str, second: str, *, out: Path | None = None, pair: str = "both", as_json: bool = False
+) -> int:
     """Compare two runs and print the differences.
 
     Args:
-        first: A run.
+        first: A run, or another tool's log.
         second: Another.
         out: Also write a report on both to this directory.
+        pair: ``step``: statistics by step; ``prompt``: kept texts by prompt; or ``both``.
         as_json: Print one JSON document.
 
     Returns:
         The exit code: 0, 2 if a run cannot be read, 3 if the two share nothing to compare.
     """
-    from roledrift.report.build import build_report, build_run
-    from roledrift.report.summary import summarise
+    from roledrift.report.build import build_report
     from roledrift.report.view import load
     from roledrift.report.write import write_report
 
     try:
-        a, b = (load(Path(path), key) for path, key in ((first, "run1"), (second, "run2")))
-        if out is not None:
-            write_report(build_report([first, second]), out)
+        with opened((first, second)) as places:
+            a, b = (load(Path(at), f"run{n}") for n, (_, at) in enumerate(places, start=1))
+            pages = () if out is None else write_report(build_report([at for _, at in places]), out)
     except (RoleDriftError, OSError) as error:
         gone = next((path for path in (first, second) if not Path(path).exists()), None)
         return console.fail(console.failure_of(error, gone), as_json=as_json)
-    found = differences(a, b)
-    settings = [summarise(view, build_run(view, "")).settings for view in (a, b)]
-    names = sorted({*settings[0], *settings[1]})
-    changed = [
-        (name, settings[0].get(name, ""), settings[1].get(name, ""))
-        for name in names
-        if settings[0].get(name, "") != settings[1].get(name, "")
-    ]
-    onsets = [
-        (view.name, one.alert.role, one.alert.finding, one.alert.level, one.alert.onset)
-        for view in (a, b)
-        for one in view.findings
-    ]
+    for path, view in ((first, a), (second, b)):
+        for problem in view.problems:
+            console.say(f"{path}: {problem}")
+    found = tuple(
+        one for one in differences(a, b) if pair == "both" or (pair == "prompt") == one.of_texts
+    )
+    changed, onsets = _changed(a, b), _onsets(a, b)
     if as_json:
+        onset_heads = ("run", "role", "finding", "level", "onset")
         console.write_json(
             {
                 "schema": "roledrift.compare/1",
@@ -95,15 +102,35 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
                 "b": second,
                 "settings": [dict(zip(("name", "a", "b"), row, strict=True)) for row in changed],
                 "differences": [{**asdict(one), "clear": one.clear} for one in found],
-                "alerts": [
-                    dict(zip(("run", "role", "finding", "level", "onset"), row, strict=True))
-                    for row in onsets
-                ],
+                "files": [str(file) for file in pages],
+                "alerts": [dict(zip(onset_heads, row[1:], strict=True)) for row in onsets],
             }
         )
     else:
-        _print((a.name, b.name), found, changed, onsets)
+        _print((first, second), found, changed, onsets)
+        for file in pages:
+            console.console().print(str(file), soft_wrap=True)
     return console.CLEAN if found else console.INCONCLUSIVE
+
+
+def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
+    """Settings in which two runs differ: name, and both values."""
+    from roledrift.report.build import build_run
+    from roledrift.report.summary import summarise
+
+    one, two = (summarise(view, build_run(view, "")).settings for view in (a, b))
+    names = sorted({*one, *two})
+    rows = [(name, one.get(name, ""), two.get(name, "")) for name in names]
+    return [row for row in rows if row[1] != row[2]]
+
+
+def _onsets(a: View, b: View) -> list[tuple[str, str, str, str, str, int]]:
+    """Alerts of both: letter and name of the run, role, finding, level, onset."""
+    return [
+        (letter, view.name, one.alert.role, one.alert.finding, one.alert.level, one.alert.onset)
+        for letter, view in (("A", a), ("B", b))
+        for one in view.findings
+    ]
 
 
 def differences(a: View, b: View) -> tuple[Difference, ...]:
@@ -128,7 +155,7 @@ def differences(a: View, b: View) -> tuple[Difference, ...]:
                 }
                 for view in (a, b)
             ]
-            title = f"{name} of kept texts"
+            title = f"{name}{_OF_TEXTS}"
             found += _difference(role, title, kept[0], kept[1], "prompt and step")
     return tuple(found)
 
@@ -157,45 +184,58 @@ def _print(
     names: tuple[str, str],
     found: Sequence[Difference],
     changed: Sequence[tuple[str, str, str]],
-    onsets: Sequence[tuple[str, str, str, str, int]],
+    onsets: Sequence[tuple[str, str, str, str, str, int]],
 ) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from roledrift.report.numbers import number
-
     def show(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        console.console().print(Text(title, style="bold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        out = console.console()
+        out.print(Text(f"\n{title}", style="bold"))
+        gap = 2 if out.width >= _WIDE else 1
+        table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
         for head in heads:
-            table.add_column(head)
+            table.add_column(head, overflow="fold", min_width=12 if head == "quantity" else None)
         for row in rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
+            table.add_row(*(Text(printable(cell, 120)) for cell in row))
         console.print_table(table)
 
-    a, b = (printable(name, 40) for name in names)
-    rows = [
-        (
-            "all" if one.role == "*" else one.role,
-            one.quantity,
-            number(one.a),
-            number(one.b),
-            f"{number(one.b - one.a)} [{number(one.low)}, {number(one.high)}]",
-            f"{one.pairs} by {one.paired}" if one.paired != "no" else f"{one.pairs}, not paired",
-            "differs" if one.clear else "",
-        )
-        for one in found
-    ]
-    if rows:
-        heads = ("role", "quantity", "A", "B", "B - A [95 %]", "pairs", "")
-        show(f"A = {a}, B = {b}", heads, rows)
-    else:
-        console.say("the two runs share no statistic of a role, so there is nothing to compare")
+    for letter, name in zip("AB", names, strict=True):
+        console.console().print(Text(f"{letter} = {printable(name)}", style="bold"), soft_wrap=True)
+    if not found:
+        console.say("the two runs share no such statistic of a role: there is nothing to compare")
+    for title, rows in _tables(found):
+        show(title, ("role", "quantity", "A", "B", "B - A", "95 %", "n", ""), rows)
     if changed:
         show("Settings that differ", ("setting", "A", "B"), changed)
     if onsets:
-        text = [(*row[:4], str(row[4])) for row in onsets]
+        text = [(row[0], console.role(row[2]), *row[3:5], str(row[5])) for row in onsets]
         show("Alerts", ("run", "role", "finding", "level", "onset"), text)
+
+
+def _tables(found: Sequence[Difference]) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Differences by how they are paired; ``*`` marks an interval that leaves out 0."""
+    from roledrift.report.numbers import number
+
+    titles = {"step": "Paired by step", "prompt and step": "Kept texts, paired by prompt and step"}
+    tables = []
+    for paired in dict.fromkeys(one.paired for one in found):
+        rows: list[tuple[str, ...]] = [
+            (
+                "all" if one.role == "*" else one.role,
+                one.quantity.removesuffix(_OF_TEXTS) if paired in titles else one.quantity,
+                number(one.a),
+                number(one.b),
+                number(one.b - one.a),
+                f"{number(one.low)} to {number(one.high)}" if one.low == one.low else "too few",
+                str(one.pairs),
+                "*" if one.clear else "",
+            )
+            for one in found
+            if one.paired == paired
+        ]
+        tables.append((f"{titles.get(paired, 'Not paired')} (*: the interval leaves out 0)", rows))
+    return tables
 
 
 def interval(values: Sequence[float], other: Sequence[float] | None = None) -> tuple[float, float]:
@@ -203,8 +243,11 @@ def interval(values: Sequence[float], other: Sequence[float] | None = None) -> t
 
     Neighbouring steps resemble each other, so whole blocks are drawn: ``n ** (1/3)`` long, a
     common choice for the moving-block bootstrap (Künsch 1989). The draws are seeded: the same runs
-    give the same interval.
+    give the same interval. Of fewer than five values there is none (NaN): a single one would be
+    drawn again and again, and every difference would seem certain.
     """
+    if min(len(values), len(values if other is None else other)) < _FEWEST:
+        return math.nan, math.nan
     draws = np.random.default_rng(0)
     means = _resampled(np.asarray(values, dtype=np.float64), draws)
     if other is not None:

@@ -6,11 +6,13 @@ but one JSON document on standard output.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +23,9 @@ from roledrift.notify.console import printable
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+_SENTENCE = 44
+"""Columns that a sentence needs to be read with ease."""
 
 CLEAN, FINDINGS, FAILED, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -42,6 +47,21 @@ Kind = Literal[
     "inconclusive",
     "internal",
 ]
+
+TWINS = {
+    "→": "->",
+    "…": "...",
+    "×": "x",
+    "²": "2",
+    "χ": "chi",
+    "·": ".",
+    "–": "-",
+    "−": "-",
+    "≥": ">=",
+    "≤": "<=",
+    "±": "+-",
+}
+"""What is written where the output cannot hold a sign; any other becomes a question mark."""
 
 _HINTS: Mapping[Kind, str] = {
     "usage": "roledrift --help",
@@ -73,9 +93,44 @@ class Failure:
         return asdict(self)
 
 
-def failure(kind: Kind, message: str) -> Failure:
-    """A failure with the hint that belongs to its kind."""
-    return Failure(kind, printable(message, 1000), _HINTS[kind])
+def ready_streams() -> None:
+    """Make standard output and error fit to be written to, whatever they are.
+
+    A closed one (``>&-``) swallows what it is given, one that is not UTF-8 gets :data:`TWINS`: the
+    exit code is the verdict, and the verdict does not depend on where the words go.
+    """
+    codecs.register_error("roledrift", _twin)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="roledrift")
+
+
+def _twin(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(TWINS.get(sign, "?") for sign in signs), error.end
+
+
+def forget_stdout() -> None:
+    """Send standard output nowhere: Python flushes it at exit, and would complain once more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):  # there is none, or it is no file
+        return
+
+
+def strict() -> bool:
+    """Whether ``ROLEDRIFT_STRICT`` asks for tracebacks."""
+    return os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0")
+
+
+def failure(kind: Kind, message: str, hint: str = "") -> Failure:
+    """A failure, by default with the hint that belongs to its kind."""
+    return Failure(kind, printable(message, 1000), hint or _HINTS[kind])
 
 
 def failure_of(error: Exception, path: Path | str | None = None) -> Failure:
@@ -89,20 +144,28 @@ def failure_of(error: Exception, path: Path | str | None = None) -> Failure:
         return failure("schema_too_new", str(error))
     if isinstance(error, ConfigError):
         return failure("invalid_config", str(error))
+    if isinstance(error, ImportError) or isinstance(error.__cause__, ImportError):
+        return failure("missing_extra", str(error))
     if isinstance(error, RoleDriftError | OSError):
         missing = path is not None and "://" not in str(path) and not Path(path).exists()
         return failure("not_found" if missing else "unreadable", str(error))
     return failure("internal", f"{type(error).__name__}: {error}")
 
 
-def fail(failed: Failure, *, as_json: bool = False) -> int:
+def fail(failed: Failure, *, as_json: bool = False, code: int = FAILED) -> int:
     """Say why it could not be done; the exit code for it."""
     if as_json:
         write_json({"error": failed.plain()})
     else:
         tail = f" ({failed.hint})" if failed.kind in ("usage", "internal") else ""
         say(failed.message + tail)
-    return FAILED
+    return code
+
+
+def no_run(path: str, *, as_json: bool = False) -> int:
+    """Say that there is no run where one was looked for; the exit code for it."""
+    message = f"{path or '.'}: no run found here or below"
+    return fail(failure("inconclusive", message), as_json=as_json, code=INCONCLUSIVE)
 
 
 def say(message: str) -> None:
@@ -124,6 +187,11 @@ def _strict(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_strict(item) for item in value]
     return value
+
+
+def role(name: str) -> str:
+    """A role as people read it: ``*`` stands for all of them together."""
+    return "all roles" if name == "*" else name
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -149,3 +217,45 @@ def print_table(table: Table) -> None:
     with out.capture() as captured:
         out.print(table)
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def print_rows(
+    rows: Sequence[Sequence[str]],
+    *,
+    heads: Sequence[str] = (),
+    colours: Mapping[str, str] | None = None,
+) -> None:
+    """Rows whose last cell is a sentence: beside the others where it fits, else below them.
+
+    Args:
+        rows: Cells; what they hold is made safe for a terminal.
+        heads: Heads of the columns; none for no line of heads.
+        colours: Word to the colour of a first cell that says it.
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    out = console()
+    body = [[printable(cell, 1200) for cell in row] for row in rows]
+    short = [row[:-1] for row in body] + ([list(heads[:-1])] if heads else [])
+    widths = [max(map(cell_len, column)) + 2 for column in zip(*short, strict=True)]
+    left = sum(widths)
+    room = out.width - left
+    lines = [(list(heads), "bold")] if heads else []
+    lines += [(row, "") for row in body]
+    for row, style in lines:
+        padded = [
+            cell + " " * (width - cell_len(cell))
+            for cell, width in zip(row[:-1], widths, strict=True)
+        ]
+        beside = room >= min(_SENTENCE, len(row[-1]))
+        indent = " " * (left if beside else 4)
+        fits = max(20, out.width - len(indent))
+        sentence = textwrap.wrap(row[-1], fits, break_on_hyphens=False) if row[-1] else []
+        first = sentence[0] if beside and sentence else ""
+        line = Text(row[0], style=style or (colours or {}).get(row[0], ""))
+        line.append("".join(padded)[len(row[0]) :] + first, style=style)
+        line.rstrip()
+        out.print(line, soft_wrap=True)
+        for part in sentence[beside:] if not style else ():
+            out.print(Text(indent + part), soft_wrap=True)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from roledrift.cli import console
-from roledrift.errors import RoleDriftError
+from roledrift.errors import RoleDriftError, StoreError
 
 RUN = "demo_run"
+
+
+def _copy(recorded: Path, run: Path) -> None:
+    there, ours = run / "run.json", recorded / "run.json"
+    if there.exists() and there.read_bytes() != ours.read_bytes():
+        raise StoreError(f"{run}: another run is here; give another directory with --out")
+    try:
+        shutil.copytree(recorded, run, dirs_exist_ok=True)
+    except OSError as error:
+        said = error.strerror or "its files cannot be written"
+        raise StoreError(
+            f"{run}: cannot be made ({said}); give a directory that can with --out"
+        ) from error
 
 
 def demo(out: Path, *, as_json: bool = False) -> int:
@@ -28,7 +42,7 @@ def demo(out: Path, *, as_json: bool = False) -> int:
     run = out / "run"
     try:
         with as_file(files("roledrift.report") / RUN) as recorded:
-            shutil.copytree(recorded, run, dirs_exist_ok=True)
+            _copy(recorded, run)
         report = build_report(run)
         written = write_report(report, out / "report")
     except (RoleDriftError, OSError) as error:
@@ -48,5 +62,6 @@ def demo(out: Path, *, as_json: bool = False) -> int:
     printer = console.console()
     printer.print(f"{found.state}: {found.headline}", soft_wrap=True)
     printer.print(f"open {written[0]}", soft_wrap=True)
-    printer.print(f"next: roledrift check {run}; roledrift watch {run}", soft_wrap=True)
+    where = shlex.quote(str(run))
+    printer.print(f"next: roledrift check {where}; roledrift watch {where}", soft_wrap=True)
     return console.CLEAN

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
 from roledrift import __version__
 from roledrift.cli import console
-from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.cli.foreign import opened
+from roledrift.cli.settings import Item, settings
+from roledrift.errors import RoleDriftError
 from roledrift.extensions import KINDS, extensions
 from roledrift.notify.console import printable
 
@@ -26,58 +29,47 @@ _OPTIONAL = {
     "wandb": "to log beside Weights & Biases (pip install 'roledrift[wandb]')",
     "fsspec": "to read runs from s3:// and the like (pip install fsspec)",
 }
-_SWITCHES = ("ROLEDRIFT_DIR", "ROLEDRIFT_CONFIG", "ROLEDRIFT_STRICT", "ROLEDRIFT_DISABLED")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One thing that was looked at.
-
-    Attributes:
-        state: ``ok``, ``absent`` (optional, or a question that cannot be answered) or ``broken``.
-        text: What was found.
-        advice: What to do about it; empty if nothing is needed.
-    """
-
-    topic: str
-    state: Literal["ok", "absent", "broken"]
-    text: str
-    advice: str = ""
-
-
-def doctor(path: str | None = None, *, as_json: bool = False) -> int:
-    """Look at the machine and, with a path, at a run.
+def doctor(
+    path: str | None = None, *, strict: bool = False, webhook: bool = False, as_json: bool = False
+) -> int:
+    """Look at the machine and its settings and, with a path, at a run.
 
     Args:
-        path: A run; None looks at the machine only.
+        path: A run, or another tool's log; None looks at the machine only.
+        strict: Take a question that the run leaves open for want of a switch as inconclusive.
+        webhook: Send a test message to the webhook; nothing is sent otherwise.
         as_json: Print one JSON document.
 
     Returns:
-        The exit code: 0, 2 if something is broken or the run cannot be read.
+        The exit code: 0; 2 if something is broken or the run cannot be read; 3 under ``strict``.
     """
-    items = list(machine())
+    parts: dict[str, Sequence[Item]] = {"machine": machine(), "settings": settings(test=webhook)}
+    parts["run"] = ()
     try:
-        questions = list(of_run(path)) if path is not None else []
+        if path is not None:
+            with opened((path,)) as ((_, place),):
+                parts["run"] = of_run(place)
     except (RoleDriftError, OSError) as error:
         return console.fail(console.failure_of(error, path), as_json=as_json)
-    broken = any(one.state == "broken" for one in (*items, *questions))
+    items = [one for part in parts.values() for one in part]
     if as_json:
-        console.write_json(
-            {
-                "schema": "roledrift.doctor/1",
-                "machine": [asdict(one) for one in items],
-                "run": [asdict(one) for one in questions],
-            }
-        )
+        plain = {name: [asdict(one) for one in part] for name, part in parts.items()}
+        console.write_json({"schema": "roledrift.doctor/1"} | plain)
     else:
-        _print("This machine", items)
+        _print("This machine", parts["machine"])
+        _print("Settings", parts["settings"])
         if path is not None:
-            _print(f"What {printable(path)} can answer", questions)
-    return console.FAILED if broken else console.CLEAN
+            _print(f"What {printable(path)} can answer", parts["run"])
+    if any(one.state == "broken" for one in items):
+        return console.FAILED
+    left_open = any(one.state == "absent" and one.advice for one in parts["run"])
+    return console.INCONCLUSIVE if strict and left_open else console.CLEAN
 
 
 def machine() -> Sequence[Item]:
-    """Versions, optional libraries, switches, and whether this directory can be written."""
+    """Versions, optional libraries, extensions, and whether this directory can be written."""
     here = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     items = [Item("roledrift", "ok", __version__), Item("python", "ok", here)]
     for name in _LIBRARIES:
@@ -89,11 +81,7 @@ def machine() -> Sequence[Item]:
         items.append(
             Item(name, "ok" if found else "absent", found or "not installed", "" if found else use)
         )
-    for name in _SWITCHES:
-        if os.environ.get(name):
-            items.append(Item(name, "ok", f"{os.environ[name]} (from the environment)"))
-    items += [_config(), _directory(), _terminal(), *_extensions()]
-    return items
+    return [*items, _directory(), _terminal(), *_extensions()]
 
 
 def _extensions() -> Iterator[Item]:
@@ -112,19 +100,6 @@ def _version(name: str) -> str:
         return ""
 
 
-def _config() -> Item:
-    from roledrift.config import load
-
-    given = os.environ.get("ROLEDRIFT_CONFIG")
-    if not given:
-        return Item("configuration", "ok", "defaults; --config or ROLEDRIFT_CONFIG names a file")
-    try:
-        load(Path(given))
-    except ConfigError as error:
-        return Item("configuration", "broken", str(error), "correct the named keys")
-    return Item("configuration", "ok", given)
-
-
 def _directory() -> Item:
     """Writes, appends and renames: what a run directory needs of its file system."""
     place = Path.cwd()
@@ -139,13 +114,16 @@ def _directory() -> Item:
     except OSError as error:
         text = f"{place}: {error.strerror or error}"
         return Item("directory", "broken", text, "change to one that can be written")
-    return Item("directory", "ok", f"{place} can be written")
+    free = shutil.disk_usage(place).free / 1e9
+    return Item("directory", "ok", f"{place} can be written, {free:.3g} GB are free")
 
 
 def _terminal() -> Item:
     coding = sys.stdout.encoding or "unknown"
-    colour = "colours" if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else "no colours"
-    return Item("output", "ok", f"{coding}, {colour}")
+    out = console.console()
+    colour = "colours" if out.color_system and not out.no_color else "no colours"
+    width = f", {out.width} columns" if out.is_terminal else ", no terminal"
+    return Item("output", "ok", f"{coding}, {colour}{width}")
 
 
 def of_run(path: str) -> Sequence[Item]:
@@ -161,7 +139,9 @@ def of_run(path: str) -> Sequence[Item]:
         reached = [one.role for one in its if one.state != "no verdict"]
         needs = sorted({need for one in its for need in one.needs})
         said = next((one.reason for one in its if one.reason and one.state == "no verdict"), "")
-        text = f"judges {', '.join(reached)}" if reached else (said or "no verdict")
+        text = (
+            f"judges {', '.join(map(console.role, reached))}" if reached else (said or "no verdict")
+        )
         advice = f"needs {', '.join(needs)}" if needs else ""
         items.append(Item(detector_name(detector), "ok" if reached else "absent", text, advice))
     for quantity in QUANTITIES:
@@ -192,14 +172,11 @@ def _rest(texts: int, validated: bool, gradients: bool) -> list[Item]:
 
 
 def _print(title: str, items: Sequence[Item]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    colours = {"ok": "green", "absent": "yellow", "broken": "red"}
     console.console().print(Text(title, style="bold"))
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for one in items:
-        state = Text(one.state, style=colours[one.state])
-        cells = (one.topic, one.text, one.advice)
-        table.add_row(state, *(Text(printable(cell)) for cell in cells))
-    console.print_table(table)
+    rows = [
+        (one.state, one.topic, f"{one.text} -> {one.advice}" if one.advice else one.text)
+        for one in items
+    ]
+    console.print_rows(rows, colours={"ok": "green", "absent": "yellow", "broken": "red"})

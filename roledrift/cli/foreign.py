@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roledrift.cli import console
+from roledrift.cli.settings import DEFAULT_DIR
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.store.reader import find_runs
 
 if TYPE_CHECKING:
+    from roledrift.ingest.form import Format, Job
     from roledrift.ingest.importing import Imported
+    from roledrift.ingest.rows import Events
     from roledrift.workflow import Routing
 
 
@@ -42,7 +47,8 @@ def import_(
 
     Args:
         source: File or folder.
-        out: Run directory; None puts it into ``runs/`` under the source's name.
+        out: Run directory; None puts it under the source's name into the folder that
+            ``ROLEDRIFT_DIR`` names, by default ``runs/``.
         wanted: What the user said.
         dry_run: Read everything, write nothing.
         as_json: Print one JSON document.
@@ -53,14 +59,18 @@ def import_(
     from roledrift.ingest.importing import as_json as document
     from roledrift.ingest.importing import summary
 
-    target = None if dry_run else (out or Path("runs") / source.resolve().stem)
+    folder = Path(os.environ.get("ROLEDRIFT_DIR") or DEFAULT_DIR)
+    target = None if dry_run else (out or folder / source.resolve().stem)
     try:
         done = _import(source, target, wanted)
     except (RoleDriftError, OSError) as error:
+        if source.is_dir() and not wanted.form and find_runs(source):
+            message = f"{source}: holds a run already; `roledrift check {source}` judges it"
+            return console.fail(console.failure("unreadable", message), as_json=as_json)
         return console.fail(console.failure_of(error, source), as_json=as_json)
     printer = console.console()
     if as_json:
-        printer.print(document(done), soft_wrap=True)
+        sys.stdout.write(document(done) + "\n")
         return console.CLEAN
     console.say(f"{source}: {done.reason}")
     for what, times in done.odd.items():
@@ -86,7 +96,27 @@ def _import(source: Path, out: Path | None, wanted: Wanted) -> Imported:
     if not source.exists():
         sniff(source)
     form = wanted.form or ("table" if wanted.mapping else "")
-    return import_run(named(form) if form else sniff(source), job, out, routing=routing)
+    read, reason = named(form) if form else sniff(source)
+    with _counted(read) as told:
+        return import_run((told, reason), job, out, routing=routing)
+
+
+@contextmanager
+def _counted(form: Format) -> Iterator[Format]:
+    """The format, saying on a terminal how far it is; nobody knows how much there is to come."""
+    errors = console.console(errors=True)
+    if not errors.is_terminal:
+        yield form
+        return
+    with errors.status("reading") as status:
+
+        def read(job: Job) -> Events:
+            for count, event in enumerate(form.read(job), start=1):
+                if count % 1000 == 0:
+                    status.update(f"reading: {count:,} records, at step {event.step}")
+                yield event
+
+        yield replace(form, read=read)
 
 
 @contextmanager

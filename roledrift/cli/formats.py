@@ -1,7 +1,8 @@
-"""The outcome of ``roledrift check`` as Markdown, GitHub annotations or JUnit XML."""
+"""The outcome of ``roledrift check`` as text, Markdown, GitHub annotations or JUnit XML."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
@@ -11,6 +12,48 @@ from roledrift.notify.console import printable
 
 if TYPE_CHECKING:
     from roledrift.cli.check import Checked
+    from roledrift.records import Verdict
+
+_COLOURS = {console.CLEAN: "green", console.FINDINGS: "red", console.INCONCLUSIVE: "yellow"}
+_ORDER = ("drift", "watch", "ok", "no verdict")
+_PROBLEMS = 5
+
+
+def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
+    """One line per run and below it its verdicts, the worst first; of several runs the bad ones."""
+    from rich.text import Text
+
+    out = console.console()
+    for one in checked:
+        for problem in one.problems[:_PROBLEMS]:
+            console.say(f"{one.path}: {problem}")
+        if len(one.problems) > _PROBLEMS:
+            console.say(f"{one.path}: and {len(one.problems) - _PROBLEMS} more like these")
+        if one.failed is not None:
+            console.say(one.failed.message)
+            continue
+        # The one line that matters is never folded: a person may grep for it.
+        line = Text(f"{printable(one.path)}: ")
+        line.append(console.OUTCOMES[one.code], style=_COLOURS[one.code])
+        line.append(f": {printable(one.reason, 1200)}")
+        out.print(line, soft_wrap=True)
+        if one.steps:
+            whole = everything or len(checked) == 1
+            _verdicts([v for v in one.verdicts if whole or v.state in _ORDER[:2]])
+    if len(checked) > 1:
+        counts = Counter(console.OUTCOMES[one.code] for one in checked)
+        words = ", ".join(f"{word} {counts[word]}" for word in console.OUTCOMES.values())
+        console.say(f"{len(checked)} runs: {words}" + ("" if everything else " (--all for more)"))
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> None:
+    if not verdicts:
+        return
+    rows = []
+    for one in sorted(verdicts, key=lambda one: _ORDER.index(one.state)):
+        why = one.reason or ("needs " + ", ".join(one.needs) if one.needs else "")
+        rows.append(("", one.state, console.role(one.role), one.detector, why))
+    console.print_rows(rows)
 
 
 def markdown(checked: Sequence[Checked]) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.errors import RoleDriftError
-from roledrift.notify.console import printable
 from roledrift.records import Alert
 from roledrift.store.reader import find_runs, open_run
 from roledrift.store.silence import silent_for
@@ -37,27 +37,55 @@ class Row:
     finding: str = ""
 
 
-def ls(folder: str, *, as_json: bool = False) -> int:
+STATES = ("open", "finished", "silent", "empty", "unreadable")
+LEVELS = ("", "INFO", "WARN", "ERROR")
+
+
+def ls(
+    folder: str, *, state: str = "", sort: str = "path", limit: int = 0, as_json: bool = False
+) -> int:
     """List runs.
 
     Args:
         folder: Folder of runs, or one run.
+        state: Comma-separated out of :data:`STATES`: only runs in one of these. Empty for all.
+        sort: ``path``; ``level``, the worst first; or ``steps``, the longest first.
+        limit: At most so many, after sorting; 0 for all.
         as_json: Print one JSON document instead of a table.
 
     Returns:
-        The exit code: 0, 2 if the folder cannot be read, 3 if no run is in it.
+        The exit code: 0, 2 if the folder cannot be read, 3 if no such run is in it.
     """
+    wanted = [name.strip() for name in state.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in STATES]
+    if unknown:
+        near = get_close_matches(unknown[0], STATES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        message = f"--state {unknown[0]!r}: choose from {','.join(STATES)}.{hint}"
+        return console.fail(
+            console.failure("usage", message, "roledrift ls --help"), as_json=as_json
+        )
     try:
         found = find_runs(folder)
     except RoleDriftError as error:
         return console.fail(console.failure_of(error, folder), as_json=as_json)
     rows = [_row(path, folder) for path in found]
+    rows = [row for row in rows if not wanted or row.state in wanted]
+    if sort == "level":
+        rows.sort(key=lambda row: -LEVELS.index(row.level))
+    elif sort == "steps":
+        rows.sort(key=lambda row: -row.steps)
+    shown = rows[:limit] if limit else rows
     if as_json:
-        console.write_json({"schema": "roledrift.ls/1", "runs": [asdict(row) for row in rows]})
-    elif rows:
-        _print(rows)
+        body = {"runs": [asdict(row) for row in shown], "truncated": len(shown) < len(rows)}
+        console.write_json({"schema": "roledrift.ls/1", **body})
+    elif shown:
+        _print(shown)
+        if len(shown) < len(rows):
+            console.say(f"{len(rows) - len(shown)} more of {len(rows)} runs; --limit 0 for all")
     else:
-        console.say(f"{folder}: no run found here")
+        what = f"no run that is {' or '.join(wanted)}" if wanted and found else "no run"
+        console.say(f"{folder}: {what} found here or below")
     return console.CLEAN if rows else console.INCONCLUSIVE
 
 
@@ -73,9 +101,11 @@ def _row(path: Path, folder: str) -> Row:
         if silent_for(steps, state=state, now=time.time()) is not None:
             state = "silent"
     except RoleDriftError as error:
-        return Row(name, str(path), finding=str(error))
+        return Row(name, str(path), finding=str(error).removeprefix(str(path)).lstrip("/: "))
     level = worst.level if worst else ""
-    finding = f"{worst.role} {worst.finding} since step {worst.onset}" if worst else ""
+    finding = (
+        f"{console.role(worst.role)} {worst.finding} since step {worst.onset}" if worst else ""
+    )
     if state == "silent":
         level = level or "WARN"
         finding += f"{', ' if finding else ''}silent since step {steps[-1].step} (crashed?)"
@@ -99,23 +129,10 @@ def _worst(alerts: list[Alert]) -> Alert | None:
 
 
 def _print(rows: list[Row]) -> None:
-    from rich.table import Table
-    from rich.text import Text
+    heads = ("run", "workflow", "routing", "steps", "state", "level", "finding")
+    cells = [(*_cells(row), row.state, row.level, row.finding) for row in rows]
+    console.print_rows(cells, heads=heads)
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("run", "workflow", "routing", "steps", "state", "level", "finding"):
-        table.add_column(
-            heading, justify="right" if heading == "steps" else "left", overflow="fold"
-        )
-    for row in rows:
-        cells = (
-            row.run,
-            row.workflow,
-            row.routing,
-            str(row.steps),
-            row.state,
-            row.level,
-            row.finding,
-        )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    console.print_table(table)
+
+def _cells(row: Row) -> tuple[str, str, str, str]:
+    return row.run, row.workflow, row.routing, str(row.steps)

@@ -5,16 +5,15 @@ The verbs' own modules are loaded when they run, so that ``roledrift --help`` st
 
 from __future__ import annotations
 
-import os
 import sys
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from roledrift.cli import console
+from roledrift.cli.options import ConfigFile, FailOn, Json, Order, Pairing, Style, run_argument
 
 if TYPE_CHECKING:
     from roledrift.records import Level
@@ -29,35 +28,6 @@ app = typer.Typer(
 
 # Usage errors have no public class in typer, and their module differs from version to version.
 _UsageError: type[Any] = typer.BadParameter.__bases__[0]
-
-
-class Style(StrEnum):
-    """How the outcome of a check is written."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
-    github = "github"
-    junit = "junit"
-
-
-class FailOn(StrEnum):
-    """From which level on a finding counts."""
-
-    warn = "warn"
-    error = "error"
-
-
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        envvar="ROLEDRIFT_CONFIG",
-        metavar="FILE",
-        help="Judge by this roledrift.toml; else by what the run was watched with.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -80,51 +50,78 @@ def _start(
 
 
 @app.command("check")
-def _check(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs or folders of runs.")],
+def _check(  # noqa: PLR0913 - an option is a parameter
+    runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
     config: ConfigFile = None,
     fail_on: Annotated[
         FailOn, typer.Option("--fail-on", help="Level from which a finding counts.")
     ] = FailOn.warn,
+    detectors: Annotated[
+        list[str] | None,
+        typer.Option("--detector", metavar="NAME", help="Only this one; may be given again."),
+    ] = None,
+    steps: Annotated[
+        str,
+        typer.Option("--step-range", metavar="A:B", help="Replay only steps A to B."),
+    ] = "",
     style: Annotated[Style, typer.Option("--format", help="How to print it.")] = Style.text,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Of several runs, too, every verdict as text.")
+    ] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Leave with 0 instead of 1 or 3.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Replay the detectors over recorded runs; the exit code is the verdict.
-
-    \b
-    0 clean   1 findings   2 could not be done   3 inconclusive
+    """Judge recorded runs; the exit code is the verdict.
 
     \b
     roledrift check runs/voting
     roledrift check runs/* --format github --fail-on error
+
+    \b
+    The recorded steps are replayed through the detectors. Exit code:
+    0 clean   1 findings   2 could not be done   3 inconclusive
     """
-    from roledrift.cli.check import check
+    from roledrift.cli.check import Only, check
 
     level: Level = "WARN" if fail_on is FailOn.warn else "ERROR"
-    raise typer.Exit(check(runs, config, fail_on=level, as_json=as_json, style=style.value))
+    only = Only(tuple(detectors or ()), steps, everything)
+    code = check(runs, config, fail_on=level, as_json=as_json, style=style.value, only=only)
+    raise typer.Exit(console.CLEAN if exit_zero and code != console.FAILED else code)
 
 
 @app.command("ls")
 def _ls(
     folder: Annotated[
-        str, typer.Argument(envvar="ROLEDRIFT_DIR", metavar="[DIR]", help="Folder of runs.")
+        str, typer.Argument(envvar="ROLEDRIFT_DIR", metavar="DIR", help="Folder of runs.")
     ] = "runs",
+    state: Annotated[
+        str,
+        typer.Option("--state", metavar="LIST", help="Only open,finished,silent,empty,unreadable."),
+    ] = "",
+    sort: Annotated[
+        Order, typer.Option("--sort", help="By path, by worst level first, or by steps.")
+    ] = Order.path,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=0, help="At most N runs; 0 is all.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
     """List the runs in a folder.
 
     \b
     roledrift ls
-    roledrift ls runs/sweep --json
+    roledrift ls runs/sweep --sort level --json
     """
     from roledrift.cli.ls import ls
 
-    raise typer.Exit(ls(folder, as_json=as_json))
+    raise typer.Exit(ls(folder, state=state, sort=sort.value, limit=limit, as_json=as_json))
 
 
 @app.command("report")
 def _report(  # noqa: PLR0913 - an option is a parameter
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Runs or folders of runs.")],
+    paths: Annotated[list[str], run_argument("PATH", "Runs or folders of runs.")],
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
     ] = Path("report"),
@@ -148,11 +145,13 @@ def _report(  # noqa: PLR0913 - an option is a parameter
     look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a report on one or many runs; more than three get an index and a page each.
+    """Write a report on one or many runs.
 
     \b
     roledrift report runs/voting
     roledrift report runs/ -o report --format html,csv,tex
+
+    Up to three runs share a page; more get an index and a page each.
     """
     from roledrift.cli.report import Shown, report
 
@@ -162,7 +161,7 @@ def _report(  # noqa: PLR0913 - an option is a parameter
 
 @app.command("watch")
 def _watch(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs or folders of runs.")],
+    runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
     every: Annotated[
         float, typer.Option("--every", min=0.1, help="Seconds between two looks.")
     ] = 5.0,
@@ -172,11 +171,14 @@ def _watch(
     once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Follow runs as they go: a line per step, alerts, and a word when one falls silent.
+    """Follow runs as they go.
 
     \b
     roledrift watch runs/voting
     roledrift watch runs/voting --until-alert || scancel $JOB
+
+    A line per step, alerts, and a word when a run falls silent; on a terminal a table. It ends when
+    all runs have finished.
     """
     from roledrift.cli.watch import Watching, watch
 
@@ -186,38 +188,53 @@ def _watch(
 
 @app.command("compare")
 def _compare(
-    first: Annotated[str, typer.Argument(metavar="A", help="A run.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    first: Annotated[str, run_argument("A", "A run.")],
+    second: Annotated[str, run_argument("B", "Another.")],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Also write a report on both.")
     ] = None,
+    pair: Annotated[
+        Pairing,
+        typer.Option("--pair", help="step: statistics by step. prompt: kept texts by prompt."),
+    ] = Pairing.both,
     as_json: Json = False,
 ) -> None:
-    """What differs between two runs, with intervals; paired by step and prompt where possible.
+    """Say what differs between two runs.
 
     \b
     roledrift compare runs/shared runs/isolated
     roledrift compare runs/a runs/b -o report
+
+    Differences come with 95 % intervals, paired by step and prompt where possible; then the
+    settings and the alerts.
     """
     from roledrift.cli.compare import compare
 
-    raise typer.Exit(compare(first, second, out=out, as_json=as_json))
+    raise typer.Exit(compare(first, second, out=out, pair=pair.value, as_json=as_json))
 
 
 @app.command("doctor")
 def _doctor(
-    path: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run.")] = None,
+    path: Annotated[str | None, run_argument("RUN", "A run.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Leave with 3 if a switch of the run is off.")
+    ] = False,
+    webhook: Annotated[
+        bool, typer.Option("--test-webhook", help="Send a test message to the webhook.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Look at this machine and, with a run, at what it can answer and which switch is off.
+    """Look at this machine, or at what a run can answer.
 
     \b
     roledrift doctor
     roledrift doctor runs/voting
+
+    Of a run: which questions it answers, and which switch to turn on for the others.
     """
     from roledrift.cli.doctor import doctor
 
-    raise typer.Exit(doctor(path, as_json=as_json))
+    raise typer.Exit(doctor(path, strict=strict, webhook=webhook, as_json=as_json))
 
 
 @app.command("demo")
@@ -288,37 +305,62 @@ def main(arguments: list[str]) -> int:
     Returns:
         0 clean, 1 findings, 2 could not be done, 3 inconclusive, 130 interrupted.
     """
+    console.ready_streams()
     as_json = "--json" in arguments
     try:
         code = app(args=arguments, prog_name="roledrift", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else console.CLEAN
     except _UsageError as error:
-        return console.fail(console.failure("usage", _usage(error)), as_json=as_json)
+        return _told(_usage(error), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         console.say("interrupted")
         return console.INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader (`head`, a pager) has left; typer turns that into SystemExit(1), which means
-        # findings here. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # findings here.
+        console.forget_stdout()
         return console.FAILED
     except Exception as error:  # Python's own exit code for a crash is 1, which means findings here
-        if os.environ.get("ROLEDRIFT_STRICT"):
+        if console.strict():
             raise
-        return console.fail(console.failure_of(error), as_json=as_json)
+        # Verbs say themselves what they could not read or write. What they print has no name.
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            return _full(error)
+        return _told(console.failure_of(error), as_json=as_json)
 
 
-def _usage(error: Any) -> str:
-    message = str(error.format_message())
+def _told(failed: console.Failure, *, as_json: bool) -> int:
+    """Say a failure, also where standard output is what has failed."""
+    try:
+        console.fail(failed, as_json=as_json)
+        sys.stdout.flush()
+    except OSError as error:
+        return _full(error)
+    return console.FAILED
+
+
+def _full(error: OSError) -> int:
+    console.forget_stdout()
+    console.say(f"standard output cannot be written ({error.strerror or error})")
+    return console.FAILED
+
+
+def _usage(error: Any) -> console.Failure:
+    """What was wrong with the arguments, what was meant, and where the right ones are named."""
+    context = getattr(error, "ctx", None)
+    verb = context.command_path if context is not None else "roledrift"
+    message = str(error.format_message()).replace("Value error, ", "")
     possible = getattr(error, "possibilities", None)
     if possible:
-        return f"{error.message.rstrip('.')}. Did you mean {possible[0]}?"
+        message = f"{error.message.rstrip('.')}. Did you mean {possible[0]}?"
     tried = message.split("'")[1] if message.startswith("No such command '") else ""
-    near = get_close_matches(tried, [str(one.name) for one in app.registered_commands], n=1)
-    if near and "Did you mean" not in message:
-        message = f"{message} Did you mean {near[0]!r}?"
-    return message
+    verbs = [str(one.name) for one in app.registered_commands]
+    near = get_close_matches(tried, verbs, n=1)
+    if tried and "Did you mean" not in message:
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(verbs)}."
+        message = f"{message} {hint}"
+    return console.failure("usage", message, f"{verb} --help")
 
 
 def _versions() -> str:

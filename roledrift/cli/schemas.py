@@ -8,8 +8,8 @@ from typing import Any, TypedDict
 from roledrift.cli.check import Finding
 from roledrift.cli.compare import Difference
 from roledrift.cli.console import Failure
-from roledrift.cli.doctor import Item
 from roledrift.cli.ls import Row
+from roledrift.cli.settings import Item
 from roledrift.records import Alert, Verdict
 from roledrift.report.schema import shape
 from roledrift.schema import json_schema
@@ -67,10 +67,15 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "b": str,
         "settings": tuple[Setting, ...],
         "differences": tuple[Difference, ...],
+        "files": tuple[str, ...],
         "alerts": tuple[Onset, ...],
     },
     "demo": {"run": str, "state": str, "headline": str, "files": tuple[str, ...]},
-    "doctor": {"machine": tuple[Item, ...], "run": tuple[Item, ...]},
+    "doctor": {
+        "machine": tuple[Item, ...],
+        "settings": tuple[Item, ...],
+        "run": tuple[Item, ...],
+    },
     "import": {
         "source": str,
         "out": str | None,
@@ -85,9 +90,9 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "odd": Mapping[str, int],
         "notes": Mapping[str, str],
     },
-    "ls": {"runs": tuple[Row, ...]},
+    "ls": {"runs": tuple[Row, ...], "truncated": bool},
     "report": {"runs": int, "files": tuple[str, ...]},
-    "watch": {"runs": tuple[WatchedRun, ...]},
+    "watch": {"runs": tuple[WatchedRun, ...], "problems": tuple[str, ...]},
 }
 """Verb to the fields of its document beside ``schema``."""
 

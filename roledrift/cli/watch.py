@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +19,19 @@ from roledrift.notify.console import printable
 from roledrift.records import Alert, StepRecord
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
+from roledrift.sums import EVERYONE
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.live import Live
+    from rich.text import Text
 
+_SAID = ("{:.3g} tokens", "reward {:.3g}", "k3 {:.3g}")
 _BARS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*#@"
-_WIDTH = 24
+_WIDTH, _NARROW = 24, 6
+_NUMBER = 9  # a blank and a number of three digits, such as 1.23e-05
+_VERDICT = 12
+_STATES = ("no verdict", "ok", "watch", "drift")
+_COLOURS = {"ok": "green", "watch": "yellow", "drift": "red"}
 _SHOWN = (("length", "p50", "length"), ("reward", "mean", "reward"), ("update.k3", "mean", "k3"))
 
 
@@ -37,6 +46,7 @@ class Watched:
 
     path: Path
     panel: Panel
+    roles: tuple[str, ...] = ()
     records: list[StepRecord] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
     last: int | None = None
@@ -72,36 +82,72 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
         as_json: Say nothing and print one JSON document at the end.
 
     Returns:
-        The exit code: 0; 1 if an alert above INFO came or a run is silent at the end; 2 if a run
-        cannot be read; 3 if there is none.
+        The exit code: 0; 1 if an alert above INFO came or a run is silent at the end; 2 if
+        something could not be read; 3 if there is no run, or no step in any.
     """
     how = how or Watching()
     watched: dict[Path, Watched] = {}
+    broken: dict[Path, RoleDriftError] = {}
     teller = _Teller(quiet=as_json)
     try:
         while True:
-            for path in [run for given in paths for run in find_runs(given)]:
-                if path not in watched:
-                    watched[path] = _begin(path)
-                _look(watched[path], how, teller)
+            _see_all(paths, watched, broken, how, teller)
             if not watched:
-                failed = console.failure("inconclusive", f"{', '.join(paths)}: no run found here")
-                console.fail(failed, as_json=as_json)
-                return console.INCONCLUSIVE
+                return console.no_run(", ".join(paths), as_json=as_json)
             teller.draw(list(watched.values()))
             bad = any(_is_bad(one) for one in watched.values())
             over = all(one.state == "finished" for one in watched.values())
             if how.once or over or (bad and how.until_alert):
                 break
             how.sleep(how.every)
+    except BrokenPipeError:  # of standard output: the command knows what to do
+        raise
     except (RoleDriftError, OSError) as error:
         gone = next((path for path in paths if not Path(path).exists()), None)
         return console.fail(console.failure_of(error, gone), as_json=as_json)
     finally:
         teller.close()
     if as_json:
-        console.write_json(_document(list(watched.values())))
-    return console.FINDINGS if bad else console.CLEAN
+        console.write_json(_document(list(watched.values()), broken))
+    if bad or broken:
+        return console.FINDINGS if bad else console.FAILED
+    if any(one.records for one in watched.values()):
+        return console.CLEAN
+    teller.say(f"{', '.join(paths)}: no step recorded yet")
+    return console.INCONCLUSIVE
+
+
+def _see_all(
+    paths: Sequence[str],
+    watched: dict[Path, Watched],
+    broken: dict[Path, RoleDriftError],
+    how: Watching,
+    teller: _Teller,
+) -> None:
+    for path in [run for given in paths for run in find_runs(given)]:
+        _see(path, watched, broken, how, teller)
+    if broken and not watched:
+        raise next(iter(broken.values()))
+
+
+def _see(
+    path: Path,
+    watched: dict[Path, Watched],
+    broken: dict[Path, RoleDriftError],
+    how: Watching,
+    teller: _Teller,
+) -> None:
+    """Look at one run; what keeps it from being read is said once, and the others go on."""
+    try:
+        if path not in watched:
+            watched[path] = _begin(path)
+        _look(watched[path], how, teller)
+        broken.pop(path, None)
+    except RoleDriftError as error:
+        if str(error) != str(broken.get(path)):
+            broken[path] = error
+            if watched:
+                teller.say(str(error))
 
 
 def _begin(path: Path) -> Watched:
@@ -112,7 +158,7 @@ def _begin(path: Path) -> Watched:
         config = Config()
     reference = reference_steps(config.baseline.reference, run.header.workflow)
     panel = Panel(run.header.workflow, config, reference=reference, host=run.header.host)
-    return Watched(path, panel)
+    return Watched(path, panel, run.header.workflow.role_names)
 
 
 def _look(one: Watched, how: Watching, teller: _Teller) -> None:
@@ -156,17 +202,17 @@ def _size(path: Path) -> tuple[int, float]:
     return sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0.0)
 
 
-def sparkline(values: Sequence[float], *, plain: bool = False) -> str:
+def sparkline(values: Sequence[float], *, plain: bool = False, width: int = _WIDTH) -> str:
     """The last values as small bars; a gap for what is not finite."""
-    shown = values[-_WIDTH:]
-    finite = [value for value in shown if value == value and abs(value) != float("inf")]
+    shown = values[-width:]
+    finite = [value for value in shown if math.isfinite(value)]
     if not finite:
         return ""
     low, high = min(finite), max(finite)
     bars = _ASCII if plain else _BARS
     scale = (len(bars) - 1) / (high - low) if high > low else 0.0
     return "".join(
-        bars[round((value - low) * scale)] if value in finite else " " for value in shown
+        bars[round((value - low) * scale)] if math.isfinite(value) else " " for value in shown
     )
 
 
@@ -176,8 +222,9 @@ class _Teller:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-        self._live: object | None = None
-        if not quiet and sys.stdout.isatty():
+        self._live: Live | None = None
+        # A dumb terminal cannot go back to draw over what it shows: it gets lines.
+        if not quiet and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
             from rich.live import Live
 
             self._live = Live(console=console.console(), auto_refresh=False)
@@ -191,12 +238,15 @@ class _Teller:
         if self._quiet or self._live is not None:
             return
         parts = []
-        for role in sorted(name for name in record.groups if "/" not in name and name != "*"):
-            stat = record.stat(role, "length")
-            if stat is not None:
-                value = stat.p50 if stat.p50 is not None else stat.mean
-                parts.append(f"{role} {value:.4g} tokens")
-        line = f"{one.path.name} step {record.step}: {', '.join(parts)}"
+        for role in one.roles:
+            seen = [
+                said.format(value)
+                for (name, attribute, _), said in zip(_SHOWN, _SAID, strict=True)
+                if (value := getattr(record.stat(role, name), attribute, None)) is not None
+            ]
+            if seen:
+                parts.append(f"{role} {', '.join(seen)}")
+        line = f"{one.path.name} step {record.step}: {'; '.join(parts) or 'no statistics of roles'}"
         sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
 
@@ -208,50 +258,64 @@ class _Teller:
             sys.stdout.flush()
 
     def draw(self, watched: Sequence[Watched]) -> None:
-        from rich.live import Live
-
-        if isinstance(self._live, Live):
-            self._live.update(table(watched, plain=self._plain), refresh=True)
+        if self._live is not None:
+            width = self._live.console.width
+            self._live.update(board(watched, plain=self._plain, width=width), refresh=True)
 
     def close(self) -> None:
-        from rich.live import Live
-
-        if isinstance(self._live, Live):
+        if self._live is not None:
             self._live.stop()
 
 
-def table(watched: Sequence[Watched], *, plain: bool = False) -> Table:
-    """One line per run and role, with sparklines, as a rich table."""
-    from rich.table import Table
+def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) -> Text:
+    """A line per run and one per role of it, with sparklines as wide as there is room."""
     from rich.text import Text
 
-    found = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("run", "step", "state", "role", "verdict", *(name for _, _, name in _SHOWN)):
-        found.add_column(heading)
-    for one in watched:
-        states = {verdict.role: verdict.state for verdict in one.panel.verdicts}
-        worst: dict[str, str] = dict(states)
-        for verdict in one.panel.verdicts:
-            if verdict.state in ("watch", "drift"):
-                worst[verdict.role] = verdict.state
-        for index, (role, state) in enumerate(worst.items()):
-            cells = [_curve(one.records, role, *which, plain=plain) for which in _SHOWN]
-            first = (one.path.name, str(one.last), one.state) if index == 0 else ("", "", "")
-            row = (*first, role, state, *cells)
-            found.add_row(*(Text(printable(str(cell))) for cell in row))
-    return found
+    lines = [(one, *line) for one in watched for line in _worst(one)]
+    role_width = max((len(console.role(role)) for _, role, _ in lines), default=4) + 2
+    room = (width - 2 - role_width - _VERDICT) // len(_SHOWN) - 2 - _NUMBER
+    bars = 0 if room < _NARROW else min(room, _WIDTH)
+    heads = "".join(f"{name:<{bars + _NUMBER + 2}}" for _, _, name in _SHOWN)
+    blank = " " * (2 + role_width + _VERDICT)
+    shown = Text(f"{blank}{heads}".rstrip(), style="bold", no_wrap=True, overflow="crop")
+    told: Watched | None = None
+    for one, role, state in lines:
+        if one is not told:
+            told = one
+            step = "no step yet" if one.last is None else f"step {one.last}"
+            shown.append(f"\n{printable(one.path.name, 60)}  {step}  {one.state}", style="bold")
+        cells = (_curve(one.records, role, *which[:2], plain=plain, bars=bars) for which in _SHOWN)
+        curves = "".join(f"{cell:<{bars + _NUMBER + 2}}" for cell in cells).rstrip()
+        shown.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
+        shown.append(f"{state:<{_VERDICT}}", style=f"not bold {_COLOURS.get(state, '')}".strip())
+        shown.append(curves, style="not bold")
+    return shown
+
+
+def _worst(one: Watched) -> list[tuple[str, str]]:
+    """Roles and the worst that any detector says of them; all roles together come last."""
+    states: dict[str, str] = dict.fromkeys(one.roles, "no verdict")
+    for verdict in one.panel.verdicts:
+        there = states.get(verdict.role, "no verdict")
+        states[verdict.role] = max(there, verdict.state, key=_STATES.index)
+    return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 
 
 def _curve(
-    records: Sequence[StepRecord], role: str, name: str, attribute: str, _: str, *, plain: bool
+    records: Sequence[StepRecord], role: str, name: str, attribute: str, *, plain: bool, bars: int
 ) -> str:
     stats = [record.stat(role, name) for record in records[-_WIDTH:]]
     values = [getattr(stat, attribute) for stat in stats if stat is not None]
     numbers = [value for value in values if value is not None]
-    return f"{sparkline(numbers, plain=plain)} {numbers[-1]:.3g}" if numbers else ""
+    if not numbers:
+        return ""
+    drawn = f"{sparkline(numbers, plain=plain, width=bars):<{bars}} " if bars else ""
+    return f"{drawn}{numbers[-1]:.3g}"
 
 
-def _document(watched: Sequence[Watched]) -> dict[str, object]:
+def _document(
+    watched: Sequence[Watched], broken: Mapping[Path, RoleDriftError]
+) -> dict[str, object]:
     from roledrift.codec import plain
 
     runs = [
@@ -264,4 +328,5 @@ def _document(watched: Sequence[Watched]) -> dict[str, object]:
         }
         for one in watched
     ]
-    return {"schema": "roledrift.watch/1", "runs": runs}
+    problems = [str(one) for one in broken.values()]
+    return {"schema": "roledrift.watch/1", "runs": runs, "problems": problems}

@@ -16,7 +16,8 @@ from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import MAX_ROLES, MAX_SLOTS
 from roledrift.ingest.rows import Event, Series, SpanRow
 from roledrift.ingest.tables import shares_of, stacked, tables_of
-from roledrift.measure import probes_for
+from roledrift.measure import PROBES, probes_for
+from roledrift.measure.installed import InstalledProbes
 from roledrift.measure.sampling import TextSampler
 from roledrift.records import Sample, Stat, StepRecord, summarise
 from roledrift.spans import SpanTable
@@ -80,6 +81,7 @@ class Collector:
         probes = probes_for("business", SINGLE)
         self._of_text = [one for one in probes if _TEXT in one.needs]
         self._of_numbers = [one for one in probes if _TEXT not in one.needs]
+        self._of_others = InstalledProbes(shipped=PROBES)
 
     def take(self, event: Event) -> Iterator[tuple[StepRecord, list[Sample]]]:
         """Take one event; gives the step that it finishes, if any."""
@@ -165,6 +167,7 @@ class Collector:
             state.sums = add(
                 [state.sums]
                 + [one.measure(table) for one in self._of_text if one.needs <= table.present]
+                + self._of_others.measure(table, self.tally.slots, texts=True)
             )
             state.missing |= {name for one in self._of_text for name in one.needs - table.present}
             state.kept.append(replace(table, text_N=None))
@@ -180,6 +183,8 @@ class Collector:
                 state.missing |= lacking
                 if not lacking:
                     state.sums = add([state.sums, probe.measure(table)])
+            theirs = self._of_others.measure(table, self.tally.slots, texts=False)
+            state.sums = add([state.sums, *theirs])
         state.kept = []
         state.folded, state.rows = state.rows > 0 or state.folded, 0
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from roledrift.errors import ConfigError
-from roledrift.extensions import attempt, usable
+from roledrift.extensions import attempt, extensions, usable
 from roledrift.protocols import Probe
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums
-from roledrift.workflow import Workflow
+from roledrift.workflow import Role, Workflow
 
 
 class InstalledProbe:
@@ -62,6 +62,46 @@ def installed_probes(workflow: Workflow, *, shipped: Collection[str]) -> tuple[P
         for name, factory in parts.items()
     )
     return tuple(one for one in made if one is not None)
+
+
+class InstalledProbes:
+    """All that can be used, for logs whose roles come to light while they are read.
+
+    They are made for the roles that are known, and anew when more come. What one cannot measure is
+    named on the log, and left out.
+
+    Args:
+        shipped: Names of roledrift's own probes.
+    """
+
+    def __init__(self, *, shipped: Collection[str]) -> None:
+        self._shipped = shipped
+        self._slots: dict[str, int] = {}
+        self._probes: tuple[Probe, ...] = ()
+
+    def measure(self, table: SpanTable, slots: Mapping[str, int], *, texts: bool) -> list[Sums]:
+        """Their sums.
+
+        Args:
+            table: Spans.
+            slots: Slots of the roles that are known.
+            texts: Ask those that read texts; else the others.
+        """
+        if not extensions("probes"):
+            return []
+        if self._slots != slots:
+            self._slots = dict(slots)
+            # Routing is known at the end only; what is measured does not depend on it.
+            roles = tuple(Role(name, count) for name, count in slots.items())
+            workflow = Workflow("imported", roles, ("shared",) * len(roles))
+            self._probes = installed_probes(workflow, shipped=self._shipped)
+        wanted = [
+            one
+            for one in self._probes
+            if ("text_N" in one.needs) == texts and one.needs <= table.present
+        ]
+        sums = (attempt(f"probe {one.name}", one.measure, table)[0] for one in wanted)
+        return [one for one in sums if one is not None]
 
 
 def _make(name: str, factory: Callable[[Workflow], Probe], workflow: Workflow) -> Probe:

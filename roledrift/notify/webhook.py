@@ -98,6 +98,15 @@ class WebhookNotifier:
             # The process may leave right after the alert that stopped it.
             atexit.register(self.close)
 
+    def deliver(self, alert: Alert, header: RunHeader) -> str:
+        """Send one alert now, in this thread; why that failed, empty if it was taken."""
+        body = json.dumps(payload(alert, header, kind=self.kind, texts=self._texts)).encode()
+        try:
+            self._post(self._url, body, self._timeout)
+        except (OSError, HTTPException, ValueError) as error:
+            return _said(error)
+        return ""
+
     def close(self) -> None:
         """Send what waits, for at most ``patience`` seconds. Calling it again does nothing."""
         if self._over.is_set():

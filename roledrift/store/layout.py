@@ -134,7 +134,7 @@ def _remote(url: str) -> Place:
     except (ImportError, ValueError) as error:
         raise StoreError(
             f"{url}: cannot be opened ({error}); install fsspec with the driver of this protocol"
-        ) from None
+        ) from error
     root = str(root).rstrip("/")
 
     def names(folder: str) -> list[str]:

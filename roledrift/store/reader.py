@@ -262,9 +262,7 @@ def open_run(path: Path | str) -> Run:
     shown = layout.as_url(path) or Path(path)
     try:
         if not where.exists():
-            raise StoreError(
-                f"{shown}: no such directory; `roledrift ls DIR` lists the runs in DIR"
-            )
+            raise StoreError(_no_directory(path, "`roledrift ls DIR` lists the runs in DIR"))
         if layout.HEADER not in where.names(""):
             raise StoreError(_no_header(where))
         return Run(shown, _header(where), where)
@@ -313,7 +311,7 @@ def find_runs(path: Path | str) -> list[Path]:
     where = layout.place(base)
     try:
         if not where.exists():
-            raise StoreError(f"{path}: no such directory; give a run directory or a folder of runs")
+            raise StoreError(_no_directory(path, "give a run directory or a folder of runs"))
         if layout.HEADER in where.names(""):
             return [base]
         return [base / Path(found).parent for found in where.nested()]
@@ -323,6 +321,16 @@ def find_runs(path: Path | str) -> list[Path]:
         raise StoreError(
             f"{path}: cannot be listed ({error.strerror or error}); check path and permissions"
         ) from error
+
+
+def _no_directory(path: Path | str, advice: str) -> str:
+    shown = layout.as_url(path) or str(path)
+    if shown == str(path) and Path(path).is_file():
+        return (
+            f"{shown}: a file, not a run directory; give the directory, or make another tool's log "
+            f"one with `roledrift import {shown}`"
+        )
+    return f"{shown}: no such directory; {advice}"
 
 
 def _decoded(line: bytes) -> Any:
@@ -363,11 +371,13 @@ def _no_header(where: layout.Place) -> str:
         return f"{where.shown}: has steps but no {layout.HEADER}; restore it, it names the roles"
     below = where.nested()
     if below:
-        example = below[0].rsplit("/", 1)[0]
-        return (
-            f"{where.shown}: a folder of {len(below)} runs, not a run; give one, such as {example}"
-        )
-    return f"{where.shown}: not a run directory, it has no {layout.HEADER}"
+        example = f"{where.shown.rstrip('/')}/{below[0].rsplit('/', 1)[0]}"
+        runs = f"{len(below)} run{'s' * (len(below) > 1)}"
+        return f"{where.shown}: a folder of {runs}, not a run; give one, such as {example}"
+    return (
+        f"{where.shown}: not a run directory, it has no {layout.HEADER}; give one, "
+        "or `roledrift import` another tool's log"
+    )
 
 
 def _refuse_newer(version: object, where: str) -> None:

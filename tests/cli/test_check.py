@@ -168,6 +168,71 @@ def test_without_one_the_run_is_judged_by_what_it_was_watched_with(tmp_path: Pat
     assert "judged by the default configuration" in err
 
 
+def test_only_some_detectors(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", inflate_from=15)
+    assert check(run, "--detector", "accuracy_cliff")[0] == 3
+    code, out, _ = check(run, "--detector", "accuracy_cliff", "--detector", "length_inflation")
+    assert code == 1
+    assert "hygiene" not in out
+    document = json.loads(check(run, "--detector", "length_inflation", "--json")[1])
+    assert {one["detector"] for one in document["runs"][0]["verdicts"]} == {"length_inflation"}
+    code, out, err = check(run, "--detector", "lenght_inflation")
+    assert (code, out) == (2, "")
+    assert "Did you mean 'length_inflation'?" in err
+    # Silence is nobody's verdict: who asks for one detector is not told of it.
+    crashed = crash_run(tmp_path / "crashed", last=1e9)
+    assert check(crashed, "--detector", "length_inflation")[0] == 0
+
+
+def test_only_some_steps(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", inflate_from=15)
+    code, out, _ = check(run, "--step-range", ":14")
+    assert code == 0
+    assert "clean: 15 steps" in out
+    assert check(run, "--step-range", "16:")[0] == 0, "the baseline is what came first"
+    assert check(run, "--step-range", "3:29")[0] == 1
+    assert check(run, "--step-range", "3:6")[0] == 3
+    assert check(run, "--step-range", "100:200")[0] == 3
+    for wrong in ("3-9", ":", "a:b", "9:3", "1:2:3", "1.5:3"):
+        code, out, err = check(run, "--step-range", wrong)
+        assert (code, out) == (2, "")
+        assert wrong in err
+    crashed = crash_run(tmp_path / "crashed", last=1e9)
+    assert check(crashed, "--step-range", ":18")[0] == 0
+    assert check(crashed, "--step-range", ":19")[0] == 1
+
+
+def test_exit_zero_is_for_jobs_that_only_report(tmp_path: Path) -> None:
+    assert check(write_run(tmp_path / "run", inflate_from=15), "--exit-zero")[0] == 0
+    assert check(write_run(tmp_path / "short", 3), "--exit-zero")[0] == 0
+    assert check(tmp_path / "nothing", "--exit-zero")[0] == 2
+
+
+def test_of_several_runs_only_what_is_wrong_is_shown(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", inflate_from=15)
+    write_run(tmp_path / "b")
+    _, out, err = check(tmp_path)
+    assert [line.split()[0] for line in out.splitlines() if line.startswith(" ")] == ["drift"]
+    assert "2 runs: clean 1, findings 1, unreadable 0, inconclusive 0" in err
+    _, out, _ = check(tmp_path, "--all")
+    assert "no verdict" in out
+
+
+def test_the_worst_comes_first(tmp_path: Path) -> None:
+    _, out, _ = check(write_run(tmp_path / "a", inflate_from=15))
+    states = [line[2:12].split("  ")[0] for line in out.splitlines()[1:]]
+    assert states == sorted(states, key=["drift", "watch", "ok", "no verdict"].index)
+    assert states[0] == "drift"
+
+
+def test_many_problems_are_counted(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    (run / "steps.x.jsonl").write_text("garbage\n" * 9)
+    _, _, err = check(run)
+    assert err.count("not a JSON line") == 5
+    assert "and 4 more like these" in err
+
+
 def test_the_level_that_counts() -> None:
     warned = Replay((), (ALERT,), {}, {})
     assert findings_of(warned, "ERROR") == ()
@@ -200,7 +265,7 @@ def test_a_crashed_run_is_a_finding_of_level_warn(tmp_path: Path) -> None:
     path = crash_run(tmp_path / "crashed", last=1e9)
     code, out, _ = check(path)
     assert code == 1
-    assert "* silent since step 19" in out
+    assert "findings: silent since step 19 (crashed?)" in out
     assert check(path, "--fail-on", "error")[0] == 0
     run = open_run(path)
     assert check_run(run, now=1e9 + 5).findings == ()

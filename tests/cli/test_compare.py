@@ -36,7 +36,13 @@ def test_the_interval_holds_the_mean_nineteen_times_in_twenty() -> None:
 def test_unpaired_values_are_compared_by_their_means() -> None:
     low, high = interval([0.0] * 20, [1.0] * 9)
     assert (low, high) == (1.0, 1.0)
-    assert interval([3.0]) == (3.0, 3.0)
+
+
+def test_few_values_have_no_interval() -> None:
+    # One value is drawn again and again: its interval would be a point, and everything certain.
+    assert np.isnan(interval([3.0] * 4)).all()
+    assert np.isnan(interval([3.0] * 9, [2.0])).all()
+    assert interval([3.0] * 5) == (3.0, 3.0)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +50,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     b = write_run(tmp_path / "b", inflate_from=15, config={"tier": "full"})
     assert compare(str(a), str(b), out=tmp_path / "report") == 0
     out = capsys.readouterr().out
-    assert "differs" in out
+    assert "the interval leaves out 0" in out
     assert "config: tier" in out
     assert "\x1b" not in out
     assert (tmp_path / "report" / "index.html").exists()
@@ -54,3 +60,19 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert body["alerts"][0]["role"] == "aggregator"
     assert compare(str(a), str(tmp_path / "no"), as_json=True) == 2
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "not_found"
+
+
+def test_what_is_paired_by_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = str(write_run(tmp_path / "a")), str(write_run(tmp_path / "b", inflate_from=15))
+    assert compare(a, b, pair="step") == 0
+    assert "Paired by step" in capsys.readouterr().out
+    assert compare(a, b, pair="prompt") == 3
+    assert "nothing to compare" in capsys.readouterr().err
+
+
+def test_another_tools_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Path(__file__).parents[1] / "ingest" / "fixtures" / "trl"
+    assert compare(str(log), str(log), as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["a"] == str(log)
+    assert {one["low"] for one in found["differences"] if one["pairs"] < 5} == {"NaN"}

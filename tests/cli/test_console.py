@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -46,3 +49,34 @@ def test_under_json_it_is_an_envelope_on_standard_output(
     assert json.loads(out) == {
         "error": {"kind": "usage", "message": "wrong", "hint": "roledrift --help"}
     }
+
+
+def test_what_an_output_cannot_hold_gets_a_twin(capfd: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "from roledrift.cli import console; console.ready_streams(); print('7→16 x² ≥ é…'); "
+        "console.say('χ²')"
+    )
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env)
+    assert (done.returncode, done.stdout) == (0, "7->16 x2 >= ?...\n")
+    assert done.stderr == "roledrift: chi2\n"
+
+
+@pytest.mark.parametrize(("width", "lines"), [(60, 4), (200, 3)])
+def test_a_long_last_cell_goes_below(
+    width: int, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = [("ok", "a" * 20, "short"), ("drift", "b", "a sentence of some length, " * 2)]
+    console.print_rows(rows, heads=("state", "name", "why"))
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == lines
+    assert max(map(len, out)) <= width
+    assert not any(line.endswith(" ") for line in out)
+    assert out[1] == f"ok     {'a' * 20}  short"
+
+
+def test_an_extra_that_is_missing_has_a_kind_of_its_own() -> None:
+    error = StoreError("install fsspec")
+    error.__cause__ = ImportError("no fsspec")
+    assert console.failure_of(error, "s3://bucket/run").kind == "missing_extra"

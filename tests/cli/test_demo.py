@@ -8,6 +8,7 @@ import pytest
 
 from roledrift.cli.demo import RUN, demo
 from roledrift.store.reader import open_run
+from tests.cli.runs import write_run
 
 
 def test_the_demo_is_a_recorded_run_that_drifts(
@@ -33,3 +34,17 @@ def test_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "file").write_text("")
     assert demo(tmp_path / "file") == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_it_overwrites_nothing_but_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = write_run(tmp_path / "run", 3)
+    before = (mine / "run.json").read_bytes()
+    assert demo(tmp_path) == 2
+    assert "another run is here" in capsys.readouterr().err
+    assert (mine / "run.json").read_bytes() == before
+    (tmp_path / "file").write_text("x")
+    assert demo(tmp_path / "file") == 2
+    assert "cannot be made (Not a directory); give" in capsys.readouterr().err
+    assert demo(tmp_path / "new") == demo(tmp_path / "new") == 0

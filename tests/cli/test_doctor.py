@@ -13,8 +13,6 @@ def test_this_machine_is_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.chdir(tmp_path)
     assert not [one for one in machine() if one.state == "broken"]
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setenv("ROLEDRIFT_CONFIG", str(tmp_path / "no.toml"))
-    assert [one.topic for one in machine() if one.state == "broken"] == ["configuration"]
 
 
 def test_a_run_says_what_is_missing_and_which_switch_supplies_it(tmp_path: Path) -> None:
@@ -34,3 +32,20 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["schema"] == "roledrift.doctor/1"
     assert doctor(str(tmp_path / "no"), as_json=True) == 2
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "not_found"
+
+
+def test_strict_takes_an_open_question_for_inconclusive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_run(tmp_path / "run")
+    assert doctor(str(path), strict=True) == 3
+    assert "entropy_BT in RoleBatch" in capsys.readouterr().out
+    assert doctor(strict=True) == 0
+
+
+def test_another_tools_log(capsys: pytest.CaptureFixture[str]) -> None:
+    log = Path(__file__).parents[1] / "ingest" / "fixtures" / "trl"
+    assert doctor(str(log)) == 0
+    said = capsys.readouterr()
+    assert "4 steps" in said.out
+    assert "imported as trl" in said.err

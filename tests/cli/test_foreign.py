@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from roledrift.cli.main import app
+from tests.cli.runs import write_run
 from tests.ingest.logs import FIXTURES, write_lines
 from tests.ingest.test_importing import inflating
 
@@ -77,3 +78,27 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, arguments: list[str],
     assert said in err
     code, out, _ = call("import", tmp_path / "nothing", "--json", "--dry-run")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "not_found")
+
+
+def test_a_run_is_not_imported(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "a", 3)
+    for source in (tmp_path / "runs" / "a", tmp_path / "runs"):
+        code, out, err = call("import", source)
+        assert (code, out) == (2, "")
+        assert f"holds a run already; `roledrift check {source}` judges it" in err
+
+
+def test_it_goes_where_runs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROLEDRIFT_DIR", str(tmp_path / "mine"))
+    assert call("import", FIXTURES / "trl")[0] == 0
+    assert (tmp_path / "mine" / "trl" / "run.json").exists()
+
+
+def test_a_file_is_not_called_missing(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_text("nothing known")
+    for verb in ("check", "doctor", "ls", "watch"):
+        code, out, err = call(verb, log)
+        assert (code, out if verb == "check" else "") == (2, "")
+        assert f"{log}: a file, not a run directory" in err
+        assert f"roledrift import {log}" in err

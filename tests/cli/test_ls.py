@@ -122,3 +122,26 @@ def test_a_crashed_run_is_silent(tmp_path: Path) -> None:
     assert (crashed["state"], crashed["level"]) == ("silent", "WARN")
     assert crashed["finding"] == "silent since step 19 (crashed?)"
     assert (running["state"], running["level"], running["finding"]) == ("open", "", "")
+
+
+def test_some_of_them_in_another_order(tmp_path: Path) -> None:
+    for name, steps in (("a", 3), ("b", 9), ("c", 0)):
+        write_run(tmp_path / name, steps)
+    raise_alert(tmp_path / "b", "length_inflation", "ERROR")
+
+    def names(*options: str) -> list[str]:
+        return [one["run"] for one in json.loads(ls(tmp_path, "--json", *options)[1])["runs"]]
+
+    assert names("--sort", "level")[0] == "b"
+    assert names("--sort", "steps") == ["b", "a", "c"]
+    assert names("--state", "empty") == ["c"]
+    assert names("--state", "empty,finished", "--limit", "2") == ["a", "b"]
+    assert json.loads(ls(tmp_path, "--json", "--limit", "2")[1])["truncated"]
+    assert not json.loads(ls(tmp_path, "--json", "--limit", "3")[1])["truncated"]
+    assert "1 more of 3 runs" in ls(tmp_path, "--limit", "2")[2]
+    code, out, err = ls(tmp_path, "--state", "silent")
+    assert (code, out) == (3, "")
+    assert "no run that is silent" in err
+    code, out, err = ls(tmp_path, "--state", "silnet")
+    assert (code, out) == (2, "")
+    assert "Did you mean 'silent'?" in err

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from roledrift import __version__
 from roledrift.cli.main import main
@@ -40,8 +42,11 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
     [
         (["chek"], "Did you mean 'check'?"),
         (["ls", "--jsno"], "Did you mean --json?"),
-        (["check"], "Missing argument 'RUN...'"),
-        (["frobnicate"], "No such command 'frobnicate'"),
+        (["check"], "Missing argument 'RUN'. (roledrift check --help)"),
+        (["frobnicate"], "No such command 'frobnicate'. There are check, ls,"),
+        (["check", ""], "the path is empty; is a variable not set?"),
+        (["compare", "a", " "], "'B': the path is empty"),
+        (["check", "a", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'json'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_2(
@@ -177,3 +182,75 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
     assert "reading and judging" in err
     assert "reading and judging" not in out
     assert run(*arguments).stderr == ""
+
+
+@pytest.mark.parametrize("arguments", [["ls", "--json"], ["check"], ["watch", "--once"]])
+def test_a_closed_output_does_not_change_the_verdict(arguments: list[str], tmp_path: Path) -> None:
+    drift = write_run(tmp_path / "drift", inflate_from=15)
+    command = " ".join([*COMMAND, *arguments, str(drift)])
+    done = subprocess.run(["sh", "-c", f"{command} >&-"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0 if "ls" in arguments else 1, "")
+
+
+@pytest.mark.parametrize("arguments", [["ls", "--json"], ["check"]])
+def test_a_full_disk_is_2_and_one_line(arguments: list[str], tmp_path: Path) -> None:
+    drift = write_run(tmp_path / "drift", inflate_from=15)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments, str(drift)], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    said = "roledrift: standard output cannot be written (No space left on device)\n"
+    assert done.stderr == said
+
+
+def test_an_output_that_is_not_utf_8(tmp_path: Path) -> None:
+    drift = write_run(tmp_path / "drift", inflate_from=15)
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [*COMMAND, "doctor", drift], capture_output=True, text=True, env=env, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Movement per update (chi2)" in done.stdout
+
+
+WORDS = [
+    *("check", "ls", "watch --once", "compare", "doctor", "import --dry-run", "report --format md"),
+    *("--json", "--format", "junit", "--fail-on", "error", "--detector", "hygiene", "--step-range"),
+    *("1:2", ":", "--state", "open", "--limit", "-1", "--sort", "level", "--pair", "step", "--all"),
+    *("--strict", "--config", "--roles", "0=a:b", "--as", "table", "--mapping", "--by", "--redact"),
+    *("(", "", " ", "-", "--", "--no-such", "\x00", "\udcff", "ä" * 300, "nan", "run", "log.csv"),
+    *(".", "empty", "gone", "run/run.json", "run/..", "s3://", "file:///", "-x", "@run"),
+]
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(verb=st.sampled_from(WORDS[:7]), words=st.lists(st.sampled_from(WORDS[7:]), max_size=4))
+def test_whatever_is_typed_there_is_no_traceback(
+    verb: str, words: list[str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*verb.split(), *words])
+    out, err = capsys.readouterr()
+    assert code in (0, 1, 2, 3)
+    assert "Traceback" not in out + err
+    assert "please report it" not in err, (verb, words, err)
+    if code == 2 and "--json" not in words:
+        assert err.startswith("roledrift: ")
+    if "--json" in words:
+        body = json.loads(out)
+        assert body.get("error", {}).get("kind") != "internal", (verb, words, body)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    if not (tmp_path / "run").exists():
+        write_run(tmp_path / "run", 12)
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "log.csv").write_text("step,role,text\n1,solver,hello\n")
+    return tmp_path

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from roledrift.cli.watch import Watching, sparkline, table, watch
+from roledrift.cli.watch import Watched, Watching, board, sparkline, watch
+from roledrift.detect.panel import Panel
 from roledrift.records import RunHeader, StepRecord
+from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
 from tests.cli.runs import crash_run, write_run
@@ -19,7 +21,7 @@ def test_a_finished_run_is_told_and_left(
     path = write_run(tmp_path / "drift", inflate_from=15)
     assert watch([str(path)]) == 1
     out = capsys.readouterr().out
-    assert "drift step 0: aggregator 5 tokens, generator 40 tokens" in out
+    assert "drift step 0: generator 40 tokens; aggregator 5 tokens" in out
     assert "drift ERROR" in out
     assert watch([str(write_run(tmp_path / "clean"))]) == 0
 
@@ -77,7 +79,7 @@ def test_sparklines() -> None:
     assert sparkline([1, float("nan"), 3], plain=True) == "_ @"
     assert sparkline([2, 2]) == "▁▁"
     assert sparkline([float("nan")]) == ""
-    assert table([]) is not None
+    assert "length" in board([]).plain
 
 
 def test_a_crashed_run_is_silent_at_the_first_look(
@@ -90,3 +92,42 @@ def test_a_crashed_run_is_silent_at_the_first_look(
     assert watch([str(path)], long_after, as_json=True) == 1
     assert json.loads(capsys.readouterr().out)["runs"][0]["state"] == "silent"
     assert watch([str(path)], Watching(clock=lambda: 4e9, until_alert=True)) == 1
+
+
+def test_one_unreadable_run_does_not_end_the_watch_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "a")
+    bad = write_run(tmp_path / "b")
+    (bad / "run.json").write_text("{")
+    assert watch([str(tmp_path)], Watching(once=True)) == 2
+    said = capsys.readouterr()
+    assert "a step 29" in said.out
+    assert said.err.count("b/run.json: not readable") == 1
+    assert watch([str(tmp_path)], Watching(once=True), as_json=True) == 2
+    body = json.loads(capsys.readouterr().out)
+    assert [len(body["runs"]), len(body["problems"])] == [1, 1]
+    assert watch([str(bad)], Watching(once=True)) == 2
+
+
+def test_no_step_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_run(tmp_path / "empty", 0)
+    assert watch([str(path)], Watching(once=True)) == 3
+    assert "no step recorded yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_board_fits(width: int, tmp_path: Path) -> None:
+    run = open_run(write_run(tmp_path / "drift", inflate_from=15))
+    panel = Panel(run.header.workflow)
+    for record in run.steps():
+        panel.update(record)
+    one = Watched(run.path, panel, VOTING.role_names, run.steps(), last=29, state="finished")
+    lines = board([one], width=width).plain.splitlines()
+    assert lines[1] == "drift  step 29  finished"
+    assert [line.split()[1] for line in lines[2:4]] == ["no", "drift"]
+    assert lines[4].startswith("  all roles")
+    if width >= 80:
+        assert max(map(len, lines)) <= width
+        assert "▁" in lines[3]
+    assert lines[3].endswith("20.8")

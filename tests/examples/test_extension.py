@@ -70,4 +70,7 @@ def test_import(install: Any, tmp_path: Path) -> None:
     done = import_run(sniff(log), job_for(log), tmp_path / "run")
     assert (done.format, done.tally.steps, done.tally.spans) == ("shoutlog", 2, 3)
     assert done.odd == {"line of another shape": 1}
-    assert open_run(tmp_path / "run").steps()[0].mean("solver", "length") == 2.0
+    first, second = open_run(tmp_path / "run").steps()
+    assert first.mean("solver", "length") == 2.0
+    assert [first.mean(role, "shouting") for role in ("solver", "judge", "*")] == [0, 1, 3 / 9]
+    assert second.mean("judge", "shouting") is None

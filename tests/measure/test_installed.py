@@ -8,9 +8,10 @@ import pytest
 
 from roledrift import open_monitor
 from roledrift.measure import PROBES
-from roledrift.measure.installed import installed_probes
+from roledrift.measure.installed import InstalledProbes, installed_probes
 from roledrift.spans import SpanTable
 from roledrift.store.reader import open_run
+from roledrift.sums import Key
 from roledrift.workflow import VOTING
 
 COUNT = """
@@ -74,3 +75,27 @@ def test_one_that_fails_in_flight_is_counted(
     record = watched(tmp_path / "run")
     assert record.mean("generator", "length") == 4.0
     assert [name.split(":")[0] for name in record.faults] == ["probe count"]
+
+
+def test_of_a_log_it_measures_the_roles_that_are_known(install: Any) -> None:
+    theirs = InstalledProbes(shipped=PROBES)
+    assert theirs.measure(SPANS, {"generator": 2}, texts=False) == []
+    install("count", POINTS, code={"count_part": COUNT})
+    slots = {"generator": 2, "aggregator": 1}
+    (sums,) = theirs.measure(SPANS, slots, texts=False)
+    assert Key("generator", "count.rows") in sums
+    assert theirs.measure(SPANS, slots, texts=True) == []
+    install("fails", {"probes": {"bad": "bad_part:Bad"}}, code={"bad_part": BAD})
+    later = {**slots, "judge": 1}
+    assert len(theirs.measure(SPANS, later, texts=False)) == 1, "the other one goes on"
+
+
+BAD = """
+class Bad:
+    name = "bad"
+    needs = frozenset()
+    def __init__(self, workflow):
+        pass
+    def measure(self, spans):
+        raise RuntimeError("no")
+"""

@@ -164,7 +164,7 @@ def test_a_directory_without_a_run(tmp_path: Path) -> None:
 
 def test_a_folder_of_runs_is_not_a_run(tmp_path: Path) -> None:
     RunWriter(tmp_path / "a" / "b", HEADER).close()
-    with pytest.raises(StoreError, match="a folder of 1 runs, not a run; give one, such as a/b"):
+    with pytest.raises(StoreError, match=r"a folder of 1 run, not a run; give one, such as .*/a/b"):
         open_run(tmp_path)
 
 
@@ -325,7 +325,7 @@ def test_remote_runs_are_read_through_fsspec(tmp_path: Path) -> None:
         assert open_run(found).steps() == run.steps()
         with pytest.raises(StoreError, match="no such directory"):
             open_run("memory://bucket/nothing")
-        with pytest.raises(StoreError, match="a folder of 1 runs"):
+        with pytest.raises(StoreError, match=r"a folder of 1 run, .* memory://bucket/sweep/run"):
             open_run("memory://bucket/sweep")
     finally:
         remote.rm("/bucket", recursive=True)
