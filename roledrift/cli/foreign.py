@@ -124,10 +124,18 @@ def opened(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
     """Paths as given, each with the place where its run can be read.
 
     A path that holds no run but another tool's log is imported into a temporary run, which is gone
-    afterwards.
+    afterwards. Of several paths those that are reports are left out: ``runs/*`` names them too.
     """
+    if len(paths) > 1:
+        for path in (reports := [path for path in paths if _is_report(Path(path))]):
+            console.say(f"{path}: a report, left out")
+        paths = [path for path in paths if path not in reports]
     with tempfile.TemporaryDirectory(prefix="roledrift-") as folder:
         yield [(path, _place(path, Path(folder) / str(n))) for n, path in enumerate(paths)]
+
+
+def _is_report(path: Path) -> bool:
+    return (path / "report.json").is_file() and (path / "index.html").is_file()
 
 
 def _place(path: str, folder: Path) -> str:

@@ -244,13 +244,14 @@ def test_the_level_that_counts() -> None:
     assert (finding.level, finding.state) == ("ERROR", "closed")
 
 
-def test_the_state_of_the_last_step_counts_without_an_alert() -> None:
+def test_drift_at_the_last_step_counts_without_an_alert() -> None:
     drift, watch = (Verdict("d", "r", state, onset=9) for state in ("drift", "watch"))
     (finding,) = findings_of(Replay((drift,), (), {}, {}), "ERROR")
     assert (finding.level, finding.since, finding.finding) == ("ERROR", 9, "d")
     assert findings_of(Replay((watch,), (), {}, {}), "ERROR") == ()
-    (finding,) = findings_of(Replay((watch,), (), {}, {}), "WARN")
-    assert finding.level == "WARN"
+    assert findings_of(Replay((watch,), (), {}, {}), "WARN") == ()
+    (lesser,) = findings_of(Replay((replace(drift, finding="other"),), (), {}, {}), "WARN")
+    assert lesser.level == "WARN"
     # The open alert speaks for its verdict: a lesser finding stays a warning.
     assert findings_of(Replay((drift,), (ALERT,), {}, {}), "ERROR") == ()
 
@@ -271,3 +272,13 @@ def test_a_crashed_run_is_a_finding_of_level_warn(tmp_path: Path) -> None:
     assert check_run(run, now=1e9 + 5).findings == ()
     (finding,) = check_run(run, now=1e9 + 500).findings
     assert (finding.detector, finding.finding, finding.since) == ("heartbeat", "silent", 19)
+
+
+def test_a_report_among_several_paths_is_left_out(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "one")
+    folder = tmp_path / "runs" / "report"
+    assert CliRunner().invoke(app, ["report", str(run), "-o", str(folder)]).exit_code == 0
+    code, out, err = check(run, folder)
+    assert (code, err) == (0, f"roledrift: {folder}: a report, left out\n")
+    assert "inconclusive" not in out
+    assert check(folder)[0] == 3
