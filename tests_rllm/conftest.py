@@ -123,7 +123,7 @@ def config(tmp_path: Path) -> DictConfig:
     """rLLM's own defaults; two problems, four rollouts each, per step."""
     assert rllm.__file__ is not None
     loaded = OmegaConf.load(Path(rllm.__file__).parent / "trainer/config/rllm/base.yaml")
-    config = OmegaConf.create({"rllm": loaded, "data": {}})
+    config = OmegaConf.create({"rllm": loaded, "data": {"train_batch_size": 2}})
     config.rllm.data.update({"train_batch_size": 2, "max_response_length": LONGEST})
     config.rllm.rollout.n = 4
     config.rllm.workflow.n_parallel_tasks = 2
@@ -136,7 +136,7 @@ def config(tmp_path: Path) -> DictConfig:
 
 @pytest.fixture
 def trainer(config: DictConfig) -> Callable[..., UnifiedTrainer]:
-    """rLLM's trainer with this backend."""
+    """RLLM's trainer with this backend."""
 
     def make(backend: type[Any], workflow: type[Workflow] = Voting) -> UnifiedTrainer:
         tasks = Dataset([{"id": f"p{one}", "question": str(one)} for one in range(80)])

@@ -18,13 +18,18 @@ from tests_rllm.conftest import Backend, Voting
 Make = Callable[..., UnifiedTrainer]
 
 
+class Kept:
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def log(self, data: dict[str, Any], step: int) -> None:
+        self.rows.append(dict(data))
+
+
 def logged(trainer: UnifiedTrainer) -> list[dict[str, Any]]:
     """What the trainer hands to its loggers, in order."""
-    kept: list[dict[str, Any]] = []
-    trainer.logger.logger = {
-        "kept": type("Kept", (), {"log": lambda self, data, step: kept.append(dict(data))})()
-    }
-    return kept
+    trainer.logger.logger = {"kept": (kept := Kept())}
+    return kept.rows
 
 
 def test_a_training_is_recorded_by_role(trainer: Make, tmp_path: Path) -> None:
@@ -125,7 +130,9 @@ def test_other_names_and_what_is_said_of_them(
     config.rllm.trainer.total_batches = 2
     out = str(tmp_path / "unnamed")
     trainer(watched(Backend, workflow="orch_workers", out=out)).fit()
-    assert "no trajectory is named after one of ['orchestrator', 'worker'" in capsys.readouterr().err
+    assert (
+        "no trajectory is named after one of ['orchestrator', 'worker'" in capsys.readouterr().err
+    )
     roles = "aggregator=evaluator,generator0=generator,generator1=generator,generator2=generator"
     out = str(tmp_path / "mapped")
     trainer(watched(Backend, workflow="eval_opt", out=out, roles=roles)).fit()
@@ -150,3 +157,23 @@ def test_rllm_still_recognises_its_backend() -> None:
     backend = watched(VerlBackend, workflow="voting", out="run")
     assert issubclass(backend, VerlBackend)
     assert backend.__name__ == "VerlBackend"
+
+
+def test_a_streamed_training_is_recorded_too(
+    trainer: Make, config: DictConfig, tmp_path: Path
+) -> None:
+    config.rllm.async_training.update({"enable": True, "mini_batch_size": 2})
+    config.rllm.workflow.raise_on_error = False
+    config.rllm.trainer.total_batches = 6
+    made = trainer(watched(Backend, workflow="voting", out=str(tmp_path / "run")))
+    rows = logged(made)
+    made.fit()
+    run = open_run(tmp_path / "run")
+    assert not any(one.faults for one in run.steps())
+    assert [one.step for one in run.steps()] == list(range(1, len(rows) + 1))
+    first = run.steps()[0]
+    lengths = first.stat("aggregator", "length")
+    assert lengths is not None
+    assert lengths.n == 8
+    assert first.stat("aggregator", "ppl") is None, "the weights that sampled may be older"
+    assert first.stat("aggregator", "advantage") is not None
