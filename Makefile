@@ -7,13 +7,14 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm test-verl test-logbooks test-trl-oldest lint bench bench-detection bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
 	@echo "make test   the whole test suite"
 	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
 	@echo "make test-verl  the plugin for verl, on verl's own classes, in an environment of its own"
+	@echo "make test-rllm RLLM=<folder of its sources>  the backend for rLLM 0.3, in rLLM's own trainer, likewise"
 	@echo "make test-logbooks  what is handed to mlflow and trackio, read back, likewise"
 	@echo "make test-trl-oldest  the TRL integration on the oldest TRL that it supports, likewise"
 	@echo "make lint   ruff, mypy --strict, import contracts"
@@ -77,6 +78,12 @@ $(VERL)/.ready: pyproject.toml requirements-verl.txt
 test-verl: $(VERL)/.ready
 	$(VERL)/bin/python -m pytest -W ignore tests_verl
 	PYTHONPATH=$(VERL)/verl-0.8.0 $(VERL)/bin/python -m pytest -W ignore tests_verl/test_rows.py tests_verl/test_legacy.py
+
+# rLLM is on no package index: what is tested is the folder that is given.
+test-rllm: $(VERL)/.ready
+	@test -f "$(RLLM)/rllm/trainer/unified_trainer.py" || \
+	  { echo "make test-rllm RLLM=<folder of rLLM's sources, version 0.3>"; exit 2; }
+	PYTHONPATH=$(VERL)/verl-0.8.0:$(RLLM) $(VERL)/bin/python -m pytest -W ignore tests_rllm
 
 LOGBOOKS = .venv-logbooks
 $(LOGBOOKS)/.ready: pyproject.toml requirements-logbooks.txt

@@ -1,6 +1,7 @@
 """``DataProto`` with the columns of programs that descend from verl, and the recipe for them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,19 @@ def test_the_recipe_records_them(style: str, tmp_path: Path) -> None:
     steps = open_run(tmp_path / "run").steps()
     assert len(steps) == 3
     assert not any(one.faults for one in steps)
+
+
+def test_rows_before_their_log_probabilities_are_recorded_too(tmp_path: Path) -> None:
+    """As a reward manager sees them."""
+    data = renamed("dr_mas")
+    seen = ("prompts", "responses", "attention_mask", "response_mask", "token_level_scores")
+    early = SimpleNamespace(
+        batch={name: data.batch[name] for name in seen}, non_tensor_batch=data.non_tensor_batch
+    )
+    told = WatchedRows("voting", str(tmp_path / "run"), Tokenizer()).record(early, step=0)
+    assert "roledrift/aggregator/reward" in told
+    assert "roledrift/aggregator/ppl" not in told
+    assert open_run(tmp_path / "run").steps()[0].faults == {}
 
 
 def test_two_policies_of_one_step_are_one_record(tmp_path: Path) -> None:
