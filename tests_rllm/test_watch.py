@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rllm.trainer.unified_trainer import UnifiedTrainer
 from rllm.trainer.verl.verl_backend import VerlBackend
 from rllm.types import Episode
 from roledrift_rllm.watch import watched
 
 from roledrift import open_run
+from roledrift.detect import remedies
 from roledrift.errors import ConfigError
 from tests_rllm.conftest import Backend, Voting
 
@@ -151,6 +152,15 @@ def test_what_is_wrong_is_said_before_the_first_step(
     backend = watched(Backend, workflow="voting", out=str(tmp_path / "run"), config=settings)
     with pytest.raises(ConfigError, match=r"rllm\.trainer\.total_batches"):
         trainer(backend).fit()
+
+
+def test_rllm_has_the_settings_that_advice_names(config: DictConfig) -> None:
+    every = [one for one in vars(remedies).values() if isinstance(one, remedies.Remedy)]
+    named = [one.settings["rllm"].split("=")[0] for one in every if "rllm" in one.settings]
+    assert len(named) == 3
+    for key in named:
+        section, _, last = key.rpartition(".")
+        assert last in OmegaConf.select(config, section)
 
 
 def test_rllm_still_recognises_its_backend() -> None:
