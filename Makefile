@@ -7,13 +7,15 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm test-verl test-trl-oldest lint bench bench-detection bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
 	@echo "make test   the whole test suite"
 	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
 	@echo "make test-verl  the plugin for verl, on verl's own classes, in an environment of its own"
+	@echo "make test-rllm RLLM=<folder of its sources>  the backend for rLLM 0.3, in rLLM's own trainer, likewise"
+	@echo "make test-logbooks  what is handed to mlflow and trackio, read back, likewise"
 	@echo "make test-trl-oldest  the TRL integration on the oldest TRL that it supports, likewise"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
@@ -77,6 +79,23 @@ test-verl: $(VERL)/.ready
 	$(VERL)/bin/python -m pytest -W ignore tests_verl
 	PYTHONPATH=$(VERL)/verl-0.8.0 $(VERL)/bin/python -m pytest -W ignore tests_verl/test_rows.py tests_verl/test_legacy.py
 
+# rLLM is on no package index: what is tested is the folder that is given.
+test-rllm: $(VERL)/.ready
+	@test -f "$(RLLM)/rllm/trainer/unified_trainer.py" || \
+	  { echo "make test-rllm RLLM=<folder of rLLM's sources, version 0.3>"; exit 2; }
+	PYTHONPATH=$(VERL)/verl-0.8.0:$(RLLM) $(VERL)/bin/python -m pytest -W ignore tests_rllm
+
+LOGBOOKS = .venv-logbooks
+$(LOGBOOKS)/.ready: pyproject.toml requirements-logbooks.txt
+	@echo "setting up $(LOGBOOKS) (once; a minute, 0.9 GB)"
+	@test -x $(LOGBOOKS)/bin/python || $(PYTHON) -m venv $(LOGBOOKS)
+	@$(LOGBOOKS)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-logbooks.txt
+	@$(LOGBOOKS)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+test-logbooks: $(LOGBOOKS)/.ready
+	$(LOGBOOKS)/bin/python -m pytest tests_logbooks
+
 OLDEST = .venv-trl-oldest
 $(OLDEST)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(OLDEST) (once; a few minutes)"
@@ -117,4 +136,4 @@ docs: $(READY) demo
 	PYTHONPATH=. $(BIN)/python docs/make_detector_pictures.py
 
 clean:
-	rm -rf $(VENV) $(VLLM) $(VERL) $(OLDEST) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) $(VERL) $(LOGBOOKS) $(OLDEST) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

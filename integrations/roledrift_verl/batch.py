@@ -22,6 +22,7 @@ from roledrift.ingest.roles import RoleMap
 from roledrift.measure.sampling import TextSampler
 from roledrift.records import Sample
 from roledrift.workflow import Workflow
+from roledrift_verl.columns import inherited
 
 TOKENS = (
     *("response_mask", "old_log_probs", "rollout_log_probs", "ref_log_prob", "entropy"),
@@ -135,7 +136,8 @@ def _named(columns: Mapping[str, Sequence[Any]], row: int) -> dict[str, Any]:
     extra = own if isinstance(own, Mapping) else {}
     names = ("uid", "slot", "turn", "episode", *_NAMES, *PADDING)
     found = {name: columns[name][row] for name in names if name in columns}
-    return {**found, **{name: extra[name] for name in names if name in extra}}
+    said = {name: extra[name] for name in names if name in extra}
+    return {**inherited(columns, row), **found, **said}
 
 
 def _padded(value: Tensor) -> Tensor:
@@ -228,7 +230,7 @@ def role_batch(
         slot=_slots(workflow, who),
         turn=_whole([one.get("turn") for one in rows.named]),
         # verl's uid is the problem: an aggregator's prompt differs from its generators'.
-        prompt=_numbers([one.get("uid") for one in rows.named]),
+        prompt=_numbers([one.get("problem", one.get("uid")) for one in rows.named]),
         episode=_numbers([one.get("episode") for one in rows.named]),
         group=_numbers([one.get("uid") for one in rows.named]),
         truncated=truncated(rows, how) if how.longest else None,

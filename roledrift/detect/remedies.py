@@ -33,6 +33,7 @@ KL_ANCHOR = Remedy(
         "trl": "beta=0.01",
         "verl": "actor_rollout_ref.actor.use_kl_loss=True"
         " actor_rollout_ref.actor.kl_loss_coef=0.01",
+        "rllm": "rllm.algorithm.kl_beta=0.01",
         "reference_trainer": "interventions.kl_anchor = {{ {role} = 0.01 }}",
         "paper": "+trainer.kl_loss_coef_per_role.{role}=0.01",
     },
@@ -49,6 +50,7 @@ CAP_LENGTH = Remedy(
     {
         "trl": "max_completion_length=<tokens>",
         "verl": "data.max_response_length=<tokens>",
+        "rllm": "rllm.data.max_response_length=<tokens>",
         "reference_trainer": "rollout.max_new_tokens = <tokens>",
     },
 )
@@ -57,6 +59,7 @@ EQUAL_WEIGHT = Remedy(
     {
         "trl": "loss_type='dr_grpo'",
         "verl": "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-sum",
+        "rllm": "rllm.algorithm.loss_agg_mode=seq-mean-token-sum",
         "reference_trainer": 'train.aggregation = "seq-mean-token-mean"',
     },
 )
@@ -105,7 +108,7 @@ def family(host: str) -> str:
     ``trl.GRPOTrainer`` is ``trl``; ``paper code (rllm fork)`` is ``paper``.
     """
     word = host.replace(".", " ").split(" ", 1)[0].lower()
-    known = ("trl", "verl", "reference_trainer", "paper", "drmas")
+    known = ("trl", "verl", "rllm", "reference_trainer", "paper", "drmas")
     return word if word in known else ""
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from statistics import median
 
@@ -57,6 +58,8 @@ class Heartbeat:
         self._resumed = False
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        # trackio's open run is known to the context of the thread that steps, not to ours.
+        self._context = copy_context()
 
     def start(self) -> None:
         """Begin to look at the clock."""
@@ -70,6 +73,7 @@ class Heartbeat:
             if self._step is not None and self._told is None:
                 self._times.append(now - self._last)
             self._last, self._step = now, step
+            self._context = copy_context()
             self._resumed = self._told is not None
 
     def look(self) -> Alert | None:
@@ -140,7 +144,7 @@ class Heartbeat:
     def _tell(self, alert: Alert) -> None:
         for notifier in self._notifiers:
             try:
-                notifier.notify(alert, self._header)
+                self._context.run(notifier.notify, alert, self._header)
             except (OSError, RuntimeError, ValueError, TypeError, AttributeError) as error:
                 _LOG.warning("heartbeat: %s could not tell (%s)", type(notifier).__name__, error)
 

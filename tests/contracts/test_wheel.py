@@ -29,6 +29,7 @@ def test_the_wheels_top_level(wheel: Path) -> None:
     assert {name for name in top if not name.endswith(".dist-info")} == {
         "roledrift",
         "roledrift_trl",
+        "roledrift_rllm",
         "roledrift_verl",
         "roledrift_vllm",
     }

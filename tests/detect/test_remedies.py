@@ -52,6 +52,7 @@ def test_a_host_without_a_setting_gets_the_general_words_only() -> None:
         ("trl.GRPOTrainer", "trl"),
         ("trl", "trl"),
         ("verl", "verl"),
+        ("rllm.TinkerBackend", "rllm"),
         ("reference_trainer", "reference_trainer"),
         ("paper code (rllm fork), evaluation dump", "paper"),
         ("prime-rl", ""),
@@ -75,7 +76,7 @@ def test_going_back_names_the_checkpoint_in_the_hosts_words() -> None:
 
 
 def test_every_line_of_every_finding_can_be_told() -> None:
-    for host in ("", "trl", "verl", "reference_trainer", "paper", "drmas"):
+    for host in ("", "trl", "verl", "rllm", "reference_trainer", "paper", "drmas"):
         for finding in ADVICE.values():
             for one in finding:
                 line = told(one, role=ROLE, host=host)

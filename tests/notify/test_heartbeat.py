@@ -1,4 +1,5 @@
 import threading
+from contextvars import ContextVar
 
 from roledrift.notify.heartbeat import Heartbeat
 from roledrift.records import Alert, RunHeader
@@ -86,3 +87,23 @@ def test_the_thread_tells_the_notifiers_and_ends_at_close() -> None:
     assert [one.state for one in keeper.alerts] == ["open"]
     assert heart._thread is not None
     assert not heart._thread.is_alive()
+
+
+def test_notifiers_see_the_context_of_the_thread_that_steps() -> None:
+    """trackio keeps its open run in a context variable, and a thread begins with none."""
+    opened: ContextVar[str] = ContextVar("opened", default="nothing")
+    seen: list[str] = []
+
+    class Reader(Keeper):
+        def notify(self, alert: Alert, header: RunHeader) -> None:
+            seen.append(opened.get())
+            super().notify(alert, header)
+
+    reader = Reader()
+    heart = Heartbeat([reader], HEADER, minutes=0.001)
+    heart.start()
+    opened.set("the run")
+    heart.beat(0)
+    assert reader.told.wait(10)
+    heart.close()
+    assert seen[0] == "the run"

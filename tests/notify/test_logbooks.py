@@ -1,7 +1,6 @@
 """wandb and TensorBoard are the real ones; trackio and mlflow are not installed here.
 
-For these two the tests bring modules with the calls that trackio 0.43 and mlflow 3 offer, written
-from their sources, and check what is handed over.
+For these two stand modules with the calls that they offer; with themselves: tests_logbooks/.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import pytest
 from roledrift import open_monitor
 from roledrift.errors import ConfigError
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.wandb_log import History, Told, entries
+from roledrift.ingest.wandb_log import History, Told, _payloads, entries
 from roledrift.notify.forward import Forward
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier, log_folder, logbook
 from roledrift.records import Stat, StepRecord
@@ -44,7 +43,7 @@ for step in range(24):
     if not rows:
         run.log({"loss": float(step)}, step=step)
 monitor.close()
-print(log_report(folder + "/run"))
+print(log_report(folder + "/run", out=folder + "/report"))
 run.finish()
 """
 
@@ -58,12 +57,27 @@ def run_with_wandb(folder: Path, mode: str) -> tuple[list[History], list[Told], 
         check=True,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": path, "WANDB_SILENT": "true"},
+        env={
+            **os.environ,
+            "PYTHONPATH": path,
+            "WANDB_SILENT": "true",
+            "WANDB_DATA_DIR": str(folder / "staged"),
+        },
     )
     (file,) = (folder / "wandb").glob("offline-run-*/run-abc.wandb")
     found = list(entries(file, Ledger()))
     rows = [one for one in found if isinstance(one, History)]
     return rows, [one for one in found if isinstance(one, Told)], done.stdout
+
+
+def artifacts(folder: Path) -> list[Any]:
+    """What is uploaded once the offline run is synchronised, as wandb's own messages say it."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    (file,) = (folder / "wandb").glob("offline-run-*/run-abc.wandb")
+    with file.open("rb") as opened:
+        records = [Record.FromString(one) for one in _payloads(opened, file.name, Ledger())]
+    return [one.artifact for one in records if one.WhichOneof("record_type") == "artifact"]
 
 
 @pytest.mark.slow
@@ -80,7 +94,13 @@ def test_statistics_and_alerts_are_in_the_wandb_file(tmp_path: Path) -> None:
     assert alert.level == "ERROR"
     assert "answers x" in alert.title
     assert "aggregator (policy shared): length_inflation since step 15" in alert.text
-    assert out.strip() == "('wandb',)", "and the report is an artifact"
+    assert out.strip() == "('wandb',)"
+    (report,) = artifacts(tmp_path)
+    assert (report.name, report.type) == ("roledrift-run", "roledrift-report")
+    kept = {one.path: Path(one.local_path).read_bytes() for one in report.manifest.contents}
+    written = (tmp_path / "report").rglob("*")
+    assert kept == {one.name: one.read_bytes() for one in written if one.is_file()}
+    assert {"report.md", "index.html"} <= set(kept)
 
 
 @pytest.mark.slow

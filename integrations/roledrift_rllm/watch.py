@@ -1,0 +1,206 @@
+"""A backend of rLLM that tells roledrift about every batch, in the hooks rLLM has for backends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from roledrift_verl.batch import Rows, Sampling, role_batch, samples, speakers
+from roledrift_verl.watch import Settings, say
+
+from roledrift.assembly import open_monitor
+from roledrift.capture.tokens import TokenCapture
+from roledrift.config import from_mapping
+from roledrift.errors import ConfigError
+from roledrift.ingest.roles import RoleMap
+from roledrift.measure.sampling import TextSampler
+from roledrift.notify.forward import StatisticsLog
+from roledrift.store.reader import find_runs, open_run
+from roledrift.workflow import Workflow
+from roledrift_rllm.rows import rows_of
+
+
+def watched(backend: type[Any], settings: Settings | None = None, **given: Any) -> type[Any]:
+    """A subclass of a backend that is watched, for ``UnifiedTrainer(backend_cls=...)``.
+
+    It has the backend's name, because rLLM looks at it.
+
+    Args:
+        backend: ``TinkerBackend``, ``VerlBackend``, or any ``BackendProtocol``.
+        settings: What to watch.
+        given: Or its fields: ``workflow``, ``out``, ``routing``, ``roles``, ``config``.
+
+    Raises:
+        ConfigError: If no workflow or no run directory is given.
+    """
+    chosen = settings or Settings(**given)
+    if not chosen.workflow or not chosen.out:
+        raise ConfigError(
+            f"watched({backend.__name__}) needs workflow= (a preset, or roles and their slots) "
+            f"and out= (a run directory), got {chosen}"
+        )
+
+    class Watched(backend):  # type: ignore[misc]
+        """The backend; roledrift comes after it in every hook."""
+
+        roledrift: Watch | None = None
+
+        async def on_train_start(self, trainer_state: Any) -> None:
+            await super().on_train_start(trainer_state)
+            self.roledrift = Watch(self, chosen, int(trainer_state.global_step))
+
+        async def on_batch_end(self, trainer_state: Any) -> None:
+            await super().on_batch_end(trainer_state)
+            if self.roledrift is not None:
+                self.roledrift.record(trainer_state)
+
+        async def on_train_end(self, trainer_state: Any) -> None:
+            failed = sys.exc_info()[0] is not None  # rLLM calls this after a failure too
+            await super().on_train_end(trainer_state)
+            if self.roledrift is not None and not failed:
+                self.roledrift.monitor.close()
+
+    Watched.__name__, Watched.__qualname__ = backend.__name__, backend.__qualname__
+    return Watched
+
+
+class Watch:
+    """Everything that is known during one training.
+
+    Args:
+        backend: rLLM's: its ``config`` and ``tokenizer`` are read.
+        settings: What to watch.
+        step: Steps that were done before.
+
+    Raises:
+        ConfigError: If the settings are wrong, or the run is to be stopped and rLLM cannot.
+        StoreError: If the run directory cannot be written, or holds a run that this training does
+            not continue.
+    """
+
+    def __init__(self, backend: Any, settings: Settings, step: int) -> None:
+        self._backend = backend
+        self._names = RoleMap(settings.roles)
+        workflow = Workflow.of(settings.workflow, routing=settings.routing or None)  # type: ignore[arg-type]
+        for rule in self._names.rules:
+            workflow.index(rule.role)
+        self._how = sampling_of(backend)
+        resume = step > 0 and bool(find_runs(settings.out))
+        earlier = open_run(settings.out).samples() if resume else ()
+        seen = [one.prompt for one in earlier if "canary" in one.flags]
+        self._told = StatisticsLog(workflow.role_names)
+        name = type(backend).__name__
+        self.monitor = open_monitor(
+            workflow,
+            settings.out,
+            config=settings.config or None,
+            resume=resume,
+            sinks=(self._told,),
+            host=f"rllm.{name}",
+            notes={"gradients": "not measured: rLLM's workers hold them"},
+        )
+        self._config = from_mapping(self.monitor.header.config)
+        if self._config.stop_on and _last_step(backend.config) < 1:
+            self.monitor.close()
+            raise ConfigError(
+                f"stop_on is {list(self._config.stop_on)}, but rLLM leaves its loop early only at "
+                "rllm.trainer.total_batches: set it (to as many as you want at most)"
+            )
+        self._sampler = TextSampler(self._config.sampling, seen)
+        self._capture = TokenCapture(workflow)
+        self.monitor.attach(self._capture)
+        self._nameless = False
+        roles = ", ".join(f"{one.name} x{one.slots}" for one in workflow.roles)
+        say(
+            f"roledrift {version('roledrift')} watches rllm.{name}: {roles}, from step {step + 1}; "
+            f"run directory {settings.out}"
+        )
+
+    def record(self, state: Any) -> None:
+        """Measure the batch, finish its record, add the statistics to what rLLM logs next.
+
+        Args:
+            state: rLLM's ``TrainerState``.
+        """
+        step = int(state.global_step)
+        with self.monitor.fenced("batch", cost="capture"):
+            rows = rows_of(state, on_policy=self._how.on_policy)
+            if rows.responses:  # none where every episode was filtered out
+                self._measure(rows, step)
+        with self.monitor.fenced("checkpoint"):
+            folder = _checkpoint(self._backend.config, step)
+            if folder is not None:
+                self.monitor.note_checkpoint(step, folder)
+        if self.monitor.end_step(step).stop:
+            with self.monitor.fenced("stop"):
+                self._backend.config.rllm.trainer.total_batches = step
+                say(f"roledrift stops the run: step {step} was the last one")
+        state.metrics.update(self._told.take())
+
+    def _measure(self, rows: Rows, step: int) -> None:
+        workflow = self.monitor.workflow
+        who = speakers(rows, self._names, self._decode)
+        if not self._nameless and not any(role in workflow.role_names for role, _ in who):
+            self._nameless = True
+            say(
+                f"roledrift: no trajectory is named after one of {list(workflow.role_names)} (got "
+                f"{sorted({role for role, _ in who})[:5]}): name them so, or say roles="
+            )
+        texts = None
+        if self._config.tier != "economy" and getattr(self._backend, "tokenizer", None) is not None:
+            texts = [self._decode(ids) for ids in rows.responses]
+            self.monitor.add_samples(
+                samples(
+                    workflow,
+                    rows,
+                    who,
+                    how=self._how,
+                    step=step,
+                    sampler=self._sampler,
+                    decode=self._decode,
+                )
+            )
+        made = role_batch(workflow, rows, who, how=self._how, texts=texts)
+        self._capture.add(made)
+        if made.reward_B is not None:
+            self.monitor.add_totals({"reward": float(made.reward_B.double().mean())})
+
+    def _decode(self, ids: list[int]) -> str:
+        return str(self._backend.tokenizer.decode(ids, skip_special_tokens=True))
+
+
+def sampling_of(backend: Any) -> Sampling:
+    """How rLLM's configuration says that the responses are sampled."""
+    ours, tokenizer = backend.config.rllm, getattr(backend, "tokenizer", None)
+    heat = float(ours.rollout.train.temperature)
+    verl = backend.config.get("actor_rollout_ref", None)
+    engine: float | None = heat
+    if verl is not None and verl.rollout.get("logprobs_mode", None) != "processed_logprobs":
+        engine = 1.0 if verl.rollout.get("name", None) == "vllm" else None
+    ends = {getattr(tokenizer, name, None) for name in ("eos_token_id", "pad_token_id")} - {None}
+    correction: Mapping[str, Any] = ours.algorithm.get("rollout_correction", None) or {}
+    return Sampling(
+        temperature=heat or None,
+        rollout_temperature=engine or None,
+        longest=int(ours.data.max_response_length) if ends else 0,
+        ends=frozenset(int(one) for one in ends if one is not None),
+        bypass=verl is not None and bool(correction.get("bypass_mode", False)),
+        on_policy=not (ours.get("async_training", None) or {}).get("enable", False),
+    )
+
+
+def _last_step(config: Any) -> int:
+    return int(config.rllm.trainer.get("total_batches", None) or 0)
+
+
+def _checkpoint(config: Any, step: int) -> Path | None:
+    """Where rLLM has put this step's checkpoint, if it has written one."""
+    for section in ("trainer", "training"):  # verl's, tinker's
+        place = (config.get(section, None) or {}).get("default_local_dir", None)
+        folder = Path(str(place)) / f"global_step_{step}"
+        if place and folder.is_dir():
+            return folder
+    return None
