@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,9 +11,11 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from roledrift.report.cells import UNKNOWN
 from roledrift.report.figures import heat_svg, panel_svg, plot_svg, strip_svg
+from roledrift.report.island import island
 from roledrift.report.model import Browser, Cell, Excerpt, Heat, Panel, Plot, Report, Strip
-from roledrift.report.palette import variables
+from roledrift.report.palette import tone, variables
 
 
 def render_html(report: Report) -> str:
@@ -23,7 +23,7 @@ def render_html(report: Report) -> str:
 
     The same report gives the same bytes.
     """
-    style, script = _style(), _asset("page.js")
+    style, script = _style(), _asset("texts.js") + _asset("page.js")
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -51,7 +51,12 @@ def _environment() -> Environment:
     )
     environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
     environment.filters.update(
-        cells=_cells, island=_island, heading=heading, slug=_slug, run_of=_run_of
+        cells=_cells,
+        island=_island,
+        heading=heading,
+        slug=_slug,
+        run_of=_run_of,
+        tone=tone,
     )
     return environment
 
@@ -64,7 +69,9 @@ def _style() -> str:
     dark = variables(dark=True)
     return (
         f":root{{color-scheme:light dark;{variables(dark=False)}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n" + _asset("page.css")
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n" 
+        + _asset("page.css")
+        + _asset("texts.css")
     )
 
 
@@ -89,57 +96,19 @@ def _plot(plot: Plot) -> Markup:
 
 
 def _island(browser: Browser) -> Markup:
-    """The texts as JSON that cannot leave its script element: every ``<`` is an escape.
-
-    Rows are short lists and every word that repeats is there once: ten thousand texts have to fit.
-    """
-    words: dict[str, dict[str, int]] = {"finish": {}, "flags": {}, "prompts": {}, "cuts": {}}
-
-    def index(kind: str, word: str) -> int:
-        return words[kind].setdefault(word, len(words[kind]))
-
-    roles = list(dict.fromkeys((*browser.roles, *(one.role for one in browser.items))))
-    prompts: dict[str, str] = {}
-    rows = []
-    for one in browser.items:
-        named = f"{one.prompt}\n{one.prompt_text}"
-        prompts.setdefault(named, one.prompt_text)
-        rows.append(
-            [
-                *(one.key, roles.index(one.role), one.slot, one.turn, one.step, one.tokens),
-                index("finish", one.finish),
-                one.reward.text,
-                one.advantage.text,
-                [index("flags", flag) for flag in one.flags],
-                index("prompts", named),
-                one.episode,
-                roles.index(one.near) if one.near in roles else -1,
-                None if one.away is None or not math.isfinite(one.away) else round(one.away, 2),
-                index("cuts", one.cut),
-                one.text,
-            ]
-        )
-    known = [[named.split("\n", 1)[0], prompts[named]] for named in words["prompts"]]
-    body = {
-        **{kind: list(words[kind]) for kind in ("finish", "flags", "cuts")},
-        "roles": roles,
-        "prompts": known,
-        "rows": rows,
-    }
-    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return Markup(safe)
+    return Markup(island(browser))
 
 
 def heading(one: Excerpt) -> str:
-    """What is known about a text, on one line."""
-    parts = [f"step {one.step}", f"slot {one.slot}"]
+    """What is known about a text but for its role, on one line."""
+    parts = [f"step {one.step}"]
     parts += [f"turn {one.turn}"] if one.turn else []
+    parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
+    parts += [f"advantage {one.advantage.text}"] if one.advantage.text != UNKNOWN.text else []
     parts += [f"{one.tokens} tokens"] if one.tokens else []
     parts += [f"finish: {one.finish}"] if one.finish not in ("", "unknown") else []
-    parts.append(f"reward {one.reward.text}")
     parts += [f"prompt {one.prompt}"] if one.prompt else []
-    return " · ".join((*parts, *one.flags))
+    return " · ".join(parts)
 
 
 def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:
