@@ -21,7 +21,7 @@ def order(one: Sample | Excerpt) -> tuple[int, str, int, int, str]:
 
 
 def episodes(texts: Iterable[Text]) -> dict[Episode, list[Text]]:
-    """Texts by their episode, in a stable order; those without a prompt and an episode are left out.
+    """Texts by their episode, in a stable order; without those that name no prompt and no episode.
 
     Hosts differ in what they name. Where every role has a prompt of its own (a selecting role sees
     the candidates in it), the episode is what roles share; where episodes are only numbered within

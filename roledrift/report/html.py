@@ -69,7 +69,7 @@ def _style() -> str:
     dark = variables(dark=True)
     return (
         f":root{{color-scheme:light dark;{variables(dark=False)}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n" 
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
         + _asset("page.css")
         + _asset("texts.css")
     )

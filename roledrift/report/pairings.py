@@ -24,9 +24,9 @@ PAIR_LIMIT = 4_000
 
 TITLES: Mapping[int, str] = {
     1: "before the onset | after it",
-    2: "sibling slots of one prompt",
-    3: "selecting role | the candidate it took",
-    4: "imposter | first text of that other role",
+    2: "sibling slots",
+    3: "selecting role | candidate it took",
+    4: "imposter | first text of that role",
     5: "run A | run B",
 }
 _REFERENCES = 100

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from roledrift.records import RunHeader, Sample
 from roledrift.report.build import build_report
@@ -16,9 +14,8 @@ from roledrift.report.folder import write_folder
 from roledrift.report.write import write_report
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
-from tests.report.conftest import record
+from tests.report.conftest import Seen, record
 
-CHROMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 EVIL = (
     "</script><script>window.hacked = 1</script>",
     "<img src=http://example.com/x onerror='window.hacked=1'>",
@@ -27,16 +24,6 @@ EVIL = (
     "\u202eright to left\u202c \u2066marks\u2069 \u200bzero",
     "]]><!-- --!> <svg onload=window.hacked=1>",
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMES)), None)
-    with sync_playwright() as playwright:
-        # Without a system browser, the one that `playwright install chromium` brought.
-        one = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield one
-        one.close()
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +52,6 @@ def texts(step: int) -> list[Sample]:
         stamp = r"\boxed{2}" if step < 20 else f"wait, we add {at} and think again and again"
         found.append(Sample(step, "aggregator", stamp, prompt=name, episode=f"e{step}", tokens=4))
     return found
-
-
-class Seen:
-    """What the page asked for and complained about."""
-
-    def __init__(self, page: Page) -> None:
-        self.trouble: list[str] = []
-        self.asked: list[str] = []
-        page.on("console", lambda one: self.trouble.append(f"{one.type}: {one.text}"))
-        page.on("pageerror", lambda one: self.trouble.append(str(one)))
-        page.on("request", lambda one: self.asked.append(one.url))
 
 
 @pytest.fixture
@@ -145,7 +121,7 @@ def test_an_alert_leads_to_its_evidence_and_the_text(opened: tuple[Page, Seen]) 
     page.locator("section.verdict a").first.click()
     card = page.locator("article.card").first
     assert card.evaluate("one => one.getBoundingClientRect().top") < 200
-    link = card.locator(".heads a", has_text="in the browser").nth(1)
+    link = card.locator(".sides a", has_text="in the browser").nth(1)
     wanted = card.locator(".sides pre").nth(1).inner_text()
     link.click()
     page.wait_for_function("document.querySelector('.reading pre') !== null")
@@ -167,7 +143,7 @@ def test_hostile_texts_stay_texts(opened: tuple[Page, Seen]) -> None:
     page.fill("input[name=search]", "onerror")
     assert "<img src=http" in page.locator(".reading pre").first.inner_text()
     page.fill("input[name=search]", "AAAA")
-    assert page.locator(".reading .cut").first.inner_text().startswith("cut: the first 1,200")
+    assert page.locator(".reading .cut").first.inner_text().startswith("cut: the first 3,200")
     assert page.evaluate("window.hacked") is None
     assert page.locator("img, iframe, object").count() == 0
     assert "run</title><script>" in page.title()

@@ -127,7 +127,8 @@ def _carried(view: View, finding: Finding) -> tuple[Diff, ...]:
     """The texts that the live alert carries, for runs whose kept texts are gone."""
     alert = finding.alert
     live = next((one for one in view.live_alerts if one.id == alert.id and one.pairs), alert)
-    own, when = (view.key, view.key), ("before onset", "after onset")
+    # The browser does not hold them, so nothing leads there.
+    nowhere, when = ("", ""), ("before onset", "after onset")
     return tuple(
         compared(
             f"{_anchor(view, finding)}-pair-{index}",
@@ -135,7 +136,7 @@ def _carried(view: View, finding: Finding) -> tuple[Diff, ...]:
                 Sample(pair.before_step, alert.role, pair.before, prompt=pair.prompt),
                 Sample(pair.after_step, alert.role, pair.after, prompt=pair.prompt),
             ),
-            own,
+            nowhere,
             when=when,
             remark="Same prompt." if pair.prompt else "Different prompts.",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -82,12 +83,12 @@ def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing])
     units = sorted([*grouped, *([one] for one in alone)], key=lambda unit: order(unit[0]))
     room = _room(view, pairings)
     everything = [one for unit in units for one in unit]
-    limit, packed = next(
-        ((limit, packed) for limit in LIMITS for packed in (False, True)
-         if _fits(everything, limit, room, packed=packed)),
-        (LIMITS[-1], True),
-    )  # fmt: skip
-    kept = _evenly(units, _linked(view, pairings), limit, room) if packed else everything
+    # What fits at some length fits at every shorter one.
+    fitting = bisect_left(LIMITS, True, key=lambda limit: _fits(everything, limit, room))
+    limit = LIMITS[min(fitting, len(LIMITS) - 1)]
+    kept = everything
+    if fitting == len(LIMITS):
+        kept = _evenly(units, _linked(view, pairings), limit, room)
     whole = max(view.texts, len(everything))
     note = f"All {whole:,} texts."
     if len(kept) < whole:
@@ -99,9 +100,17 @@ def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing])
         note += f" Each is cut to {limit:,} characters for the same reason."
     kept = sorted(
         kept,
-        key=lambda one: (one.step, one.prompt, one.episode, one.turn, place[one.role], one.slot),
+        key=lambda one: (
+            one.step,
+            one.prompt,
+            one.episode,
+            one.turn,
+            place.get(one.role, 99),
+            one.slot,
+        ),
     )
     items = tuple(_entry(one, likeness, limit) for one in kept)
+    packed = _size(kept, limit) > room
     return Browser(f"{view.key}-browser", note, items, view.roles, packed)
 
 
@@ -142,17 +151,15 @@ def _evenly(
         kept = [*always]
         for i in range(count):
             kept += free[(2 * i + 1) * len(free) // (2 * count)]
-        if count == 0 or _fits(kept, limit, room, packed=True):
+        if count == 0 or _fits(kept, limit, room):
             return kept
         count = count * 9 // 10
 
 
-def _fits(samples: Sequence[Sample], limit: int, room: int, *, packed: bool) -> bool:
-    """Whether the browser of ``samples`` has room in the page."""
+def _fits(samples: Sequence[Sample], limit: int, room: int) -> bool:
+    """Whether the browser of ``samples`` has room in the page, if need be compressed."""
     size = _size(samples, limit)
-    if not packed:
-        return size <= room
-    return size <= UNPACKED and size * _share(samples, limit) <= room
+    return size <= room or (size <= UNPACKED and size * _share(samples, limit) <= room)
 
 
 def _share(samples: Sequence[Sample], limit: int) -> float:
@@ -162,7 +169,7 @@ def _share(samples: Sequence[Sample], limit: int) -> float:
     starts = [part * len(samples) // _PARTS for part in range(_PARTS)]
     probed = [one for start in starts for one in samples[start : start + each]]
     texts = written(Browser("", "", tuple(excerpt(one, limit=limit) for one in probed)))
-    return 1.05 * len(pack(texts)) / len(texts.encode())
+    return 1.05 * len(pack(texts)) / len(texts.encode("utf-8", "replace"))
 
 
 def _size(samples: Sequence[Sample], limit: int) -> int:

@@ -207,7 +207,7 @@
         advantage: (one) => last(-one.gained), away: (one) => -(one.away || 0),
       }[said.sort];
       if (by) found.sort((a, b) => by(a) - by(b) || 0);
-      box.querySelector(".all").hidden = !String(state());
+      all.hidden = ![...state().keys()].some((name) => name !== "sort" && name !== "episode");
       rows.scrollTop = 0;
       go(keep ? found.indexOf(keep) : 0);
     };
@@ -265,7 +265,7 @@
         return true;
       },
     };
-    const all = press("show all", "all", () => { restore(new URLSearchParams()); filter(found[at]); moved(controls); });
+    const all = press("show all", "", () => { restore(new URLSearchParams({ episode: value(field("episode")) })); filter(found[at]); moved(controls); });
     where.after(all);
     filter();
     return controls;
@@ -419,8 +419,8 @@
   document.addEventListener("keydown", (event) => {
     const typing = event.target.matches("select, textarea, input:not([type=checkbox])");
     if (event.key === "Escape") {
-      if (typing) event.target.blur();
-      else say("");
+      // A search field would also empty itself.
+      if (typing) { event.preventDefault(); event.target.blur(); } else say("");
     }
     if (typing || help.open || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?" && viewers.length + browsers.length) help.showModal();
