@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roledrift.measure.shape import hedging, terse
 from roledrift.records import Sample
@@ -108,4 +109,6 @@ def over_time(view: View, role: str, each: int = 2) -> tuple[Excerpt, ...]:
     elif texts:
         pick([len(texts) // 2], "middle")
     pick(everything[-each:], "last")
-    return tuple(excerpt(texts[index], picked[index]) for index in sorted(picked))
+    return tuple(
+        replace(excerpt(texts[index], picked[index]), run=view.key) for index in sorted(picked)
+    )

@@ -218,10 +218,11 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
     own = (view.key, view.key)
     for name in _spread(list(found), onset):
         taker, candidates = found[name]
-        candidate, how = _took(taker, candidates, selects=takers[taker.role] == "select")
+        selects = takers[taker.role] == "select"
+        candidate, how = _took(taker, candidates, selects=selects)
         share = contained(grams(taker.text[:4000]), grams(candidate.text[:4000]))
         remark = f"{how}; {percent(share)} of the {taker.role}'s 3-grams are the candidate's."
-        when = (taker.role, "candidate")
+        when = ("selecting role" if selects else "synthesizing role", "candidate")
         diffs.append(
             compared(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
         )

@@ -125,6 +125,8 @@ def _room(view: View, pairings: Sequence[Pairing]) -> int:
     drawn = lines * len(QUANTITIES) * min(len(view.records), 600) * _POINT
     pairs = [
         sum(len(text.encode()) * (2 if sign == "=" else 1) for sign, text in diff.pieces)
+        + len(diff.left.prompt_text)
+        + len(diff.right.prompt_text)
         for pairing in pairings
         for diff in pairing.diffs
     ]
@@ -136,7 +138,8 @@ def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:
     """Keys of the texts that another part of the page leads to."""
     pairs = [(diff.left.key, diff.right.key) for one in pairings for diff in one.diffs]
     evidence = [(key(a), key(b)) for one in view.findings for a, b, _ in across(view, one)]
-    return frozenset(name for pair in (*pairs, *evidence) for name in pair)
+    shown = [tuple(one.key for one in over_time(view, role)) for role in view.roles]
+    return frozenset(name for names in (*pairs, *evidence, *shown) for name in names)
 
 
 def _evenly(

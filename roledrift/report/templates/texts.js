@@ -7,9 +7,10 @@
     if (name) one.className = name;
     return one;
   };
-  const press = (text, name, act) => {
+  const press = (text, name, act, title = "") => {
     const one = make("button", text, name);
     one.type = "button";
+    one.title = title;
     one.addEventListener("click", act);
     return one;
   };
@@ -166,7 +167,7 @@
       restore(new URLSearchParams({ search: wanted, episode: value(field("episode")) }));
       filter(found[at]);
       moved(controls);
-    });
+    }, "show only what holds this name");
     const read = () => {
       const one = found[at];
       const wanted = field("search").value.toLowerCase();
@@ -378,6 +379,7 @@
       latest = target;
       target.box.scrollIntoView();
     } else if (text) {
+      browsers.find((one) => one.box.dataset.run === text[1])?.box.scrollIntoView();
       say(`This page does not hold text ${text[2]}: it is of another run, or was left out to keep the page small. The run directory holds all texts.`, true);
     } else if (!document.getElementById(id)) {
       say(`This page has nothing called “${id.slice(0, 80)}”: it was made from other runs, or from fewer steps.`, true);
