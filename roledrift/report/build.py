@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from roledrift import __version__
@@ -70,7 +71,10 @@ def build_report(
     """
     given, found = runs_in(paths)
     command = command or command_of(given)
-    views = [load(path, key_of(at, path), config, sharing) for at, path in enumerate(found)]
+    views = [
+        replace(load(path, key_of(at, path), config, sharing), sharers=len(found))
+        for at, path in enumerate(found)
+    ]
     runs = tuple(build_run(view, command) for view in views)
     report = Report(
         title=runs[0].name if len(runs) == 1 else f"{len(runs)} runs",

@@ -130,6 +130,7 @@ class View:
         state: ``finished``, ``open`` or ``empty``.
         samples: Texts that may be shown; ``counted``: texts that numbers are computed from.
         texts: How many texts the run directory holds.
+        sharers: How many runs share its page.
     """
 
     key: str
@@ -146,6 +147,7 @@ class View:
     config: Config
     config_note: str
     replay: Replay
+    sharers: int = 1
 
     @property
     def roles(self) -> tuple[str, ...]:

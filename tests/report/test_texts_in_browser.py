@@ -291,8 +291,9 @@ def test_from_an_alert_to_its_evidence_to_the_text_and_back(page: Page) -> None:
     expect(page.locator(".reading pre").first).to_have_text(wanted, use_inner_text=True)
 
 
-def test_ten_thousand_texts_are_all_in_one_page(tab: Page, tmp_path: Path) -> None:
-    writer = RunWriter(tmp_path / "big", RunHeader("big", VOTING), writer="w")
+def many(path: Path) -> Path:
+    """A run with ten thousand texts."""
+    writer = RunWriter(path, RunHeader(path.name, VOTING), writer="w")
     for step in range(20):
         writer.write_step(record(step, VOTING, inflates=False, gradients=False))
         kept = []
@@ -306,7 +307,11 @@ def test_ten_thousand_texts_are_all_in_one_page(tab: Page, tmp_path: Path) -> No
                                prompt=f"p{at}", episode=episode))  # fmt: skip
         writer.write_samples(step, kept)
     writer.close()
-    write_report(build_report(tmp_path / "big"), tmp_path, ["html"])
+    return path
+
+
+def test_ten_thousand_texts_are_all_in_one_page(tab: Page, tmp_path: Path) -> None:
+    write_report(build_report(many(tmp_path / "big")), tmp_path, ["html"])
     html = (tmp_path / "index.html").read_text()
     assert len(html.encode()) < 3_000_000
     assert '-data">"H4sI' in html

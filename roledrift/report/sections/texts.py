@@ -27,7 +27,7 @@ from roledrift.report.sections.names import QUANTITIES
 from roledrift.report.view import View
 
 PAGE = 2_800_000
-"""Bytes of the page of one run: what its figures leave of that is for texts."""
+"""Bytes of a page: what the figures of its runs leave of that is for texts."""
 
 BUDGET = 2_100_000
 """Most bytes of the browser of one run in the page."""
@@ -131,7 +131,9 @@ def _room(view: View, pairings: Sequence[Pairing]) -> int:
         for diff in pairing.diffs
     ]
     evidence = 3 * len(view.findings) * max(pairs, default=0)
-    return min(max(PAGE - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET)
+    return min(
+        max(PAGE // view.sharers - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET
+    )
 
 
 def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:

@@ -55,6 +55,8 @@ def test_texts_are_cut_before_they_are_thinned(failing: View) -> None:
     )
     assert len(browser.items) == 6_000
     assert len(island(browser)) <= texts.BUDGET
+    shared = browser_of(replace(failing, samples=many, sharers=3))
+    assert len(island(shared)) <= texts.PAGE // 3
 
 
 def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> None:
