@@ -10,6 +10,7 @@ import numpy as np
 
 from roledrift.report.cells import Mood
 from roledrift.report.model import RunReport
+from roledrift.report.sections.names import finding_title, role_name
 from roledrift.report.view import View, thinned
 from roledrift.report.wording import Wording, wordings
 from roledrift.sums import EVERYONE
@@ -51,6 +52,7 @@ class Summary:
         key: Anchor of the run.
         page: Page that the anchor is on; empty for the page at hand.
         policy: ``SP`` for one shared policy, ``IP`` for one each, ``SA`` for a single role.
+        found: Role and name of the worst finding; empty for none.
         validation: Step to validation accuracy.
         chi2: Per role, and ``*`` for all together; likewise ``ppl``, ``norm`` (of gradients).
         entropy: Of all roles together; None if not measured.
@@ -74,6 +76,7 @@ class Summary:
     state: Mood
     headline: str
     onset: int | None
+    found: str
     steps: int
     last: int | None
     validation: Mapping[int, float]
@@ -125,6 +128,7 @@ def summarise(view: View, run: RunReport, page: str = "") -> Summary:
         state=run.state,
         headline=run.headline,
         onset=view.findings[0].alert.onset if view.findings else None,
+        found=_found(view),
         steps=len(view.records),
         last=view.records[-1].step if view.records else None,
         validation=dict(view.validation),
@@ -137,6 +141,13 @@ def summarise(view: View, run: RunReport, page: str = "") -> Summary:
         settings=_settings(view),
         wording=wordings(view),
     )
+
+
+def _found(view: View) -> str:
+    if not view.findings:
+        return ""
+    worst = view.findings[0].alert
+    return f"{role_name(worst.role)}: {finding_title(worst.finding)}"
 
 
 def course(source: str, curve: Mapping[int, float]) -> Course | None:

@@ -41,7 +41,7 @@ def test_only_settings_that_differ_are_listed(failing: View) -> None:
 
 
 def test_the_table_of_runs_can_be_sorted_and_links(failing: View, tmp_path: Path) -> None:
-    table = overview(runs(failing))[0]
+    table = overview(runs(failing))[1]
     assert isinstance(table, Table)
     assert table.sortable
     assert [row[0].href for row in table.rows] == ["#run0", "#run1", "#run2"]

@@ -197,7 +197,7 @@ def test_the_index_can_be_sorted_and_leads_to_the_runs(
     page = browser.new_page()
     seen = Seen(page)
     page.goto((tmp_path / "report" / "index.html").as_uri())
-    names = page.locator("table.sortable").first.locator("tbody tr td:first-child")
+    names = page.locator("table.sortable").first.locator("tbody tr th")
     page.get_by_role("button", name="steps").first.click()
     assert names.all_inner_texts() == ["c", "b", "d", "a"]
     page.get_by_role("button", name="steps").first.click()

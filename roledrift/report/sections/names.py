@@ -49,6 +49,34 @@ _FINDINGS = {
 }
 
 
+_STATISTICS = {
+    "length": "answer length",
+    "shift": "shift toward another role",
+    "words": "distance of its words from the baseline",
+    "signs": "signs of an echo trap",
+    "val_accuracy": "validation accuracy",
+    "accuracy": "accuracy in training",
+    "correct": "share of correct answers",
+    "copied": "share copied from the input",
+    "openers": "share of different openings",
+    "verdict_correct": "share of the verdict “correct”",
+    "wrong_agreement": "agreement on wrong answers",
+    "wrong_jaccard": "overlap of wrong answers",
+    "duplicates": "share of rows that are there twice",
+    "updates": "optimizer steps",
+    "rollout.training_ppl": "perplexity under the trainer",
+    "old.training_ppl": "perplexity at the start of the iteration",
+}
+
+
+def statistic_name(name: str) -> str:
+    """A statistic in words: its title on the page, in the middle of a sentence."""
+    for quantity in QUANTITIES:
+        if quantity.name == name and name not in _STATISTICS:
+            return quantity.title[0].lower() + quantity.title[1:]
+    return _STATISTICS.get(name, name.replace("_", " "))
+
+
 def role_name(role: str) -> str:
     """The role, or words for all of them together."""
     return "all roles" if role == EVERYONE else role

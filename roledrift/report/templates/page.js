@@ -274,6 +274,7 @@
     acts[event.key]();
   });
 
+  const MOODS = ["drift", "watch", "no verdict", "ok"];
   // Tables that say so can be sorted by any column; numbers by their full value, empty cells last.
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
@@ -288,6 +289,8 @@
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
         const value = (row) => {
           const cell = row.cells[column];
+          const mood = cell.querySelector(".chip") ? MOODS.indexOf(cell.textContent.trim()) : -1;
+          if (mood >= 0) return mood;
           return cell.dataset.value === undefined ? cell.textContent.trim() : Number(cell.dataset.value);
         };
         const empty = (one) => one === "–" || one === "";
@@ -306,8 +309,10 @@
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
-      for (const link of links.values()) link.classList.remove("here");
-      links.get(entry.target.id).classList.add("here");
+      for (const link of links.values()) { link.classList.remove("here"); link.removeAttribute("aria-current"); }
+      const here = links.get(entry.target.id);
+      here.classList.add("here");
+      here.setAttribute("aria-current", "true");
     }
   }, { rootMargin: "0px 0px -75% 0px" });
   for (const id of links.keys()) {
@@ -316,6 +321,7 @@
   }
 
   window.addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details")) details.open = true;
+    // The tables under figures stay closed: on paper they would be most of the pages.
+    for (const details of document.querySelectorAll("details")) details.open = !details.closest("figure");
   });
 })();

@@ -17,7 +17,12 @@ def test_the_headline_says_who_what_since_when_and_how_strong(failing: View) -> 
 
 
 def test_a_run_without_findings_says_how_much_was_judged(healthy: View, empty: View) -> None:
-    assert verdict.headline(healthy).startswith("No drift found in steps 0–39.")
+    said = verdict.headline(healthy)
+    assert said.startswith("No drift found in steps 0–39, but only ")
+    possible, asked = (int(word) for word in said.split() if word.isdigit())
+    about = [one for one in healthy.verdicts if not one.reason.startswith("does not apply")]
+    assert asked == len(about)
+    assert possible == sum(one.state != "no verdict" for one in about)
     assert verdict.overall(healthy) == "ok"
     assert verdict.meanwhile(healthy) == ""
     assert "no verdict" in verdict.headline(empty)
