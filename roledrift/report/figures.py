@@ -32,7 +32,7 @@ from roledrift.report.palette import by_light
 from roledrift.report.plots import Dot, Plot
 from roledrift.report.sheet import Align, Sheet, own_style
 
-_SIZES = ((400.0, 112.0), (300.0, 98.0), (220.0, 86.0))
+_SIZES = ((340.0, 105.0), (300.0, 98.0), (220.0, 86.0))
 _WIDE = 547.0
 _LONG_NAME = 16
 

@@ -67,7 +67,7 @@ def _tally(summaries: Sequence[Summary]) -> str:
     notes = summaries[0].notes
     varying = {*_varying_notes(summaries), *_NAMES}
     alike += [f"{name}: {notes[name]}" for name in sorted(notes) if name not in varying]
-    said = _cut(", ".join(filter(None, alike)), 2 * _NOTES)
+    said = _cut(" · ".join(filter(None, alike)), 2 * _NOTES)
     return f"{text} All runs: {said}." if said else text
 
 
@@ -103,7 +103,7 @@ def _row(one: Summary, differing: Sequence[str], notes: Sequence[str]) -> tuple[
     said = [f"{name}: {one.notes[name]}" for name in notes if name in one.notes]
     return (
         Cell(one.name, href=one.href),
-        Cell(one.state, state=one.state),
+        Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
         Cell(one.found or "–"),
         UNKNOWN if one.onset is None else count(one.onset),
         UNKNOWN if one.best is None else Cell(number(one.best[1]), one.best[1]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from roledrift.records import Alert, Sample
 from roledrift.report.curves import odd_values, panel, role_line, table
@@ -27,11 +26,13 @@ from roledrift.report.passages import Diff
 from roledrift.report.sections.names import (
     QUANTITIES,
     detector_name,
+    plain_words,
     role_name,
     statistic_name,
 )
 from roledrift.report.sections.verdict import strength
 from roledrift.report.view import Finding, View, thinned
+from roledrift.sums import EVERYONE
 
 CARDS = 12
 """Evidence cards per run; further alerts are in the table only, which says so."""
@@ -109,7 +110,8 @@ def _card(view: View, finding: Finding, *, twice: bool) -> Card:
         steps.append("stops the run")
     facts = f"{alert.level} · {role_name(alert.role)} · {', '.join(steps)} · {alert.id}"
     power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
-    text = _plain(alert.text) if alert.text else f"{power[:1].upper()}{power[1:]}."
+    text = plain_words(alert.text) if alert.text else f"{power[:1].upper()}{power[1:]}."
+    title = plain_words(alert.title)
     blocks: list[Block] = [Prose(text)]
     if alert.evidence is not None or alert.chance:
         blocks.append(Prose(f"How sure: {_certainty(alert)}."))
@@ -123,10 +125,12 @@ def _card(view: View, finding: Finding, *, twice: bool) -> Card:
         )
         if alert.advice:
             blocks.append(Advice("What to do", alert.advice))
-        return Card(_anchor(view, finding), alert.title, finding.state, facts, tuple(blocks))
+        return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
     shown = around(view, finding, f"{_anchor(view, finding)}-pair") or _carried(view, finding)
     if shown:
         blocks.append(Pairs(f"{role_name(alert.role)} before and after the onset", shown))
+    elif alert.role == EVERYONE:
+        blocks.append(Note("About all roles together; the section on texts has those of each."))
     else:
         blocks.append(
             Note(
@@ -136,17 +140,7 @@ def _card(view: View, finding: Finding, *, twice: bool) -> Card:
         )
     if alert.advice:
         blocks.append(Advice("What to do", alert.advice))
-    return Card(_anchor(view, finding), alert.title, finding.state, facts, tuple(blocks))
-
-
-def _plain(text: str) -> str:
-    """What the detector said, with arrows and words instead of names in the records."""
-    text = text.replace(" -> ", " → ")
-    for quantity in QUANTITIES:
-        if "_" in quantity.name or "." in quantity.name:
-            name = rf"(?<![\w.]){re.escape(quantity.name)}(?![\w.])"
-            text = re.sub(name, quantity.title.lower(), text)
-    return text
+    return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
 
 
 def _certainty(alert: Alert) -> str:
@@ -208,14 +202,19 @@ def _numbers(view: View, finding: Finding, *, collapsed: bool) -> Block:
     if before is None or before[1] >= onset:
         before = (view.span[0], onset - 1)
     since = view.since(finding)
-    rows = []
+    rows, same = [], []
     for quantity in QUANTITIES:
         curve = view.curve(role, quantity.name, quantity.attribute)
         a = average(view.inside(curve, before))
         b = average(view.inside(curve, since))
         if a is None and b is None:
             continue
+        if _alike(a, b):
+            same.append(quantity.title.lower())
+            continue
         rows.append((Cell(f"{quantity.title}, {quantity.unit}"), cell(a), cell(b), change(a, b)))
+    if not rows and same:
+        return Note(f"Within a tenth of before: {', '.join(same)}.")
     if not rows:
         return Note(f"No other statistics of {role_name(role)} were measured.")
     return Table(
@@ -227,6 +226,14 @@ def _numbers(view: View, finding: Finding, *, collapsed: bool) -> Block:
         ),
         tuple(rows),
         title=f"{role_name(role)} in numbers",
-        caption="Means over the records of each window.",
+        caption="Means over the records of each window."
+        + (f" Within a tenth of before: {', '.join(same)}." if same else ""),
         collapsed=collapsed,
     )
+
+
+def _alike(before: float | None, after: float | None) -> bool:
+    """Whether a mean stayed within a tenth of what it was."""
+    if before is None or after is None:
+        return False
+    return before == after or (before > 0 and 0.9 <= after / before <= 1.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from roledrift.sums import EVERYONE
@@ -75,6 +76,18 @@ def statistic_name(name: str) -> str:
         if quantity.name == name and name not in _STATISTICS:
             return quantity.title[0].lower() + quantity.title[1:]
     return _STATISTICS.get(name, name.replace("_", " "))
+
+
+def plain_words(text: str) -> str:
+    """``text`` of a detector with arrows, and with words instead of names in the records."""
+    text = text.replace(" -> ", " → ")
+    for name in (*_STATISTICS, *(quantity.name for quantity in QUANTITIES)):
+        if "_" in name or "." in name:
+            found = rf"(?<![\w.]){re.escape(name)}(?![\w.])"
+            words = statistic_name(name)
+            text = re.sub(rf"\A{found}", words[0].upper() + words[1:], text, flags=re.IGNORECASE)
+            text = re.sub(found, words, text)
+    return text
 
 
 def role_name(role: str) -> str:

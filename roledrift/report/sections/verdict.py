@@ -62,8 +62,8 @@ def headline(view: View) -> str:
             f"No drift found in steps {first}–{last}, but only {asked - len(blind)} of {asked} "
             "judgements were possible."
         )
-    has = "judgement has" if len(blind) == 1 else "judgements have"
-    tail = f" {len(blind)} of {asked} {has} no verdict." if blind else ""
+    has = "has" if len(blind) == 1 else "have"
+    tail = f" {len(blind)} of {asked} judgements {has} no verdict." if blind else ""
     return f"No drift found in steps {first}–{last}.{tail}"
 
 
