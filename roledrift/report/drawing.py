@@ -23,7 +23,7 @@ from roledrift.report.sheet import Align, Sheet, outlines, rectangles
 LONG = 749.0
 """Width of strips and heat strips in points, names beside the rows."""
 
-NARROW = 380.0
+NARROW = 320.0
 """The same for narrow screens, where names stand above the rows."""
 
 _INK, _SOFT, _RULE, _BAND, _PAGE = (

@@ -111,14 +111,12 @@ def _charts(sheet: Sheet, run: RunReport, top: float) -> None:
     strip = next((one for one in _of(run, "timeline") if isinstance(one, Strip)), None)
     if strip is not None and section is not None:
         room = SIZE[1] - top - 2 * _PITCH - 12
-        lanes = _lanes(strip, int((room - 32) // 17.3))
+        lanes = shown_lanes(strip, int((room - 32) // 17.3))
         short = replace(strip, lanes=lanes)
         height = long_height(short)
         draw_strip(Sheet(renderer, (LONG, height), (_EDGE, top)), short)
-        hidden = section.count - sum(_accuses(lane) for lane in lanes)
-        if hidden > 0:
-            more = f"+ {hidden} more alert{'s' * (hidden > 1)}, on the page"
-            _say(sheet, (_EDGE, top + height - 7), more, ink=_STATES["drift"], size=8)
+        more = left_out(section.count, lanes)
+        _say(sheet, (_EDGE, top + height - 7), more, ink=_STATES["drift"], size=8)
         top += height + 2
     for index, (title, panel) in enumerate(_panels(run)):
         across, down = index % 2, index // 2
@@ -133,7 +131,13 @@ def _accuses(lane: Lane) -> bool:
     return any(bar.state for bar in lane.bars)
 
 
-def _lanes(strip: Strip, most: int) -> tuple[Lane, ...]:
+def left_out(alerts: int, lanes: Sequence[Lane]) -> str:
+    """How many alerts have no lane; empty if all have one."""
+    hidden = alerts - sum(map(_accuses, lanes))
+    return f"+ {hidden} more alert{'s' * (hidden > 1)}, on the page" if hidden > 0 else ""
+
+
+def shown_lanes(strip: Strip, most: int) -> tuple[Lane, ...]:
     """What is recorded, then alerts, worst first, then the rest; in the order of the page."""
     alerts = [lane for lane in strip.lanes if _accuses(lane)]
     others = [lane for lane in strip.lanes if not _accuses(lane)]

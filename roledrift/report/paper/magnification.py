@@ -165,8 +165,10 @@ def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             columns[f"{one.name} {label} chi²"] = curve
         steps = [step for line in lines for step in line.steps] + list(one.validation)
         span = (min(steps), max(*steps, min(steps) + 1))
-        if lines:
-            panels.append(Panel(f"{one.name}: chi² over first", tuple(lines), span, log=True))
+        # Always two panels: they stand side by side.
+        absent = "" if lines else "no ratio: its first chi² is not above 0"
+        title = f"{one.name}: chi² over first"
+        panels.append(Panel(title, tuple(lines), span, log=True, absent=absent))
         steps_v = sorted(one.validation)
         line = Line("validation", tuple(steps_v), tuple(one.validation[s] for s in steps_v))
         panels.append(Panel(f"{one.name}: validation", (line,), span))

@@ -321,7 +321,7 @@
   }
 
   window.addEventListener("beforeprint", () => {
-    // The tables under figures stay closed: on paper they would be most of the pages.
-    for (const details of document.querySelectorAll("details")) details.open = !details.closest("figure");
+    // Tables of data stay closed: on paper they would be most of the pages.
+    for (const details of document.querySelectorAll("details")) details.open = !details.matches(".data") || details.closest(".method") !== null;
   });
 })();

@@ -63,3 +63,22 @@ def test_what_the_alert_carries_is_shown(failing: View) -> None:
 def test_no_alerts_is_not_the_same_as_nobody_looked(healthy: View, empty: View) -> None:
     assert [block.kind for block in alerts.build(healthy).blocks] == ["prose"]
     assert [block.kind for block in alerts.build(empty).blocks] == ["note"]
+
+
+def test_a_second_alert_from_the_same_step_does_not_repeat_the_first(failing: View) -> None:
+    first = failing.replay.alerts[0]
+    both = (*failing.replay.alerts, replace(first, id="again", detector="lazy_role"))
+    view = replace(failing, replay=replace(failing.replay, alerts=both))
+    cards = [block for block in alerts.build(view).blocks if isinstance(block, Card)]
+    its = [card for card in cards if f"onset at step {first.onset}," in card.facts]
+    assert len(its) >= 2
+    tables = [one for card in its for one in card.blocks if isinstance(one, Table)]
+    assert [one.collapsed for one in tables] == [False, True] + [True] * (len(tables) - 2)
+    assert sum(isinstance(one, Pairs) for card in its for one in card.blocks) == 1
+
+
+def test_numbers_name_what_did_not_change_in_one_line(failing: View) -> None:
+    card = next(block for block in alerts.build(failing).blocks if isinstance(block, Card))
+    table = next(block for block in card.blocks if isinstance(block, Table))
+    assert "Within a tenth of before: reward" in table.caption
+    assert not [row for row in table.rows if row[0].text.startswith("Reward")]
