@@ -18,7 +18,7 @@ from roledrift.report.paper import blocks as paper_blocks
 from roledrift.report.paper.accuracy import banded
 from roledrift.report.summary import Summary
 
-_OVERLAID = 12
+_OVERLAID = 8
 _ALWAYS = ("task", "scale", "workflow", "routing", "seed")
 _NAMES = ("run",)
 """Notes that repeat what a run is called."""
@@ -100,11 +100,12 @@ def _runs(summaries: Sequence[Summary]) -> Table:
 
 def _row(one: Summary, differing: Sequence[str], notes: Sequence[str]) -> tuple[Cell, ...]:
     last = one.validation[max(one.validation)] if one.validation else None
+    role, _, finding = one.found.partition(": ")
     said = [f"{name}: {one.notes[name]}" for name in notes if name in one.notes]
     return (
         Cell(one.name, href=one.href),
         Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
-        Cell(one.found or "–"),
+        Cell(role, note=finding) if finding else UNKNOWN,
         UNKNOWN if one.onset is None else count(one.onset),
         UNKNOWN if one.best is None else Cell(number(one.best[1]), one.best[1]),
         UNKNOWN if one.best is None else count(one.best[0]),

@@ -69,7 +69,11 @@ def _say(
 
 
 def _one(sheet: Sheet, run: RunReport) -> None:
-    _say(sheet, (_EDGE, 34), f"{run.state.upper()}   {run.name}", ink=_STATES[run.state], size=15)
+    verdict, ink = run.state.upper(), _STATES[run.state]
+    if "not closed" in run.facts:
+        verdict += ", NOT CLOSED"
+        ink = _STATES["watch"] if run.state == "ok" else ink
+    _say(sheet, (_EDGE, 34), f"{verdict}   {run.name}", ink=ink, size=15)
     for row, line in enumerate(textwrap.wrap(run.headline, 110)[:2]):
         _say(sheet, (_EDGE, 54 + 15 * row), line, size=11)
     down = 90.0

@@ -74,7 +74,7 @@ def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: View) -> 
     given[1] = replace(given[1], state="watch")
     found = columns(failing, given)
     assert found["run"] == ["r2", "r1", "r0"]
-    assert found["found"] == ["aggregator: length inflation"] * 2 + ["–"]
+    assert found["found"] == ["aggregator"] * 2 + ["–"]
     tally, table = overview(given)[:2]
     assert isinstance(tally, Prose)
     assert tally.text.startswith("1 drift, 1 watch, 1 ok. All runs: voting")
@@ -120,5 +120,5 @@ def test_of_many_groups_those_are_drawn_that_fell_farthest(failing: View) -> Non
     ]
     reward = next(block for block in overview(some) if getattr(block, "key", "").endswith("reward"))
     assert isinstance(reward, Figure)
-    assert [line.label for line in reward.panels[0].lines] == [f"r{at:02}" for at in range(8, 20)]
-    assert "the 12 of 20 that end farthest below their own best" in reward.caption
+    assert [line.label for line in reward.panels[0].lines] == [f"r{at:02}" for at in range(12, 20)]
+    assert "the 8 of 20 that end farthest below their own best" in reward.caption

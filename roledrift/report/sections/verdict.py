@@ -89,8 +89,8 @@ def notices(view: View) -> tuple[str, ...]:
     if any(record.labels.get("source") == "foreign" for record in view.records):
         whose = f" of {view.header.host}" if view.header.host else ""
         found.append(
-            f"Imported from a log{whose}: what the log does not hold cannot be judged afterwards. "
-            "The grey cells say what a detector needs; watch the next run live to get it."
+            f"Imported from a log{whose}: what it does not hold cannot be judged. Grey cells say "
+            "what is needed; watch the next run live to get it."
         )
     return tuple(found)
 
