@@ -90,11 +90,12 @@ def _runs(summaries: Sequence[Summary]) -> Table:
     notes = _varying_notes(summaries)
     columns = (
         "run", "verdict", "found", "onset", "best val.", "at step", "last val.", "steps",
-        *differing, *(("notes that differ",) if notes else ()),
+        *differing,
     )  # fmt: skip
     order = sorted(summaries, key=lambda one: MOODS.index(one.state), reverse=True)
     rows = tuple(_row(one, differing, notes) for one in order)
     caption = "Worst first; a click on a heading sorts. Onset: first step of the worst finding."
+    caption += " Under the names: notes that differ." if notes else ""
     return Table(columns, rows, "Runs", caption, key="runs", sortable=True)
 
 
@@ -103,7 +104,7 @@ def _row(one: Summary, differing: Sequence[str], notes: Sequence[str]) -> tuple[
     role, _, finding = one.found.partition(": ")
     said = [f"{name}: {one.notes[name]}" for name in notes if name in one.notes]
     return (
-        Cell(one.name, href=one.href),
+        Cell(one.name, note=_cut("; ".join(said), _NOTES), href=one.href),
         Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
         Cell(role, note=finding) if finding else UNKNOWN,
         UNKNOWN if one.onset is None else count(one.onset),
@@ -112,7 +113,6 @@ def _row(one: Summary, differing: Sequence[str], notes: Sequence[str]) -> tuple[
         UNKNOWN if last is None else Cell(number(last), last),
         count(one.steps),
         *(_named(getattr(one, name)) for name in differing),
-        *((Cell("", note=_cut("; ".join(said), _NOTES) or "–"),) if notes else ()),
     )
 
 

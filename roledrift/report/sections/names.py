@@ -59,7 +59,7 @@ _STATISTICS = {
     "accuracy": "accuracy in training",
     "correct": "share of correct answers",
     "copied": "share copied from the input",
-    "openers": "share of different openings",
+    "openers": "different openings",
     "verdict_correct": "share of the verdict “correct”",
     "wrong_agreement": "agreement on wrong answers",
     "wrong_jaccard": "overlap of wrong answers",
