@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -11,10 +12,20 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from roledrift.report.cells import UNKNOWN
-from roledrift.report.figures import heat_svg, panel_svg, plot_svg, strip_svg
+from roledrift.report.cells import MOODS, UNKNOWN, Cell
+from roledrift.report.figures import heat_svg, is_wide, panel_svg, plot_svg, strip_svg
 from roledrift.report.island import island
-from roledrift.report.model import Browser, Cell, Excerpt, Heat, Panel, Plot, Report, Strip
+from roledrift.report.model import (
+    Browser,
+    Excerpt,
+    Heat,
+    Panel,
+    Plot,
+    Report,
+    RunReport,
+    Strip,
+)
+from roledrift.report.numbers import number
 from roledrift.report.palette import tone, variables
 
 
@@ -50,6 +61,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
+    environment.globals.update(is_wide=is_wide, spoken=spoken, lanes=_lanes)
     environment.filters.update(
         cells=_cells,
         island=_island,
@@ -57,6 +69,7 @@ def _environment() -> Environment:
         slug=_slug,
         run_of=_run_of,
         tone=tone,
+        worst=_worst,
     )
     return environment
 
@@ -83,12 +96,12 @@ def _panel(panel: Panel, key: str, columns: int) -> Markup:
     return Markup(panel_svg(panel, key, columns))
 
 
-def _strip(strip: Strip) -> Markup:
-    return Markup(strip_svg(strip))
+def _strip(strip: Strip, narrow: bool) -> Markup:
+    return Markup(strip_svg(strip, narrow=narrow))
 
 
-def _heat(heat: Heat) -> Markup:
-    return Markup(heat_svg(heat))
+def _heat(heat: Heat, narrow: bool) -> Markup:
+    return Markup(heat_svg(heat, narrow=narrow))
 
 
 def _plot(plot: Plot) -> Markup:
@@ -111,9 +124,38 @@ def heading(one: Excerpt) -> str:
     return " · ".join(parts)
 
 
+def spoken(panel: Panel) -> str:
+    """A panel for those who cannot see it: where its lines begin and end, and what is marked."""
+    said = []
+    for line in panel.lines:
+        there = [(s, v) for s, v in zip(line.steps, line.values, strict=True) if math.isfinite(v)]
+        if line.style == "slot" or not there:
+            continue
+        (first, start), (last, end) = there[0], there[-1]
+        said.append(f"{line.label} {number(start)} at step {first}, {number(end)} at step {last}")
+    return "; ".join((*said, *(mark.label for mark in panel.marks)))
+
+
+def _lanes(strip: Strip) -> str:
+    said = []
+    for lane in strip.lanes:
+        bars = [f"steps {bar.first} to {bar.last}" for bar in lane.bars]
+        said.append(
+            f"{lane.label}: {', '.join((*bars, *(f'step {at}' for at in lane.ticks[:20])))}"
+        )
+    return "; ".join(said)
+
+
 def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:
     """Rows of a table: a page has thousands of cells, which a template would take long for."""
-    return Markup("\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows))
+    return Markup(
+        "\n".join(f"<tr>{_head(row[0])}{''.join(map(_cell, row[1:]))}</tr>" for row in rows)
+    )
+
+
+def _head(cell: Cell) -> str:
+    """The first cell of a row is what the row is about."""
+    return '<th scope="row"' + _cell(cell)[3:-5] + "</th>"
 
 
 def _cell(cell: Cell) -> str:
@@ -127,6 +169,11 @@ def _cell(cell: Cell) -> str:
         shown = f'<a href="{escape(cell.href)}">{shown}</a>'
     note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
     return f"{start}{shown}{note}</td>"
+
+
+def _worst(runs: Sequence[RunReport]) -> list[RunReport]:
+    """The worst first, else in their order."""
+    return sorted(runs, key=lambda run: MOODS.index(run.state), reverse=True)
 
 
 def _slug(text: str) -> str:

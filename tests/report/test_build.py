@@ -12,7 +12,7 @@ from roledrift.errors import StoreError
 from roledrift.records import RunHeader, Sample, TextPair
 from roledrift.report.build import build_report
 from roledrift.report.html import render_html
-from roledrift.report.model import Report, Table
+from roledrift.report.model import Prose, Report, Table
 from roledrift.report.view import Sharing
 from roledrift.report.write import write_report
 from roledrift.store.writer import RunWriter
@@ -34,14 +34,18 @@ def test_a_folder_of_runs_gets_an_overview(write_run: object, tmp_path: Path) ->
     write_run(tmp_path / "b", inflates=True)  # type: ignore[operator]
     write_run(tmp_path / "empty", steps=0)  # type: ignore[operator]
     report = build_report(tmp_path)
-    overview = report.overview[0]
+    overview = report.overview[1]
     assert isinstance(overview, Table)
     shown = [[cell.text for cell in row[:3]] for row in overview.rows]
-    assert shown[0] == ["a", "ok", "–"]
-    assert shown[1][:2] == ["b", "drift"]
-    assert shown[2] == ["empty", "no verdict", "–"]
-    assert overview.rows[0][-1].text == "stress: length pays"
-    assert [row[0].href for row in overview.rows] == [f"#{run.key}" for run in report.runs]
+    assert shown[0] == ["b", "drift", "aggregator"]
+    assert overview.rows[0][2].note == "length inflation"
+    assert shown[1] == ["empty", "no verdict", "–"]
+    assert shown[2] == ["a", "ok", "–"]
+    tally = report.overview[0]
+    assert isinstance(tally, Prose)
+    assert tally.text.startswith("1 drift, 1 no verdict, 1 ok. All runs: voting")
+    assert "stress: length pays" in tally.text
+    assert {row[0].href for row in overview.rows} == {f"#{run.key}" for run in report.runs}
     assert "Validation accuracy of all runs" in render_html(report)
 
 

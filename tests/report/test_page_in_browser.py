@@ -54,6 +54,16 @@ def texts(step: int) -> list[Sample]:
     return found
 
 
+LETTERS = """() => [...document.querySelectorAll(".plot svg text")]
+  .filter((one) => one.getBoundingClientRect().width > 0)
+  .map((one) => {
+    const svg = one.ownerSVGElement;
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    return parseFloat(one.getAttribute("font-size")) * scale;
+  })"""
+"""Heights of letters in figures, in pixels."""
+
+
 @pytest.fixture
 def opened(browser: Browser, page_file: Path) -> Iterator[tuple[Page, Seen]]:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -161,7 +171,40 @@ def test_nothing_is_wider_than_the_window(
     )
     page.goto(page_file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for svg in page.locator(".plot:visible svg").all():
+        box = svg.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= width
+    letters = page.evaluate(LETTERS)
+    assert min(letters) >= 7
     page.close()
+
+
+def test_the_timeline_is_shown_once_and_fits(browser: Browser, page_file: Path) -> None:
+    for width in (390, 1440):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(page_file.as_uri())
+        shown = page.locator("section.timeline .plot:visible")
+        assert shown.count() == 1
+        assert ("narrow" in (shown.get_attribute("class") or "")) == (width == 390)
+        page.close()
+
+
+def test_the_first_tab_leads_past_the_rail(opened: tuple[Page, Seen]) -> None:
+    page, _ = opened
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().width") > 50
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+
+
+def test_paper_holds_no_rail_no_controls_and_no_data_tables(opened: tuple[Page, Seen]) -> None:
+    page, _ = opened
+    page.emulate_media(media="print")
+    for gone in ("nav.rail", ".controls", "figure details.data", ".plot.long"):
+        assert page.locator(f"{gone} >> visible=true").count() == 0, gone
+    assert page.locator("section.timeline .plot.narrow").is_visible()
 
 
 def test_the_index_can_be_sorted_and_leads_to_the_runs(
@@ -173,7 +216,7 @@ def test_the_index_can_be_sorted_and_leads_to_the_runs(
     page = browser.new_page()
     seen = Seen(page)
     page.goto((tmp_path / "report" / "index.html").as_uri())
-    names = page.locator("table.sortable").first.locator("tbody tr td:first-child")
+    names = page.locator("table.sortable").first.locator("tbody tr th")
     page.get_by_role("button", name="steps").first.click()
     assert names.all_inner_texts() == ["c", "b", "d", "a"]
     page.get_by_role("button", name="steps").first.click()

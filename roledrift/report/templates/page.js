@@ -1,5 +1,6 @@
 "use strict";
 (() => {
+  const MOODS = ["drift", "watch", "no verdict", "ok"];
   // Tables that say so can be sorted by any column; numbers by their full value, empty cells last.
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
@@ -15,6 +16,8 @@
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
         const value = (row) => {
           const cell = row.cells[column];
+          const mood = cell.querySelector(".chip") ? MOODS.indexOf(cell.textContent.trim()) : -1;
+          if (mood >= 0) return mood;
           return cell.dataset.value === undefined ? cell.textContent.trim() : Number(cell.dataset.value);
         };
         const empty = (one) => one === "–" || one === "";
@@ -33,8 +36,10 @@
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
-      for (const link of links.values()) link.classList.remove("here");
-      links.get(entry.target.id).classList.add("here");
+      for (const link of links.values()) { link.classList.remove("here"); link.removeAttribute("aria-current"); }
+      const here = links.get(entry.target.id);
+      here.classList.add("here");
+      here.setAttribute("aria-current", "true");
     }
   }, { rootMargin: "0px 0px -75% 0px" });
   for (const id of links.keys()) {
@@ -43,6 +48,7 @@
   }
 
   window.addEventListener("beforeprint", () => {
-    for (const details of document.querySelectorAll("details")) details.open = true;
+    // Tables of data stay closed: on paper they would be most of the pages.
+    for (const details of document.querySelectorAll("details")) details.open = !details.matches(".data") || details.closest(".method") !== null;
   });
 })();
