@@ -1,4 +1,6 @@
-"""Pages of six kinds of run, at three widths, light and dark, in ``docs/images/pages``.
+"""Pages of six kinds of run and of a folder of them, at three widths, light and dark.
+
+They are written to ``docs/images/pages``, with the picture for a chat of the failing run.
 
 They are looked at by a person after every change of the page. Needs Chromium and Pillow.
 """
@@ -82,6 +84,7 @@ def foreign(path: Path) -> Path:
 
 def kinds(folder: Path) -> dict[str, Path]:
     """Name to run or log."""
+    folder.mkdir()
     run = open_run(Path(str(files("roledrift.report") / "demo_run")))
     return {
         "healthy": write(folder / "healthy", run, drifts=False),
@@ -104,6 +107,13 @@ def shoot(browser: str, page: Path, picture: Path, *, size: tuple[int, int], dar
         seen.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(picture, optimize=True)
 
 
+def status(picture: Path) -> None:
+    """Keep the picture for a chat, half as wide."""
+    with Image.open(picture) as seen:
+        small = seen.convert("RGB").resize((seen.width // 2, seen.height // 2))
+        small.quantize(COLOURS, dither=Image.Dither.NONE).save(PAGES / "status.png", optimize=True)
+
+
 def main() -> int:
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
@@ -111,14 +121,22 @@ def main() -> int:
         return 2
     PAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        for name, path in kinds(Path(scratch)).items():
+        runs = kinds(Path(scratch) / "runs")
+        several = [path for name, path in runs.items() if name != "foreign"]
+        for name, paths in {
+            **{name: [path] for name, path in runs.items()},
+            "folder": several,
+        }.items():
             out = Path(scratch) / f"report-{name}"
-            report = [sys.executable, "-m", "roledrift", "report", str(path), "-o", str(out)]
+            report = [sys.executable, "-m", "roledrift", "report", *map(str, paths), "-o", str(out)]
+            report += ["--format", "html,status"]
             subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
             for width, size in SIZES.items():
                 for dark in (False, True):
                     picture = PAGES / f"{name}-{width}-{'dark' if dark else 'light'}.png"
                     shoot(browser, out / "index.html", picture, size=size, dark=dark)
+            if name == "failing":
+                status(out / "status.png")
             print(name)
     return 0
 

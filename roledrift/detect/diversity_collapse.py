@@ -128,4 +128,6 @@ def _pending(role: str, siblings: _Siblings) -> Verdict:
         return waiting(NAME, role, "texts and rewards of wrong siblings")
     lacks = siblings.agreement.lacks if siblings.agreement.seen else siblings.overlap.lacks
     pool = siblings.agreement.of.pool
-    return waiting(NAME, role, f"{max(lacks, 1)} more times {pool:.0f} pairs of wrong siblings")
+    return waiting(
+        NAME, role, f"{max(lacks, 1)} more batches of {pool:.0f} pairs of wrong siblings"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from roledrift import __version__
@@ -70,7 +71,10 @@ def build_report(
     """
     given, found = runs_in(paths)
     command = command or command_of(given)
-    views = [load(path, key_of(at, path), config, sharing) for at, path in enumerate(found)]
+    views = [
+        replace(load(path, key_of(at, path), config, sharing), sharers=len(found))
+        for at, path in enumerate(found)
+    ]
     runs = tuple(build_run(view, command) for view in views)
     report = Report(
         title=runs[0].name if len(runs) == 1 else f"{len(runs)} runs",
@@ -123,6 +127,8 @@ def build_run(view: View, command: str) -> RunReport:
         state=verdict.overall(view),
         headline=verdict.headline(view),
         meanwhile=verdict.meanwhile(view),
+        notes=tuple(f"{name}: {value}" for name, value in sorted(view.header.notes.items())),
+        notices=verdict.notices(view),
         roles=view.roles,
         facts=_facts(view),
         quality=next(one.count for one in sections if one.key == "data"),
@@ -130,20 +136,27 @@ def build_run(view: View, command: str) -> RunReport:
     )
 
 
+_ROUTINGS = {"shared": "one shared policy", "isolated": "a policy per role"}
+_STATES = {"open": "not closed", "empty": "no records"}
+
+
 def _facts(view: View) -> tuple[str, ...]:
     workflow = view.header.workflow
     parts = [
         f"{role.name} ×{role.slots}" if role.slots > 1 else role.name for role in workflow.roles
     ]
-    facts = [f"{workflow.name}, {workflow.routing}", " + ".join(parts)]
-    known = (view.header.host, view.header.task, view.header.scale)
-    facts += [fact for fact in known if fact]
-    if view.header.seed is not None:
-        facts.append(f"seed {view.header.seed}")
-    facts += [f"{name}: {value}" for name, value in sorted(view.header.notes.items())]
+    facts = []
     if view.records:
         facts.append(f"steps {view.records[0].step}–{view.records[-1].step}")
-    return (*facts, view.state)
+    facts.append(_STATES.get(view.state, view.state))
+    routing = _ROUTINGS.get(workflow.routing, workflow.routing) if len(parts) > 1 else ""
+    facts += [", ".join(filter(None, (f"workflow {workflow.name}", routing))), " + ".join(parts)]
+    header = view.header
+    known = (("trainer", header.host), ("task", header.task), ("scale", header.scale))
+    facts += [f"{name} {value}" for name, value in known if value]
+    if view.header.seed is not None:
+        facts.append(f"seed {view.header.seed}")
+    return tuple(facts)
 
 
 def _overview(
@@ -152,5 +165,5 @@ def _overview(
     found = overview([summarise(view, run) for view, run in zip(views, runs, strict=True)], by)
     if len(views) == 2:
         # Two runs are meant to be compared: their texts side by side come right after the table.
-        found = (found[0], Diffs("overview-diffs", (of_two(*views),)), *found[1:])
+        found = (*found[:2], Diffs("overview-diffs", (of_two(*views),)), *found[2:])
     return found

@@ -8,6 +8,9 @@ from typing import ClassVar, Literal
 Mood = Literal["ok", "watch", "drift", "no verdict", ""]
 """State of a finding, or nothing."""
 
+MOODS: tuple[Mood, ...] = ("", "ok", "no verdict", "watch", "drift")
+"""From what needs nobody to what needs somebody first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.path import Path
@@ -28,8 +27,8 @@ _OUTLINES = {
 def plot_size(plot: Plot) -> tuple[float, float]:
     """Width and height in points."""
     width, height = (660.0, 36.0 + _PITCH * len(plot.rows)) if plot.rows else (330.0, 330.0)
-    reach = sum(24 + 5.2 * len(label) for label, _, _ in plot.keys) + 60
-    return max(width, reach), height + (_KEYS if plot.keys else 0.0)
+    width = max(width, *(_key_width(label) + 60 for label, _, _ in plot.keys), 0.0)
+    return width, height + _KEYS * len(_key_rows(plot, width))
 
 
 def draw_plot(sheet: Sheet, plot: Plot) -> None:
@@ -114,17 +113,34 @@ def _shape(shape: int, size: float) -> Path:
 
 
 def _keys(sheet: Sheet, plot: Plot) -> None:
-    left, top, right, bottom = sheet.box
-    down = (sheet.size[1] - _KEYS + 12 - bottom) / (bottom - top)
-    places = _running([24 + 5.2 * len(label) for label, _, _ in plot.keys])
-    for (label, tone, shape), at in zip(plot.keys, places, strict=True):
-        ink = TONES[tone % len(TONES)].light if tone >= 0 else _SOFT
-        x = (at + 4) / (right - left)
-        up = 3 / (bottom - top)
-        sheet.stamp(_shape(shape, 3.2), (x, up - down), inks=(ink, _PAGE), frame="inside")
-        sheet.text((x, -down), label, ink=_SOFT, frame="inside", away=(7, 0), align="left",
-                   size=_SIZE)  # fmt: skip
+    left, _, right, bottom = sheet.box
+    rise = bottom - sheet.box[1]
+    rows = _key_rows(plot, sheet.size[0])
+    for row, keys in enumerate(rows):
+        at = 0.0
+        down = (sheet.size[1] - _KEYS * (len(rows) - row) + 12 - bottom) / rise
+        for label, tone, shape in keys:
+            ink = TONES[tone % len(TONES)].light if tone >= 0 else _SOFT
+            x = (at + 4) / (right - left)
+            stamp = _shape(shape, 3.2)
+            sheet.stamp(stamp, (x, 3 / rise - down), inks=(ink, _PAGE), frame="inside")
+            sheet.text((x, -down), label, ink=_SOFT, frame="inside", away=(7, 0), align="left",
+                       size=_SIZE)  # fmt: skip
+            at += _key_width(label)
 
 
-def _running(widths: Sequence[float]) -> list[float]:
-    return [sum(widths[:index]) for index in range(len(widths))]
+def _key_width(label: str) -> float:
+    return 24 + 5.2 * len(label)
+
+
+def _key_rows(plot: Plot, width: float) -> list[list[tuple[str, int, int]]]:
+    """The keys in as many rows as they need."""
+    rows: list[list[tuple[str, int, int]]] = []
+    room = 0.0
+    for key in plot.keys:
+        if not rows or room < _key_width(key[0]):
+            rows.append([])
+            room = width - 60
+        rows[-1].append(key)
+        room -= _key_width(key[0])
+    return rows

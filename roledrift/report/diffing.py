@@ -11,7 +11,8 @@ from typing import Literal
 
 from roledrift.report.passages import Piece
 
-_WORDS = re.compile(r"(?:\w+|[^\w\s]+)\s*|\s+")
+# Brackets are words of their own: "\\boxed{1}." and "\\boxed{2}" differ in the number alone.
+_WORDS = re.compile(r"(?:\w+|[][(){}]|[^\w\s\][(){}]+)\s*|\s+")
 _OFTEN = 120
 
 

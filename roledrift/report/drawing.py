@@ -10,23 +10,30 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, zip_longest
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from roledrift.report.model import Bar, Heat, Line, Panel, Strip
 from roledrift.report.numbers import number
-from roledrift.report.palette import DASHES, INKS, TONES, Dash
-from roledrift.report.sheet import Sheet, outlines, rectangles
+from roledrift.report.palette import DASHES, INKS, TONES, WORDS, Dash
+from roledrift.report.sheet import Align, Sheet, outlines, rectangles
 
 LONG = 749.0
-"""Width of strips and heat strips in points."""
+"""Width of strips and heat strips in points, names beside the rows."""
 
-_INK, _SOFT, _RULE, _BAND = (INKS[name].light for name in ("ink", "soft", "rule", "band"))
+NARROW = 320.0
+"""The same for narrow screens, where names stand above the rows."""
+
+_INK, _SOFT, _RULE, _BAND, _PAGE = (
+    INKS[name].light for name in ("ink", "soft", "rule", "band", "page")
+)
 _STATES = {"drift": INKS["drift"].light, "watch": INKS["watch"].light, "": _SOFT}
-_SMALL, _LARGE = 6.5, 8.0
-_LETTER = 4.4
+_SMALL, _LARGE = 7.0, 8.0
+_LETTER = 4.6
+_LABEL = 34
+_ROOM = 8.5
 _SHADES = 25
 _NONE = np.zeros(0)
 
@@ -34,16 +41,16 @@ _NONE = np.zeros(0)
 def draw_panel(sheet: Sheet, panel: Panel) -> None:
     """One panel without its title; names stand at the right ends of several lines."""
     width, height = sheet.size
-    labelled = [line for line in panel.lines if line.style != "slot"]
+    labelled = _labelled(panel)
     right = 0.985 * width
     if len(labelled) > 1:
-        right -= 10 + 4.03 * max(len(_end(line)) for line in labelled)
+        right -= 10 + 4.2 * max(len(_end(line)) for line in labelled)
     first, last = panel.span
     room = 0.015 * (last - first) or 0.5
     limits = _limits(panel)
     low, high = (math.log10(one) for one in limits) if panel.log else limits
     sheet.lay(
-        (31.7, 9.4, max(right, 60.0), height - 19.4), (first - room, last + room), (low, high)
+        (33.0, 10.0, max(right, 90.0), height - 19.4), (first - room, last + room), (low, high)
     )
     if panel.baseline is not None:
         a, b = panel.baseline
@@ -59,6 +66,15 @@ def draw_panel(sheet: Sheet, panel: Panel) -> None:
     _marks(sheet, panel, per_step=(sheet.box[2] - sheet.box[0]) / (last - first + 2 * room))
     if len(labelled) > 1:
         _end_labels(sheet, labelled, (low, high), log=panel.log)
+
+
+def panel_height(panel: Panel, least: float) -> float:
+    """Height at which the names at the right end have room, at least ``least``."""
+    return max(least, 31.0 + _ROOM * len(_labelled(panel)))
+
+
+def _labelled(panel: Panel) -> list[Line]:
+    return [line for line in panel.lines if line.style != "slot"]
 
 
 def _limits(panel: Panel) -> tuple[float, float]:
@@ -130,6 +146,7 @@ def _rules(sheet: Sheet, heights: Sequence[float]) -> None:
 
 def _steps(sheet: Sheet, span: tuple[int, int], *, most: int, down: float = 10.0) -> None:
     sheet.line((0, 1), (0, 0), ink=_RULE, width=0.8, frame="inside")
+    sheet.text((0, 0), "step", ink=_SOFT, frame="inside", away=(-5, -down), align="right")
     for step in round_steps(*span, most=most):
         sheet.text((step, 0), str(step), ink=_SOFT, frame="over", away=(0, -down))
 
@@ -184,16 +201,17 @@ def _bands(steps: Sequence[int], lows: Any, highs: Any) -> list[Any]:
 def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
     """Names of the baseline and of the marks above the plot; one without room is left out."""
     taken: list[tuple[float, float]] = []
-    end = panel.span[1] + 8 / per_step
+    end = panel.span[1] + max(sheet.size[0] - sheet.box[2], 8) / per_step
 
-    def write(step: float, text: str, ink: str, *, leftward: bool) -> bool:
+    def write(step: float, text: str, ink: str, *, leftward: bool, row: int = 0) -> bool:
         width = _LETTER * len(text) / per_step
         room = (step - width, step) if leftward else (step, step + width)
-        if any(a < room[1] and room[0] < b for a, b in taken) or room[1] > end:
+        if not row and (any(a < room[1] and room[0] < b for a, b in taken) or room[1] > end):
             return False
         taken.append(room)
         align: Literal["right", "left"] = "right" if leftward else "left"
-        sheet.text((step, 1), text, ink=ink, frame="over", away=(0, 2), align=align, size=_SMALL)
+        sheet.text((step, 1), text, ink=ink, frame="over", away=(0, 2 + 7.5 * row), align=align,
+                   size=_SMALL)  # fmt: skip
         return True
 
     if panel.baseline is not None:
@@ -202,13 +220,21 @@ def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
         # Close neighbours share the room: the left one writes to its left.
         near = _LETTER * len(mark.label) / per_step
         crowded = following is not None and following.step - mark.step < near
-        _ = write(mark.step, mark.label, _STATES["drift"], leftward=crowded) or write(
-            mark.step, mark.label, _STATES["drift"], leftward=not crowded
+        ink = _STATES["drift"]
+        written = write(mark.step, mark.label, ink, leftward=crowded) or write(
+            mark.step, mark.label, ink, leftward=not crowded
         )
+        # Two marks are an onset and its alert: both are named, if need be one above the other.
+        if not written and len(panel.marks) == 2:
+            write(mark.step, mark.label, ink, leftward=mark.step + near > end, row=1)
 
 
 def _end(line: Line) -> str:
-    return line.label if len(line.label) <= 28 else line.label[:27] + "…"
+    """The name of a line; of a long one the middle is cut: names of runs differ at their ends."""
+    if len(line.label) <= _LABEL:
+        return line.label
+    half = (_LABEL - 1) // 2
+    return f"{line.label[: _LABEL - 1 - half]}…{line.label[-half:]}"
 
 
 def _end_labels(
@@ -223,73 +249,90 @@ def _end_labels(
             share = (places[-1] - ends[0]) / (ends[1] - ends[0])
             found.append((min(max(share, 0.0), 1.0), line))
     found.sort(key=lambda end: end[0])
-    gap = 8.5 / (sheet.box[3] - sheet.box[1])
+    gap = _ROOM / (sheet.box[3] - sheet.box[1])
     heights = [height for height, _ in found]
     for index in range(1, len(heights)):
         heights[index] = max(heights[index], heights[index - 1] + gap)
-    excess = max(heights[-1] - 1.0, 0.0) if heights else 0.0
+    # Then from the top down: what was pushed out of the plot comes back and pushes the others.
+    ceiling = 1.0
+    for index in reversed(range(len(heights))):
+        heights[index] = min(heights[index], ceiling)
+        ceiling = heights[index] - gap
     for height, (_, line) in zip(heights, found, strict=True):
         plain = line.style in ("limit", "other") or line.tone < 0
-        ink = _SOFT if plain else TONES[line.tone].light
-        sheet.text((1, height - excess), _end(line), ink=ink, frame="inside", away=(4, -2.4),
+        ink = _SOFT if plain else WORDS[line.tone].light
+        sheet.text((1, height), _end(line), ink=ink, frame="inside", away=(4, -2.4),
                    align="left", size=7.0)  # fmt: skip
 
 
-def long_height(block: Strip | Heat) -> float:
+def long_height(block: Strip | Heat, *, narrow: bool = False) -> float:
     """Height of a strip or heat strip in points."""
-    return 22.0 + _pitch(block) * len(_names(block)) + 8.2
+    return 22.0 + _pitch(block, narrow=narrow) * len(_names(block)) + 8.2
 
 
-def _pitch(block: Strip | Heat) -> float:
-    return 17.3 if isinstance(block, Strip) else 18.7
+def _pitch(block: Strip | Heat, *, narrow: bool) -> float:
+    return (17.3 if isinstance(block, Strip) else 18.7) + 8.0 * narrow
 
 
 def _names(block: Strip | Heat) -> Sequence[str]:
     return [lane.label for lane in block.lanes] if isinstance(block, Strip) else block.labels
 
 
-def _long(sheet: Sheet, block: Strip | Heat) -> None:
-    """Rows from top to bottom, one unit high; steps below."""
+def _long(sheet: Sheet, block: Strip | Heat) -> bool:
+    """Rows from top to bottom, one unit high; steps below. True for names above the rows."""
     width, height = sheet.size
-    names, first, last = _names(block), *block.span
-    pitch = _pitch(block)
-    rows = (height - 22.0) / pitch
-    box = (0.2 * width, 4.0, 0.99 * width, height - 18.0)
-    sheet.lay(box, (first - 0.8, last + 0.8), (rows, 0.0))
+    narrow = width < LONG
+    names, (first, last) = _names(block), block.span
+    rows = (height - 22.0) / _pitch(block, narrow=narrow)
+    left = 26.0 if narrow else 0.2 * width
+    sheet.lay((left, 4.0, 0.99 * width, height - 18.0), (first - 0.8, last + 0.8), (rows, 0.0))
     for row, name in enumerate(names):
-        sheet.text((0, row + 0.5), name, ink=_INK, frame="beside", away=(-5, -2.8), align="right",
-                   size=_LARGE)  # fmt: skip
-    _steps(sheet, block.span, most=9, down=11.0)
+        if narrow:
+            sheet.text((0, row + 0.24), name, ink=_INK, frame="beside", align="left", size=_LARGE)
+        else:
+            sheet.text((0, row + 0.5), name, ink=_INK, frame="beside", away=(-5, -2.8),
+                       align="right", size=_LARGE)  # fmt: skip
+    _steps(sheet, block.span, most=5 if narrow else 9, down=11.0)
+    return narrow
 
 
 def draw_strip(sheet: Sheet, strip: Strip) -> None:
     """The timeline: one lane under the other on a common axis of steps."""
-    _long(sheet, strip)
+    narrow = _long(sheet, strip)
+    top, bottom = (0.36, 0.76) if narrow else (0.25, 0.75)
     for row, lane in enumerate(strip.lanes):
         for bar in lane.bars:
-            outline = rectangles([(bar.first - 0.5, row + 0.75, bar.last + 0.5, row + 0.25)])
+            outline = rectangles([(bar.first - 0.5, row + bottom, bar.last + 0.5, row + top)])
             sheet.area(outline, ink=_STATES[bar.state], alpha=0.9 if bar.state else 0.35)
-            _bar_label(sheet, bar, row, strip.span)
+            if narrow:
+                # The right end of the name's line is free.
+                sheet.text((1, row + 0.24), bar.label, ink=_STATES[bar.state], frame="beside",
+                           align="right", size=7.0)  # fmt: skip
+            else:
+                _bar_label(sheet, bar, row, strip.span)
         if lane.ticks:
             across = [x for step in lane.ticks for x in (step, step, math.nan)]
-            up = [y for _ in lane.ticks for y in (row + 0.7, row + 0.3, math.nan)]
+            up = [y for _ in lane.ticks for y in (row + bottom - 0.05, row + top + 0.05, math.nan)]
             sheet.line(across, up, ink=_INK, width=1.0)
 
 
 def _bar_label(sheet: Sheet, bar: Bar, row: int, span: tuple[int, int]) -> None:
-    """The label stands left of a bar if there is room, else right of it."""
-    before = bar.first > span[0] + 0.2 * (span[1] - span[0])
-    if not bar.label or (not before and bar.last > span[1] - 0.2 * (span[1] - span[0])):
+    """The label stands left of a bar if there is room, else right of it, else on it."""
+    if not bar.label:
         return
-    place = (bar.first - 0.5 if before else bar.last + 0.5, row + 0.5)
-    sheet.text(place, bar.label, ink=_STATES[bar.state], frame="data",
-               away=(-4 if before else 4, -2.4), align="right" if before else "left",
-               size=7.0)  # fmt: skip
+    room = 0.2 * (span[1] - span[0])
+    before, after = bar.first > span[0] + room, bar.last < span[1] - room
+    x, away, align = bar.first - 0.5, -4, "right"
+    if not before:
+        x, away, align = (bar.last + 0.5 if after else bar.first - 0.5), 4, "left"
+    ink = _STATES[bar.state] if before or after else _PAGE
+    sheet.text((x, row + 0.5), bar.label, ink=ink, frame="data", away=(away, -2.4),
+               align=cast(Align, align), size=7.0)  # fmt: skip
 
 
 def draw_heat(sheet: Sheet, heat: Heat) -> None:
     """Rows of cells: blue below zero, red above, the stronger the further from it."""
-    _long(sheet, heat)
+    top, bottom = (0.34, 0.94) if _long(sheet, heat) else (0.1, 0.9)
     edges = [*(step - 0.5 for step in heat.steps), heat.steps[-1] + 0.5]
     # One area per shade and not per cell: a long run has thousands of cells.
     cells: dict[tuple[str, int], list[tuple[float, float, float, float]]] = {}
@@ -298,6 +341,6 @@ def draw_heat(sheet: Sheet, heat: Heat) -> None:
             shade = round(_SHADES * min(abs(value), 1)) if math.isfinite(value) else 0
             if shade:
                 ink = INKS["warm" if value > 0 else "cold"].light
-                cells.setdefault((ink, shade), []).append((a, row + 0.9, b, row + 0.1))
+                cells.setdefault((ink, shade), []).append((a, row + bottom, b, row + top))
     for (ink, shade), sides in sorted(cells.items()):
         sheet.area(rectangles(sides), ink=ink, alpha=shade / _SHADES)

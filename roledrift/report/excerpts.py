@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from roledrift.measure.shape import hedging, terse
 from roledrift.records import Sample
 from roledrift.report.cells import UNKNOWN, Cell
+from roledrift.report.episodes import order
 from roledrift.report.likeness import Likeness
 from roledrift.report.numbers import cell
 from roledrift.report.passages import Excerpt
@@ -58,8 +60,8 @@ def key(sample: Sample) -> str:
     """Name of a span that does not depend on what else is in the report."""
     place = (sample.step, sample.role, sample.slot, sample.turn, sample.prompt, sample.episode)
     name = "|".join(str(part) for part in place)
-    # Without prompt and episode names only the text can tell spans of one slot apart.
-    if not sample.prompt and not sample.episode:
+    # Without the name of its episode only the text can tell apart what one slot wrote on a prompt.
+    if not sample.episode:
         name += "|" + sample.text[:200]
     return hashlib.sha1(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
 
@@ -80,11 +82,6 @@ def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], s
     if near and near != sample.role and sample.step > likeness.until:
         found.append("imposter")
     return tuple(dict.fromkeys(found)), near, None if math.isnan(away) else away
-
-
-def order(sample: Sample) -> tuple[int, str, int, int, str]:
-    """Sorting key that makes the choice of texts independent of file order."""
-    return (sample.step, sample.prompt, sample.slot, sample.turn, sample.episode)
 
 
 def of_role(view: View, role: str) -> list[Sample]:
@@ -112,4 +109,6 @@ def over_time(view: View, role: str, each: int = 2) -> tuple[Excerpt, ...]:
     elif texts:
         pick([len(texts) // 2], "middle")
     pick(everything[-each:], "last")
-    return tuple(excerpt(texts[index], picked[index]) for index in sorted(picked))
+    return tuple(
+        replace(excerpt(texts[index], picked[index]), run=view.key) for index in sorted(picked)
+    )

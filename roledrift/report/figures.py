@@ -18,29 +18,49 @@ from typing import Any, cast
 from matplotlib.backends.backend_svg import RendererSVG
 
 from roledrift.report.charts import dots_of, draw_plot, plot_size
-from roledrift.report.drawing import LONG, draw_heat, draw_panel, draw_strip, long_height
+from roledrift.report.drawing import (
+    LONG,
+    NARROW,
+    draw_heat,
+    draw_panel,
+    draw_strip,
+    long_height,
+    panel_height,
+)
 from roledrift.report.model import Heat, Panel, Strip
 from roledrift.report.palette import by_light
 from roledrift.report.plots import Dot, Plot
 from roledrift.report.sheet import Align, Sheet, own_style
 
-_WIDTHS = (547.0, 353.0, 245.0)
-_HEIGHT = 115.0
+_SIZES = ((340.0, 105.0), (300.0, 98.0), (220.0, 86.0))
+_WIDE = 547.0
+_LONG_NAME = 16
 
 
 def panel_svg(panel: Panel, key: str, columns: int = 1) -> str:
     """One panel, drawn for a row of ``columns``; ``key`` makes its ids unique."""
-    return _svg((_WIDTHS[columns - 1], _HEIGHT), key, partial(draw_panel, panel=panel))
+    width, least = _SIZES[columns - 1]
+    height = panel_height(panel, least)
+    return _svg((_WIDE if is_wide(panel, columns) else width, height), key,
+                partial(draw_panel, panel=panel))  # fmt: skip
 
 
-def strip_svg(strip: Strip) -> str:
+def is_wide(panel: Panel, columns: int) -> bool:
+    """Whether a panel needs more room than a narrow screen has: several lines with long names."""
+    names = [len(line.label) for line in panel.lines if line.style != "slot"]
+    return columns == 1 and len(names) > 1 and max(names) > _LONG_NAME
+
+
+def strip_svg(strip: Strip, *, narrow: bool = False) -> str:
     """The timeline: one lane under the other on a common axis of steps."""
-    return _svg((LONG, long_height(strip)), strip.key, partial(draw_strip, strip=strip))
+    size = (NARROW if narrow else LONG, long_height(strip, narrow=narrow))
+    return _svg(size, f"{strip.key}{'-narrow' * narrow}", partial(draw_strip, strip=strip))
 
 
-def heat_svg(heat: Heat) -> str:
+def heat_svg(heat: Heat, *, narrow: bool = False) -> str:
     """Rows of cells: blue below zero, red above, the stronger the further from it."""
-    return _svg((LONG, long_height(heat)), heat.key, partial(draw_heat, heat=heat))
+    size = (NARROW if narrow else LONG, long_height(heat, narrow=narrow))
+    return _svg(size, f"{heat.key}{'-narrow' * narrow}", partial(draw_heat, heat=heat))
 
 
 def plot_svg(plot: Plot) -> str:
@@ -72,7 +92,7 @@ class _PageSheet(Sheet):
     ) -> None:
         x, y = (f"{pixels:.1f}" for pixels in place)
         how = {"font-size": f"{size:g}", "text-anchor": _ANCHORS[align], "fill": ink}
-        writer: Any = cast(RendererSVG, self._renderer).writer
+        writer: Any = cast(RendererSVG, self.renderer).writer
         writer.element("text", words, attrib={"x": x, "y": y, **how})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
 from collections.abc import Sequence
 from functools import cache
@@ -13,9 +12,21 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from roledrift.report.figures import heat_svg, panel_svg, plot_svg, strip_svg
-from roledrift.report.model import Browser, Cell, Excerpt, Heat, Panel, Plot, Report, Strip
-from roledrift.report.palette import variables
+from roledrift.report.cells import MOODS, UNKNOWN, Cell
+from roledrift.report.figures import heat_svg, is_wide, panel_svg, plot_svg, strip_svg
+from roledrift.report.island import island
+from roledrift.report.model import (
+    Browser,
+    Excerpt,
+    Heat,
+    Panel,
+    Plot,
+    Report,
+    RunReport,
+    Strip,
+)
+from roledrift.report.numbers import number
+from roledrift.report.palette import tone, variables
 
 
 def render_html(report: Report) -> str:
@@ -23,7 +34,7 @@ def render_html(report: Report) -> str:
 
     The same report gives the same bytes.
     """
-    style, script = _style(), _asset("page.js")
+    style, script = _style(), _asset("texts.js") + _asset("page.js")
     policy = "; ".join(
         (
             "default-src 'none'",
@@ -50,8 +61,15 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
+    environment.globals.update(is_wide=is_wide, spoken=spoken, lanes=_lanes)
     environment.filters.update(
-        cells=_cells, island=_island, heading=heading, slug=_slug, run_of=_run_of
+        cells=_cells,
+        island=_island,
+        heading=heading,
+        slug=_slug,
+        run_of=_run_of,
+        tone=tone,
+        worst=_worst,
     )
     return environment
 
@@ -64,7 +82,9 @@ def _style() -> str:
     dark = variables(dark=True)
     return (
         f":root{{color-scheme:light dark;{variables(dark=False)}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n" + _asset("page.css")
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        + _asset("page.css")
+        + _asset("texts.css")
     )
 
 
@@ -76,12 +96,12 @@ def _panel(panel: Panel, key: str, columns: int) -> Markup:
     return Markup(panel_svg(panel, key, columns))
 
 
-def _strip(strip: Strip) -> Markup:
-    return Markup(strip_svg(strip))
+def _strip(strip: Strip, narrow: bool) -> Markup:
+    return Markup(strip_svg(strip, narrow=narrow))
 
 
-def _heat(heat: Heat) -> Markup:
-    return Markup(heat_svg(heat))
+def _heat(heat: Heat, narrow: bool) -> Markup:
+    return Markup(heat_svg(heat, narrow=narrow))
 
 
 def _plot(plot: Plot) -> Markup:
@@ -89,62 +109,53 @@ def _plot(plot: Plot) -> Markup:
 
 
 def _island(browser: Browser) -> Markup:
-    """The texts as JSON that cannot leave its script element: every ``<`` is an escape.
-
-    Rows are short lists and every word that repeats is there once: ten thousand texts have to fit.
-    """
-    words: dict[str, dict[str, int]] = {"finish": {}, "flags": {}, "prompts": {}, "cuts": {}}
-
-    def index(kind: str, word: str) -> int:
-        return words[kind].setdefault(word, len(words[kind]))
-
-    roles = list(dict.fromkeys((*browser.roles, *(one.role for one in browser.items))))
-    prompts: dict[str, str] = {}
-    rows = []
-    for one in browser.items:
-        named = f"{one.prompt}\n{one.prompt_text}"
-        prompts.setdefault(named, one.prompt_text)
-        rows.append(
-            [
-                *(one.key, roles.index(one.role), one.slot, one.turn, one.step, one.tokens),
-                index("finish", one.finish),
-                one.reward.text,
-                one.advantage.text,
-                [index("flags", flag) for flag in one.flags],
-                index("prompts", named),
-                one.episode,
-                roles.index(one.near) if one.near in roles else -1,
-                None if one.away is None or not math.isfinite(one.away) else round(one.away, 2),
-                index("cuts", one.cut),
-                one.text,
-            ]
-        )
-    known = [[named.split("\n", 1)[0], prompts[named]] for named in words["prompts"]]
-    body = {
-        **{kind: list(words[kind]) for kind in ("finish", "flags", "cuts")},
-        "roles": roles,
-        "prompts": known,
-        "rows": rows,
-    }
-    text = json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return Markup(safe)
+    return Markup(island(browser))
 
 
 def heading(one: Excerpt) -> str:
-    """What is known about a text, on one line."""
-    parts = [f"step {one.step}", f"slot {one.slot}"]
+    """What is known about a text but for its role, on one line."""
+    parts = [f"step {one.step}"]
     parts += [f"turn {one.turn}"] if one.turn else []
+    parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
+    parts += [f"advantage {one.advantage.text}"] if one.advantage.text != UNKNOWN.text else []
     parts += [f"{one.tokens} tokens"] if one.tokens else []
     parts += [f"finish: {one.finish}"] if one.finish not in ("", "unknown") else []
-    parts.append(f"reward {one.reward.text}")
     parts += [f"prompt {one.prompt}"] if one.prompt else []
-    return " · ".join((*parts, *one.flags))
+    return " · ".join(parts)
+
+
+def spoken(panel: Panel) -> str:
+    """A panel for those who cannot see it: where its lines begin and end, and what is marked."""
+    said = []
+    for line in panel.lines:
+        there = [(s, v) for s, v in zip(line.steps, line.values, strict=True) if math.isfinite(v)]
+        if line.style == "slot" or not there:
+            continue
+        (first, start), (last, end) = there[0], there[-1]
+        said.append(f"{line.label} {number(start)} at step {first}, {number(end)} at step {last}")
+    return "; ".join((*said, *(mark.label for mark in panel.marks)))
+
+
+def _lanes(strip: Strip) -> str:
+    said = []
+    for lane in strip.lanes:
+        bars = [f"steps {bar.first} to {bar.last}" for bar in lane.bars]
+        said.append(
+            f"{lane.label}: {', '.join((*bars, *(f'step {at}' for at in lane.ticks[:20])))}"
+        )
+    return "; ".join(said)
 
 
 def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:
     """Rows of a table: a page has thousands of cells, which a template would take long for."""
-    return Markup("\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows))
+    return Markup(
+        "\n".join(f"<tr>{_head(row[0])}{''.join(map(_cell, row[1:]))}</tr>" for row in rows)
+    )
+
+
+def _head(cell: Cell) -> str:
+    """The first cell of a row is what the row is about."""
+    return '<th scope="row"' + _cell(cell)[3:-5] + "</th>"
 
 
 def _cell(cell: Cell) -> str:
@@ -158,6 +169,11 @@ def _cell(cell: Cell) -> str:
         shown = f'<a href="{escape(cell.href)}">{shown}</a>'
     note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
     return f"{start}{shown}{note}</td>"
+
+
+def _worst(runs: Sequence[RunReport]) -> list[RunReport]:
+    """The worst first, else in their order."""
+    return sorted(runs, key=lambda run: MOODS.index(run.state), reverse=True)
 
 
 def _slug(text: str) -> str:

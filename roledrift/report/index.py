@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from roledrift.errors import ConfigError
-from roledrift.report.cells import UNKNOWN, Cell, Table
+from roledrift.report.cells import MOODS, UNKNOWN, Cell, Table
 from roledrift.report.curves import limits, table
-from roledrift.report.model import Block, Figure, Line, Note, Panel
+from roledrift.report.model import Block, Figure, Note, Panel, Prose
 from roledrift.report.numbers import count, number
 from roledrift.report.palette import TONES
 from roledrift.report.paper import blocks as paper_blocks
 from roledrift.report.paper.accuracy import banded
 from roledrift.report.summary import Summary
 
-_OVERLAID = 12
+_OVERLAID = 8
 _ALWAYS = ("task", "scale", "workflow", "routing", "seed")
+_NAMES = ("run",)
+"""Notes that repeat what a run is called."""
+_NOTES = 120
+"""Letters of notes in the table of runs; the table of differences has them in full."""
+_LABEL = 40
+_PARTS = 3
 
 
 def overview(summaries: Sequence[Summary], by: Sequence[str] = ()) -> tuple[Block, ...]:
@@ -35,7 +44,7 @@ def overview(summaries: Sequence[Summary], by: Sequence[str] = ()) -> tuple[Bloc
         raise ConfigError(
             f"runs cannot be grouped by {unknown[0]!r}: these have {', '.join(keys(summaries))}"
         )
-    found: list[Block] = [_runs(summaries)]
+    found: list[Block] = [Prose(_tally(summaries)), _runs(summaries)]
     differing = _differences(summaries)
     if differing is not None:
         found.append(differing)
@@ -50,42 +59,89 @@ def overview(summaries: Sequence[Summary], by: Sequence[str] = ()) -> tuple[Bloc
     return (*found, *paper_blocks(summaries))
 
 
+def _tally(summaries: Sequence[Summary]) -> str:
+    """How many runs are in which state, and what is the same in all of them."""
+    counts = Counter(one.state for one in summaries)
+    text = ", ".join(f"{counts[mood]} {mood}" for mood in reversed(MOODS) if counts[mood]) + "."
+    alike = [_same(summaries, name) for name in ("workflow", "routing", "task", "scale", "seed")]
+    notes = summaries[0].notes
+    varying = {*_varying_notes(summaries), *_NAMES}
+    alike += [f"{name}: {notes[name]}" for name in sorted(notes) if name not in varying]
+    said = _cut(" · ".join(filter(None, alike)), 2 * _NOTES)
+    return f"{text} All runs: {said}." if said else text
+
+
+def _same(summaries: Sequence[Summary], name: str) -> str:
+    """The value that all runs have; empty if they differ or none has it."""
+    values = {getattr(one, name) for one in summaries}
+    value = values.pop() if len(values) == 1 else None
+    if value in (None, ""):
+        return ""
+    return f"seed {value}" if name == "seed" else str(value)
+
+
 def _runs(summaries: Sequence[Summary]) -> Table:
+    """One line per run, worst first; what is the same in all runs has no column."""
+    differing = [
+        name
+        for name in ("workflow", "routing", "task", "scale", "seed")
+        if len({getattr(one, name) for one in summaries}) > 1
+    ]
+    notes = _varying_notes(summaries)
     columns = (
-        "run", "verdict", "onset", "best val.", "at step", "last val.", "steps", "workflow",
-        "routing", "task", "scale", "seed", "notes",
+        "run", "verdict", "found", "onset", "best val.", "at step", "last val.", "steps",
+        *differing,
     )  # fmt: skip
-    rows = tuple(_row(one) for one in summaries)
-    return Table(columns, rows, "Runs", key="runs", sortable=True)
+    order = sorted(summaries, key=lambda one: MOODS.index(one.state), reverse=True)
+    rows = tuple(_row(one, differing, notes) for one in order)
+    caption = "Worst first; a click on a heading sorts. Onset: first step of the worst finding."
+    caption += " Under the names: notes that differ." if notes else ""
+    return Table(columns, rows, "Runs", caption, key="runs", sortable=True)
 
 
-def _row(one: Summary) -> tuple[Cell, ...]:
+def _row(one: Summary, differing: Sequence[str], notes: Sequence[str]) -> tuple[Cell, ...]:
     last = one.validation[max(one.validation)] if one.validation else None
+    role, _, finding = one.found.partition(": ")
+    said = [f"{name}: {one.notes[name]}" for name in notes if name in one.notes]
     return (
-        Cell(one.name, href=one.href),
-        Cell(one.state, state=one.state),
+        Cell(one.name, note=_cut("; ".join(said), _NOTES), href=one.href),
+        Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
+        Cell(role, note=finding) if finding else UNKNOWN,
         UNKNOWN if one.onset is None else count(one.onset),
         UNKNOWN if one.best is None else Cell(number(one.best[1]), one.best[1]),
         UNKNOWN if one.best is None else count(one.best[0]),
         UNKNOWN if last is None else Cell(number(last), last),
         count(one.steps),
-        Cell(one.workflow),
-        Cell(one.routing),
-        Cell(one.task or "–"),
-        Cell(one.scale or "–"),
-        UNKNOWN if one.seed is None else count(one.seed),
-        Cell("; ".join(f"{name}: {value}" for name, value in sorted(one.notes.items())) or "–"),
+        *(_named(getattr(one, name)) for name in differing),
     )
 
 
+def _named(value: str | int | None) -> Cell:
+    return count(value) if isinstance(value, int) else Cell(value or "–")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _varying_notes(summaries: Sequence[Summary]) -> list[str]:
+    """Notes that are not the same in all runs; without those that repeat a run's name."""
+    names = sorted({name for one in summaries for name in one.notes})
+    return [
+        name
+        for name in names
+        if name not in _NAMES and len({one.notes.get(name) for one in summaries}) > 1
+    ]
+
+
 def _differences(summaries: Sequence[Summary]) -> Table | None:
-    """Settings that are not the same in all runs and are not in the table of runs already."""
+    """Settings and notes that are not the same in all runs, in full."""
     names = sorted({name for one in summaries for name in one.settings})
     differing = [
         name
         for name in names
         if name not in _ALWAYS
-        and not name.startswith("note: ")
+        and name.removeprefix("note: ") not in _NAMES
         and len({one.settings.get(name, "") for one in summaries}) > 1
     ]
     if not differing:
@@ -114,49 +170,78 @@ def _overlay(
     summaries: Sequence[Summary], key: str, title: str, by: Sequence[str]
 ) -> Figure | None:
     """One line per group of runs that differ in the seed alone, or as the user groups them."""
-    lines: list[Line] = []
     if by:
         groups: dict[str, list[Summary]] = {}
         for one in summaries:
             groups.setdefault(" ".join(_value(one, name) for name in by), []).append(one)
     else:
         groups = _groups(summaries)
-    for index, (label, runs) in enumerate(list(groups.items())[:_OVERLAID]):
-        line = banded(label, [getattr(one, key) for one in runs], index % len(TONES))
-        if line is not None:
-            lines.append(line)
+    shown = sorted(groups, key=lambda label: _fallen(groups[label], key), reverse=True)[:_OVERLAID]
+    drawn = [label for label in groups if label in shown]
+    lines = [
+        line
+        for index, label in enumerate(drawn)
+        if (line := banded(label, [getattr(run, key) for run in groups[label]], index % len(TONES)))
+    ]
     if not lines:
         return None
     span = (min(one.steps[0] for one in lines), max(one.steps[-1] for one in lines))
-    panel = Panel(key, tuple(lines), (span[0], max(span[1], span[0] + 1)))
+    panel = Panel("", tuple(lines), (span[0], max(span[1], span[0] + 1)))
     panel = replace(panel, limits=limits([panel], log=False, share=False))
-    over = f"the runs of one {' and '.join(by)}" if by else "seeds"
-    caption = (
-        f"Mean over {over}, the band spans them. Healthy: curves rise or stay level. Open first "
-        "the runs that end far below their own best."
-    )
+    caption = "Healthy: curves rise or stay level. "
+    if any(line.low for line in lines):
+        over = f"the runs of one {' and '.join(by)}" if by else "seeds"
+        caption += f"Lines with n are means over {over}, the band spans them. "
+    caption += "Open first the runs that end far below their own best."
     if len(groups) > _OVERLAID:
-        caption += f" The first {_OVERLAID} of {len(groups)} groups are drawn."
+        caption += (
+            f" Drawn are the {_OVERLAID} of {len(groups)} that end farthest below their own best; "
+            "the table has all."
+        )
     curves_of = {one.label: dict(zip(one.steps, one.values, strict=True)) for one in lines}
     return Figure(f"overview-{key}", title, caption, (panel,), table(curves_of))
 
 
+def _fallen(runs: Sequence[Summary], key: str) -> float:
+    """How far the run that fell most ends below its own best."""
+    falls = [0.0]
+    for one in runs:
+        curve = {s: v for s, v in getattr(one, key).items() if math.isfinite(v)}
+        falls += [max(curve.values()) - curve[max(curve)]] if curve else []
+    return max(falls)
+
+
 def _groups(summaries: Sequence[Summary]) -> dict[str, list[Summary]]:
-    """Label to runs; runs that differ in more than the seed stand alone under their names."""
-    placed: dict[tuple[str, str, str, str, str], list[Summary]] = {}
+    """Label to runs that differ in nothing but the seed; a run that stands alone has its name.
+
+    The label of several runs is the shortest that tells the groups apart: a task that names the
+    workflow does not need the workflow's name beside it.
+    """
+    notes = _varying_notes(summaries)
+    placed: dict[tuple[str, ...], list[Summary]] = {}
     for one in summaries:
-        notes = "; ".join(f"{name}: {value}" for name, value in sorted(one.notes.items()))
-        place = (one.task, one.scale, one.workflow, one.policy, notes)
-        placed.setdefault(place, []).append(one)
-    varying = [index for index in range(5) if len({place[index] for place in placed}) > 1]
+        own = (one.notes.get(name, "") for name in notes)
+        placed.setdefault((one.task, one.scale, one.workflow, one.policy, *own), []).append(one)
+    telling = _telling(list(placed))
+    names = Counter(one.name for one in summaries)
     found: dict[str, list[Summary]] = {}
     for place in sorted(placed):
         runs = placed[place]
-        label = " ".join(place[index] for index in varying if place[index])
-        if len({one.seed for one in runs}) == len(runs) and (label or len(runs) > 1):
-            found[label or "all seeds"] = runs
+        if len(runs) > 1 and len({one.seed for one in runs}) == len(runs):
+            label = " ".join(place[index] for index in telling if place[index]) or "all seeds"
+            found[_cut(label, _LABEL)] = runs
         else:
-            names = [one.name for one in summaries]
             for one in runs:
-                found[one.name if names.count(one.name) == 1 else one.key] = [one]
+                found[one.name if names[one.name] == 1 else one.key] = [one]
     return found
+
+
+def _telling(places: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """The fewest parts of a place that tell all places apart; the first of equally few."""
+    parts = range(len(places[0])) if places else range(0)
+    varying = [index for index in parts if len({place[index] for place in places}) > 1]
+    for few in range(min(len(varying), _PARTS) + 1):
+        for some in combinations(varying, few):
+            if len({tuple(place[index] for index in some) for place in places}) == len(places):
+                return some
+    return tuple(varying)

@@ -52,13 +52,15 @@ def render_markdown(report: Report) -> str:
 def _chunks(run: RunReport, *, several: bool) -> list[tuple[list[str], str]]:
     """Pieces of a run in the order in which they are given up last."""
     title = [f"## {escaped(run.name)}", ""] if several else []
-    facts = " · ".join(escaped(fact) for fact in run.facts)
+    facts = " · ".join(escaped(fact) for fact in (*run.facts, *run.notes))
+    notices = [line for notice in run.notices for line in (f"> {escaped(notice)}", "")]
     chunks = [
         (
             [
                 *title,
                 f"**{run.state}**: {escaped(run.headline)} {escaped(run.meanwhile)}".rstrip(),
                 "",
+                *notices,
                 facts,
                 "",
             ],

@@ -123,11 +123,12 @@ class Figure:
     caption: str
     panels: tuple[Panel, ...]
     table: Table | None = None
+    across: int = 3
 
     @property
     def columns(self) -> int:
-        """Panels side by side."""
-        return min(len(self.panels), 3)
+        """Panels side by side: at most ``across``."""
+        return min(len(self.panels), self.across)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +237,8 @@ class RunReport:
         roles: Role names in registry order; gives the colours.
         facts: Short facts for the top line.
         quality: Number of remarks about the data.
+        notes: What the run says of itself, such as its learning rate.
+        notices: What to know before the verdict is believed, e.g. that the run was not closed.
         page: Page of its own, relative to the index; empty if it is on this page.
         data: File with its sections, relative to this ``report.json``; empty if they are here.
     """
@@ -251,6 +254,8 @@ class RunReport:
     sections: tuple[Section, ...]
     page: str = ""
     data: str = ""
+    notes: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from roledrift.measure.shape import boxed, boxes, hedging
 from roledrift.records import Sample
 from roledrift.report.diffing import contained, grams, jaccard, pieces
-from roledrift.report.excerpts import excerpt, key, of_role, order
+from roledrift.report.episodes import Episode, episodes, order
+from roledrift.report.excerpts import excerpt, key, of_role
 from roledrift.report.likeness import Likeness
 from roledrift.report.numbers import number, percent
 from roledrift.report.passages import Diff, Pairing
@@ -18,11 +19,14 @@ from roledrift.report.view import Finding, View
 LIMIT = 12
 """Pairs per pairing: sixty word-level comparisons are what a report affords."""
 
+PAIR_LIMIT = 4_000
+"""Characters of a text that are compared: about seven hundred words."""
+
 TITLES: Mapping[int, str] = {
     1: "before the onset | after it",
-    2: "sibling slots of one prompt",
-    3: "selecting role | the candidate it took",
-    4: "first output of another role | imposter",
+    2: "sibling slots",
+    3: "selecting role | candidate it took",
+    4: "imposter | first text of that role",
     5: "run A | run B",
 }
 _REFERENCES = 100
@@ -40,13 +44,13 @@ def compared(
 
     Args:
         anchor: Begins the key.
-        pair: What is compared with, and what is looked at.
+        pair: What stands left and right.
         runs: Anchors of the runs that the two come from.
         when: Why each is shown.
         remark: How far the two are comparable.
     """
     left, right = pair
-    a, b = excerpt(left, when[0]), excerpt(right, when[1])
+    a, b = excerpt(left, when[0], PAIR_LIMIT), excerpt(right, when[1], PAIR_LIMIT)
     a_grams, b_grams = grams(a.text), grams(b.text)
     rows = [
         ("tokens", str(left.tokens or "–"), str(right.tokens or "–")),
@@ -75,10 +79,25 @@ def _yes(value: bool) -> str:
 
 
 def around(view: View, finding: Finding, anchor: str, limit: int = 3) -> tuple[Diff, ...]:
+    """Texts of the alerted role before and after the onset, compared; see :func:`across`."""
+    return tuple(
+        compared(
+            anchor,
+            (a, b),
+            (view.key, view.key),
+            when=("before onset", "after onset"),
+            remark=remark,
+        )
+        for a, b, remark in across(view, finding, limit)
+    )
+
+
+def across(view: View, finding: Finding, limit: int = 3) -> list[tuple[Sample, Sample, str]]:
     """Texts of the alerted role before and after the onset, on the same prompt where there is one.
 
     The text before is the last before the onset; the text after is the first at or after the alert
-    (the finding is established there), else the last after the onset.
+    (the finding is established there), else the last after the onset. The third is a remark on how
+    far the two are comparable.
     """
     texts = of_role(view, finding.alert.role)
     before = [one for one in texts if one.step < finding.alert.onset]
@@ -98,11 +117,7 @@ def around(view: View, finding: Finding, anchor: str, limit: int = 3) -> tuple[D
     late = [one for one in rest_after if one.step >= finding.raised] or rest_after[::-1]
     other = "Different prompts: these were not seen on both sides of the onset."
     found += [(a, b, other) for a, b in zip(rest_before, late, strict=False)][: limit - len(found)]
-    own = (view.key, view.key)
-    return tuple(
-        compared(anchor, (a, b), own, when=("before onset", "after onset"), remark=remark)
-        for a, b, remark in found
-    )
+    return found
 
 
 def of_run(view: View, likeness: Likeness | None) -> tuple[Pairing, ...]:
@@ -114,7 +129,7 @@ def of_run(view: View, likeness: Likeness | None) -> tuple[Pairing, ...]:
         _siblings(view, groups, onset),
         _chosen(view, groups, onset),
         _imposters(view, likeness),
-        Pairing(5, TITLES[5], absent="Give two runs: roledrift report RUN_A RUN_B."),
+        Pairing(5, TITLES[5], absent="Needs two runs: roledrift report RUN_A RUN_B."),
     )
 
 
@@ -128,18 +143,6 @@ def _before_after(view: View) -> Pairing:
             diffs.setdefault(one.key, one)
     absent = "" if diffs else "No texts of an alerted role from both sides of its onset were kept."
     return Pairing(1, TITLES[1], tuple(diffs.values())[:LIMIT], absent)
-
-
-Episode = tuple[int, str, str]
-
-
-def episodes(samples: Iterable[Sample]) -> dict[Episode, list[Sample]]:
-    """Texts that belong together: one step, one prompt, one episode; in a stable order."""
-    found: dict[Episode, list[Sample]] = defaultdict(list)
-    for one in samples:
-        if one.prompt or one.episode:
-            found[one.step, one.prompt, one.episode].append(one)
-    return {name: sorted(found[name], key=order) for name in sorted(found)}
 
 
 def _spread(names: Sequence[Episode], onset: int | None) -> list[Episode]:
@@ -156,15 +159,14 @@ def _spread(names: Sequence[Episode], onset: int | None) -> list[Episode]:
 
 
 def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
-    found: dict[Episode, tuple[Sample, Sample]] = {}
-    for name, members in groups.items():
-        slots: dict[str, dict[int, Sample]] = {}
-        for one in members:
-            slots.setdefault(one.role, {}).setdefault(one.slot, one)
-        for its in slots.values():
-            if len(its) > 1 and name not in found:
-                a, b = sorted(its)[:2]
-                found[name] = (its[a], its[b])
+    found = _two_slots(groups)
+    if not found:
+        # Some hosts sample every slot in an episode of its own.
+        prompts: dict[Episode, list[Sample]] = defaultdict(list)
+        for one in sorted(view.samples, key=order):
+            if one.prompt:
+                prompts[one.step, one.prompt, ""].append(one)
+        found = _two_slots(prompts)
     diffs = [
         compared(
             f"{view.key}-diff-2",
@@ -178,30 +180,51 @@ def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | N
     return Pairing(2, TITLES[2], tuple(diffs), absent)
 
 
+def _two_slots(groups: Mapping[Episode, list[Sample]]) -> dict[Episode, tuple[Sample, Sample]]:
+    """From each group, what the first two slots of a role wrote in the same turn."""
+    found: dict[Episode, tuple[Sample, Sample]] = {}
+    for name, members in groups.items():
+        slots: dict[tuple[str, int], dict[int, Sample]] = {}
+        for one in members:
+            slots.setdefault((one.role, one.turn), {}).setdefault(one.slot, one)
+        for its in slots.values():
+            if len(its) > 1 and name not in found:
+                a, b = sorted(its)[:2]
+                found[name] = (its[a], its[b])
+    return found
+
+
 def _overlap(a: Sample, b: Sample) -> float:
     return jaccard(grams(a.text[:4000]), grams(b.text[:4000]))
 
 
 def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
     roles = view.header.workflow.roles
-    takers = {role.name for role in roles if role.duty in ("select", "synthesize")}
+    takers = {role.name: role.duty for role in roles if role.duty in ("select", "synthesize")}
     sources = {role.name for role in roles if role.duty == "solve"}
     found: dict[Episode, tuple[Sample, list[Sample]]] = {}
     for name, members in groups.items():
         takes = [one for one in members if one.role in takers]
-        candidates = [one for one in members if one.role in sources]
-        if takes and candidates:
-            found[name] = (takes[-1], candidates)
+        if not takes:
+            continue
+        taker = max(takes, key=lambda one: one.turn)
+        candidates = [one for one in members if one.role in sources and one.turn <= taker.turn]
+        if candidates:
+            # A candidate that was revised stands there once, as the taker saw it.
+            last = sorted(candidates, key=lambda one: one.turn)
+            latest = {(one.role, one.slot): one for one in last}
+            found[name] = (taker, [latest[place] for place in sorted(latest)])
     diffs = []
     own = (view.key, view.key)
     for name in _spread(list(found), onset):
         taker, candidates = found[name]
-        candidate, how = _took(taker, candidates)
+        selects = takers[taker.role] == "select"
+        candidate, how = _took(taker, candidates, selects=selects)
         share = contained(grams(taker.text[:4000]), grams(candidate.text[:4000]))
-        remark = f"{how}; {percent(share)} of the selecting role's 3-grams are the candidate's."
-        when = ("candidate", taker.role)
+        remark = f"{how}; {percent(share)} of the {taker.role}'s 3-grams are the candidate's."
+        when = ("selecting role" if selects else "synthesizing role", "candidate")
         diffs.append(
-            compared(f"{view.key}-diff-3", (candidate, taker), own, when=when, remark=remark)
+            compared(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
         )
     absent = "No role selects or synthesizes in this workflow." if not takers else ""
     if takers and not diffs:
@@ -209,17 +232,34 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
     return Pairing(3, TITLES[3], tuple(diffs), absent)
 
 
-def _took(taker: Sample, candidates: Sequence[Sample]) -> tuple[Sample, str]:
-    """The candidate that was taken: the one that the stamp names, else the one copied most."""
-    inside = boxes(taker.text[:4000])
-    if inside and inside[-1].isdigit():
-        named = [one for one in candidates if one.slot == int(inside[-1]) - 1]
-        if named and len(taker.text) < 200:
-            return named[0], f"Its stamp names candidate {inside[-1]}"
+def _took(taker: Sample, candidates: Sequence[Sample], *, selects: bool) -> tuple[Sample, str]:
+    """The candidate that was taken.
+
+    Of a role that selects, the one that its stamp names; else one with the same boxed answer; of
+    several, and without either, the one that was copied most.
+    """
+    inside = _last_box(taker)
+    if selects and inside.isdecimal():
+        named = [one for one in candidates if one.slot == int(inside) - 1]
+        if named:
+            return named[0], f"Its stamp names candidate {inside}"
+    same = [one for one in candidates if inside and _last_box(one) == inside]
     own = grams(taker.text[:4000])
-    shares = [contained(own, grams(one.text[:4000])) for one in candidates]
-    best = max(range(len(candidates)), key=lambda index: (shares[index], -index))
-    return candidates[best], "The candidate with most words in common"
+    among = same or candidates
+    shares = [contained(own, grams(one.text[:4000])) for one in among]
+    best = max(range(len(among)), key=lambda index: (shares[index], -index))
+    why = (
+        "The candidate with the same answer" if same else "The candidate with most words in common"
+    )
+    if len(same) > 1:
+        why = "Of the candidates with the same answer, the one with most words in common"
+    return among[best], why
+
+
+def _last_box(one: Sample) -> str:
+    """What the last box of a text holds; a long text ends in its answer."""
+    inside = boxes(one.text[-4000:])
+    return "".join(inside[-1].split()) if inside else ""
 
 
 def _imposters(view: View, likeness: Likeness | None) -> Pairing:
@@ -246,8 +286,8 @@ def _imposters(view: View, likeness: Likeness | None) -> Pairing:
         own = grams(one.text[:4000])
         nearest = max(first[near], key=lambda pair: jaccard(own, pair[1]))[0]
         remark = f"Reads like {near} by {number(away)} nats per word more than like {one.role}."
-        when = (f"{near} at the start", f"{one.role} now")
-        diffs.append(compared(f"{view.key}-diff-4", (nearest, one), runs, when=when, remark=remark))
+        when = (f"{one.role} now", f"{near} at the start")
+        diffs.append(compared(f"{view.key}-diff-4", (one, nearest), runs, when=when, remark=remark))
     return Pairing(4, TITLES[4], tuple(diffs))
 
 

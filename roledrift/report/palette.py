@@ -28,6 +28,16 @@ TONES: tuple[Ink, ...] = (
 )
 """Blue, vermilion, bluish green, reddish purple, orange, sky blue."""
 
+WORDS: tuple[Ink, ...] = (
+    TONES[0],
+    Ink("#b54f00", "#f08a45"),
+    Ink("#007a59", "#2fc79b"),
+    Ink("#a34c7c", "#e29bc3"),
+    Ink("#8a6000", "#f0b73a"),
+    Ink("#1b6f9f", "#8ccdf3"),
+)
+"""The same for words, dark enough to be read on a light page: at least 4.5 to 1."""
+
 Dash = str | tuple[int, tuple[float, ...]]
 
 DASHES: tuple[Dash, ...] = (
@@ -46,6 +56,7 @@ INKS: Mapping[str, Ink] = {
     "rule": Ink("#e1e4e8", "#30363c"),
     "band": Ink("#eef1f4", "#20262c"),
     "page": Ink("#fefefe", "#14181c"),
+    "shade": Ink("#c3c9d0", "#454d55"),
     "drift": Ink("#b3261e", "#ff8a80"),
     "watch": Ink("#8a5a00", "#f0b429"),
     "good": Ink("#1d7a46", "#5fcf92"),
@@ -64,11 +75,13 @@ def variables(dark: bool) -> str:
     """The inks as CSS custom properties."""
     named = [(name, ink) for name, ink in INKS.items()]
     named += [(f"tone-{index}", ink) for index, ink in enumerate(TONES)]
+    named += [(f"word-{index}", ink) for index, ink in enumerate(WORDS)]
     return "".join(f"--{name}:{ink.dark if dark else ink.light};" for name, ink in named)
 
 
 def by_light() -> dict[str, str]:
     """Light colour to the CSS expression that stands for it."""
     table = {ink.light: f"var(--{name})" for name, ink in INKS.items()}
+    table.update({ink.light: f"var(--word-{index})" for index, ink in enumerate(WORDS)})
     table.update({ink.light: f"var(--tone-{index})" for index, ink in enumerate(TONES)})
     return table

@@ -61,8 +61,8 @@ class Diff:
 
     Attributes:
         key: Anchor, unique in the report.
-        left: The text that is compared with; its words are in ``pieces``, ``text`` is empty.
-        right: Likewise, the text that is looked at.
+        left: One text; its words are in ``pieces``, ``text`` is empty.
+        right: Likewise, the other.
         pieces: Both texts in order; the left one is all pieces but ``+``, the right one all but
             ``-``.
         facts: Name, value on the left, value on the right.
@@ -117,6 +117,7 @@ class Browser:
 
     Attributes:
         roles: Names of the roles in registry order.
+        packed: Whether a page holds the texts compressed, because they do not fit otherwise.
     """
 
     kind: ClassVar[str] = "browser"
@@ -124,3 +125,4 @@ class Browser:
     note: str
     items: tuple[Excerpt, ...]
     roles: tuple[str, ...] = ()
+    packed: bool = False

@@ -6,12 +6,24 @@ It shows what the page shows and computes nothing; of several runs it is about t
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from matplotlib.backend_bases import RendererBase
-
+from roledrift.report.cells import MOODS
 from roledrift.report.drawing import LONG, draw_panel, draw_strip, long_height
-from roledrift.report.model import Block, Card, Cell, Figure, Mood, Panel, Report, RunReport, Strip
+from roledrift.report.model import (
+    Block,
+    Card,
+    Cell,
+    Figure,
+    Lane,
+    Mood,
+    Panel,
+    Report,
+    RunReport,
+    Strip,
+)
 from roledrift.report.model import Table as Grid
 from roledrift.report.palette import INKS
 from roledrift.report.pictures import finished, page
@@ -23,6 +35,8 @@ SIZE = (800.0, 600.0)
 _DPI = 144
 _EDGE = 24.0
 _PANEL = (376.0, 92.0)
+_PITCH = 106.0
+_ROW = 13.2
 _STATES: dict[Mood, str] = {
     "drift": INKS["drift"].light,
     "watch": INKS["watch"].light,
@@ -30,7 +44,6 @@ _STATES: dict[Mood, str] = {
     "no verdict": INKS["soft"].light,
     "": INKS["soft"].light,
 }
-_RANK: tuple[Mood, ...] = ("", "no verdict", "ok", "watch", "drift")
 _INK, _SOFT = INKS["ink"].light, INKS["soft"].light
 _ROWS = 14
 _LINES = 12
@@ -40,10 +53,9 @@ def poster(report: Report) -> bytes:
     """The picture as PNG; the same report gives the same bytes."""
     with own_style():
         renderer, sheet = page(SIZE, _DPI)
-        worst = max(report.runs, key=lambda run: _RANK.index(run.state))
+        worst = max(report.runs, key=lambda run: MOODS.index(run.state))
         if worst.sections and len(report.runs) == 1:
-            _one(Sheet(renderer, SIZE), worst)
-            _charts(renderer, worst)
+            _one(sheet, worst)
         else:
             _several(sheet, report)
         return finished(renderer, _DPI)
@@ -57,67 +69,101 @@ def _say(
 
 
 def _one(sheet: Sheet, run: RunReport) -> None:
-    _say(sheet, (_EDGE, 34), f"{run.state.upper()}   {run.name}", ink=_STATES[run.state], size=15)
+    verdict, ink = run.state.upper(), _STATES[run.state]
+    if "not closed" in run.facts:
+        verdict += ", NOT CLOSED"
+        ink = _STATES["watch"] if run.state == "ok" else ink
+    _say(sheet, (_EDGE, 34), f"{verdict}   {run.name}", ink=ink, size=15)
     for row, line in enumerate(textwrap.wrap(run.headline, 110)[:2]):
-        _say(sheet, (_EDGE, 56 + 16 * row), line, size=11)
-    _say(sheet, (_EDGE, 98), "  ·  ".join(run.facts)[:150], ink=_SOFT, size=8)
+        _say(sheet, (_EDGE, 54 + 15 * row), line, size=11)
+    down = 90.0
+    for notice in run.notices[:1]:
+        words = textwrap.shorten(notice, 160, placeholder=" …")
+        _say(sheet, (_EDGE, down), words, ink=_STATES["watch"], size=8)
+        down += 13
+    facts = textwrap.shorten("  ·  ".join((*run.facts, *run.notes)), 165, placeholder=" …")
+    _say(sheet, (_EDGE, down), facts, ink=_SOFT, size=8)
+    down += 18
     matrix = next((one for one in _of(run, "verdict") if isinstance(one, Grid)), None)
     if matrix is not None:
-        _matrix(sheet, [[Cell(name) for name in matrix.columns], *map(list, matrix.rows)])
+        down = _matrix(sheet, [[Cell(name) for name in matrix.columns], *matrix.rows], down)
+    _charts(sheet, run, down)
 
 
-def _matrix(sheet: Sheet, rows: Sequence[Sequence[Cell]]) -> None:
-    """A line per detector and a column per role."""
-    lines = list(rows)
+def _matrix(sheet: Sheet, rows: Sequence[Sequence[Cell]], down: float) -> float:
+    """A line per detector and a column per role, from ``down`` on; where it ends."""
     step = (SIZE[0] - 2 * _EDGE) / max(len(rows[0]), 4)
     letters = int(step / 4.6)
-    for row, cells in enumerate(lines[:_LINES]):
+    for cells in rows[:_LINES]:
         for column, cell in enumerate(cells):
-            ink = _STATES[cell.state] if cell.state else (_SOFT if row == 0 else _INK)
+            ink = _STATES[cell.state] if cell.state else (_SOFT if cells is rows[0] else _INK)
             said = cell.text or cell.state
-            words = f"{said} {cell.note}".strip() if cell.state else said
+            words = f"{said}: {cell.note}" if cell.state and cell.note else said
             words = words if len(words) <= letters else words[: letters - 1] + "…"
-            _say(sheet, (_EDGE + step * column, 116.0 + 14 * row), words, ink=ink, size=8)
-    if len(lines) > _LINES:
-        more = f"and {len(lines) - _LINES} more detectors"
-        _say(sheet, (_EDGE, 116.0 + 14 * _LINES), more, ink=_SOFT, size=8)
+            _say(sheet, (_EDGE + step * column, down), words, ink=ink, size=8)
+        down += _ROW
+    if len(rows) > _LINES:
+        more = f"+ {len(rows) - _LINES} more detectors, on the page"
+        _say(sheet, (_EDGE, down), more, ink=_SOFT, size=8)
+        down += _ROW
+    return down - _ROW / 2
 
 
-def _charts(renderer: RendererBase, run: RunReport) -> None:
+def _charts(sheet: Sheet, run: RunReport, top: float) -> None:
+    renderer = sheet.renderer
+    section = next((one for one in run.sections if one.key == "timeline"), None)
     strip = next((one for one in _of(run, "timeline") if isinstance(one, Strip)), None)
-    matrix = next((one for one in _of(run, "verdict") if isinstance(one, Grid)), None)
-    top = 116.0 + 14 * (min(len(matrix.rows) + 1, _LINES + 1) if matrix is not None else 0)
-    if strip is not None:
-        lanes = strip.lanes[:5]
-        short = Strip(strip.key, "", "", strip.span, lanes)
+    if strip is not None and section is not None:
+        room = SIZE[1] - top - 2 * _PITCH - 12
+        lanes = shown_lanes(strip, int((room - 32) // 17.3))
+        short = replace(strip, lanes=lanes)
         height = long_height(short)
         draw_strip(Sheet(renderer, (LONG, height), (_EDGE, top)), short)
-        top += height
+        more = left_out(section.count, lanes)
+        _say(sheet, (_EDGE, top + height - 7), more, ink=_STATES["drift"], size=8)
+        top += height + 2
     for index, (title, panel) in enumerate(_panels(run)):
         across, down = index % 2, index // 2
-        at = (_EDGE + across * (_PANEL[0] + 8), top + 10 + down * (_PANEL[1] + 14))
+        at = (_EDGE + across * (_PANEL[0] + 8), top + 8 + down * _PITCH)
         if at[1] + _PANEL[1] > SIZE[1]:
             return  # The page has them all.
-        sheet = Sheet(renderer, _PANEL, at)
-        _say(sheet, (4, 4), title[:70], ink=_SOFT, size=8)
+        _say(sheet, (at[0] + 4, at[1] + 2), title[:70], ink=_SOFT, size=8)
         draw_panel(Sheet(renderer, _PANEL, (at[0], at[1] + 4)), panel)
+
+
+def _accuses(lane: Lane) -> bool:
+    return any(bar.state for bar in lane.bars)
+
+
+def left_out(alerts: int, lanes: Sequence[Lane]) -> str:
+    """How many alerts have no lane; empty if all have one."""
+    hidden = alerts - sum(map(_accuses, lanes))
+    return f"+ {hidden} more alert{'s' * (hidden > 1)}, on the page" if hidden > 0 else ""
+
+
+def shown_lanes(strip: Strip, most: int) -> tuple[Lane, ...]:
+    """What is recorded, then alerts, worst first, then the rest; in the order of the page."""
+    alerts = [lane for lane in strip.lanes if _accuses(lane)]
+    others = [lane for lane in strip.lanes if not _accuses(lane)]
+    kept = [*others[:1], *alerts, *others[1:]][: max(most, 2)]
+    return tuple(lane for lane in strip.lanes if lane in kept)
 
 
 def _panels(run: RunReport) -> Iterator[tuple[str, Panel]]:
     """Evidence of the worst alert, then gradients, then the first statistics of the roles."""
-    evidence = next((one for one in _of(run, "alerts") if isinstance(one, Card)), None)
-    accused = ""
-    if evidence is not None:
-        accused = evidence.facts.split(" · ")[1] if " · " in evidence.facts else ""
-        for block in evidence.blocks:
-            if isinstance(block, Figure):
-                yield evidence.title, block.panels[0]
-                break
+    cards = [one for one in _of(run, "alerts") if isinstance(one, Card)]
+    accused = [one.facts.split(" · ")[1] for one in cards if " · " in one.facts]
+    # An alert about all roles says nothing on which to show; the next one may.
+    role = next((name for name in accused if name in run.roles), "")
+    for block in cards[0].blocks if cards else ():
+        if isinstance(block, Figure):
+            yield cards[0].title, block.panels[0]
+            break
     for key, most in (("gradients", 1), ("roles", 4), ("outcome", 1)):
         figures = [one for one in _of(run, key) if isinstance(one, Figure)][:most]
         for figure in figures:
             drawn = [panel for panel in figure.panels if not panel.absent]
-            drawn.sort(key=lambda panel: panel.title != accused)
+            drawn.sort(key=lambda panel: panel.title != role)
             if drawn:
                 yield f"{figure.title}: {drawn[0].title}", drawn[0]
 
@@ -127,15 +173,20 @@ def _of(run: RunReport, key: str) -> tuple[Block, ...]:
 
 
 def _several(sheet: Sheet, report: Report) -> None:
-    counts = {state: sum(run.state == state for run in report.runs) for state in _RANK[:0:-1]}
-    said = ", ".join(f"{times} {state}" for state, times in counts.items() if times)
-    _say(sheet, (_EDGE, 36), f"{report.title}: {said}", size=15)
-    runs = sorted(report.runs, key=lambda run: -_RANK.index(run.state))
+    _say(sheet, (_EDGE, 36), f"{report.title}: {_tally(report.runs)}", size=15)
+    runs = sorted(report.runs, key=lambda run: -MOODS.index(run.state))
     for row, run in enumerate(runs[:_ROWS]):
         down = 72 + 36 * row
         _say(sheet, (_EDGE, down), run.state, ink=_STATES[run.state], size=10)
-        _say(sheet, (_EDGE + 70, down), run.name[:100], size=10)
-        line = run.headline if len(run.headline) <= 140 else run.headline[:139] + "…"
-        _say(sheet, (_EDGE + 70, down + 14), line, ink=_SOFT, size=8)
-    if len(runs) > _ROWS:
-        _say(sheet, (_EDGE, 72 + 36 * _ROWS), f"and {len(runs) - _ROWS} more", ink=_SOFT)
+        _say(sheet, (_EDGE + 80, down), run.name[:100], size=10)
+        line = textwrap.shorten(run.headline, 150, placeholder=" …")
+        _say(sheet, (_EDGE + 80, down + 14), line, ink=_SOFT, size=8)
+    rest = runs[_ROWS:]
+    if rest:
+        more = f"+ {len(rest)} more on the page: {_tally(rest)}"
+        _say(sheet, (_EDGE, 72 + 36 * _ROWS), more, ink=_SOFT)
+
+
+def _tally(runs: Sequence[RunReport]) -> str:
+    counts = Counter(run.state for run in runs)
+    return ", ".join(f"{counts[mood]} {mood}" for mood in reversed(MOODS) if counts[mood])

@@ -13,6 +13,9 @@ _CONTROLS = re.compile(
     "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 
+GAP = "\n[…]\n"
+"""Stands where the middle of a text was left out."""
+
 
 def clean(text: str) -> str:
     """``text`` without escape sequences, control, direction and zero-width characters.
@@ -28,10 +31,17 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> tuple[str, str]:
-    """The first ``limit`` characters of ``text``, and a remark on what was left out."""
+    """``limit`` characters of ``text``, and a remark on what was left out.
+
+    A fifth of them are its end: that is where an answer stands, and where a text that never stops
+    is seen not to.
+    """
     if len(text) <= limit:
         return clean(text), ""
-    return clean(text[:limit]), f"cut: the first {limit:,} of {len(text):,} characters"
+    last = limit // 5
+    first = limit - last
+    remark = f"cut: the first {first:,} and the last {last:,} of {len(text):,} characters"
+    return f"{clean(text[:first])}{GAP}{clean(text[-last:])}", remark
 
 
 def one_line(text: str, limit: int = 160) -> str:

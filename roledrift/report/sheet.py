@@ -63,6 +63,7 @@ class Sheet:
 
     Attributes:
         size: Width and height.
+        renderer: What it draws with.
         box: Left, top, right, bottom of the plot, from the top left corner of the sheet.
     """
 
@@ -82,7 +83,7 @@ class Sheet:
             at: Its top left corner, from that of the renderer.
         """
         self.size = size
-        self._renderer = renderer
+        self.renderer = renderer
         self._scale = float(cast(Any, renderer.points_to_pixels(1.0)))
         self._height = float(renderer.get_canvas_width_height()[1])
         self._at = at
@@ -135,12 +136,12 @@ class Sheet:
             gc.set_capstyle("projecting")
         else:
             gc.set_dashes(dash[0], [length * width * self._scale for length in dash[1]])
-        self._renderer.draw_path(gc, path, _HERE)
+        self.renderer.draw_path(gc, path, _HERE)
         gc.restore()
         if dots:
             fill = self._pen(ink, 0.0, alpha, clipped=frame == "data")
             radius = Affine2D().scale(dots / 2 * self._scale)
-            self._renderer.draw_markers(fill, _CIRCLE, radius, path, _HERE, fill.get_rgb())
+            self.renderer.draw_markers(fill, _CIRCLE, radius, path, _HERE, fill.get_rgb())
             fill.restore()
 
     def area(
@@ -154,7 +155,7 @@ class Sheet:
         """A filled outline; in the frame ``data`` it is clipped to the plot."""
         gc = self._pen(ink, 0.0, alpha, clipped=frame == "data")
         path = Path(self._pixels(outline.vertices, frame), outline.codes)
-        self._renderer.draw_path(gc, path, _HERE, gc.get_rgb())
+        self.renderer.draw_path(gc, path, _HERE, gc.get_rgb())
         gc.restore()
 
     def stamp(
@@ -172,7 +173,7 @@ class Sheet:
         gc.set_url(link or None)
         middle = self._pixels(np.array([place]), frame)
         path = Path(np.asarray(shape.vertices) * self._scale + middle, shape.codes)
-        self._renderer.draw_path(gc, path, _HERE, fill)
+        self.renderer.draw_path(gc, path, _HERE, fill)
         gc.restore()
 
     def text(
@@ -200,9 +201,9 @@ class Sheet:
         """Words at a place in pixels from the top left corner."""
         gc = self._pen(ink, 0.0, None, clipped=False)
         font = _font(size)
-        wide, _, _ = self._renderer.get_text_width_height_descent(words, font, False)
+        wide, _, _ = self.renderer.get_text_width_height_descent(words, font, False)
         left = place[0] - {"left": 0.0, "center": wide / 2, "right": wide}[align]
-        self._renderer.draw_text(gc, left, place[1], words, font, 0)
+        self.renderer.draw_text(gc, left, place[1], words, font, 0)
         gc.restore()
 
     def _axes_of(self, frame: str) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -219,7 +220,7 @@ class Sheet:
     def _pen(
         self, ink: str, width: float, alpha: float | None, *, clipped: bool
     ) -> GraphicsContextBase:
-        gc = self._renderer.new_gc()
+        gc = self.renderer.new_gc()
         gc.set_foreground(ink)
         gc.set_linewidth(width * self._scale)
         gc.set_joinstyle("round")

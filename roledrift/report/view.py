@@ -62,6 +62,21 @@ class Sharing:
             episode=self.hide(one.episode),
         )
 
+    def alert(self, one: Alert) -> Alert:
+        """``one`` with no text of a model in it that must not be seen."""
+        if not self.texts:
+            return replace(one, pairs=())
+        pairs = (
+            replace(
+                pair,
+                prompt=self.hide(pair.prompt),
+                before=self.hide(pair.before),
+                after=self.hide(pair.after),
+            )
+            for pair in one.pairs
+        )
+        return one if self.redact is None else replace(one, pairs=tuple(pairs))
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -115,6 +130,7 @@ class View:
         state: ``finished``, ``open`` or ``empty``.
         samples: Texts that may be shown; ``counted``: texts that numbers are computed from.
         texts: How many texts the run directory holds.
+        sharers: How many runs share its page.
     """
 
     key: str
@@ -131,6 +147,7 @@ class View:
     config: Config
     config_note: str
     replay: Replay
+    sharers: int = 1
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -283,7 +300,7 @@ def load(
         samples=counted if sharing.texts else (),
         counted=counted,
         texts=texts,
-        live_alerts=tuple(run.alerts()),
+        live_alerts=tuple(map(sharing.alert, run.alerts())),
         state=run.state,
         seams=tuple(run.seams),
         problems=tuple(run.problems),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from roledrift.detect.panel import Panel
 from roledrift.records import GramRecord, RunHeader, Sample, Stat, StepRecord
@@ -16,6 +19,7 @@ from roledrift.report.view import View, load
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING, Workflow
 
+CHROMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 HOSTILE = "</script><img src=x onerror=alert(1)> \x1b[31mred\x1b[0m \u202eevil\u202c ```"
 ONSET = 20
 LABELS = ("generator/0", "generator/1", "generator/2", "aggregator")
@@ -130,3 +134,27 @@ def failing_report(failing_path: Path) -> Report:
 @pytest.fixture(scope="session")
 def hostile_report(write_run: Writer) -> Report:
     return build_report(write_run("hostile", steps=9, text=HOSTILE))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMES)), None)
+    with sync_playwright() as playwright:
+        # Without a system browser, the one that `playwright install chromium` brought.
+        one = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+class Seen:
+    """What the page asked for and complained about."""
+
+    def __init__(self, page: Page) -> None:
+        self.trouble: list[str] = []
+        self.asked: list[str] = []
+        self.console = lambda one: self.trouble.append(f"{one.type}: {one.text}")
+        self.failed = lambda one: self.trouble.append(str(one))
+        self.request = lambda one: self.asked.append(one.url)
+        page.on("console", self.console)
+        page.on("pageerror", self.failed)
+        page.on("request", self.request)

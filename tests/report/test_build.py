@@ -1,14 +1,23 @@
 from __future__ import annotations
 
+import itertools
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from roledrift.detect.panel import Panel
 from roledrift.errors import StoreError
+from roledrift.records import RunHeader, Sample, TextPair
 from roledrift.report.build import build_report
 from roledrift.report.html import render_html
-from roledrift.report.model import Report, Table
+from roledrift.report.model import Prose, Report, Table
+from roledrift.report.view import Sharing
+from roledrift.report.write import write_report
+from roledrift.store.writer import RunWriter
 from roledrift.workflow import SINGLE, VOTING
+from tests.report.conftest import record
 
 KEYS = ["verdict", "timeline", "roles", "gradients", "alerts", "texts", "outcome", "data", "method"]
 
@@ -25,14 +34,18 @@ def test_a_folder_of_runs_gets_an_overview(write_run: object, tmp_path: Path) ->
     write_run(tmp_path / "b", inflates=True)  # type: ignore[operator]
     write_run(tmp_path / "empty", steps=0)  # type: ignore[operator]
     report = build_report(tmp_path)
-    overview = report.overview[0]
+    overview = report.overview[1]
     assert isinstance(overview, Table)
     shown = [[cell.text for cell in row[:3]] for row in overview.rows]
-    assert shown[0] == ["a", "ok", "–"]
-    assert shown[1][:2] == ["b", "drift"]
-    assert shown[2] == ["empty", "no verdict", "–"]
-    assert overview.rows[0][-1].text == "stress: length pays"
-    assert [row[0].href for row in overview.rows] == [f"#{run.key}" for run in report.runs]
+    assert shown[0] == ["b", "drift", "aggregator"]
+    assert overview.rows[0][2].note == "length inflation"
+    assert shown[1] == ["empty", "no verdict", "–"]
+    assert shown[2] == ["a", "ok", "–"]
+    tally = report.overview[0]
+    assert isinstance(tally, Prose)
+    assert tally.text.startswith("1 drift, 1 no verdict, 1 ok. All runs: voting")
+    assert "stress: length pays" in tally.text
+    assert {row[0].href for row in overview.rows} == {f"#{run.key}" for run in report.runs}
     assert "Validation accuracy of all runs" in render_html(report)
 
 
@@ -54,3 +67,44 @@ def test_short_runs_of_any_workflow_render(write_run: object, workflow: object, 
     report = build_report(path)
     assert report.runs[0].state != "drift"
     assert render_html(report).endswith("</html>\n") or render_html(report).endswith("</html>")
+
+
+def carrying(path: Path) -> Path:
+    """A run whose kept texts are gone; its live alerts carry a pair of them."""
+    writer = RunWriter(path, RunHeader("run", VOTING), writer="w")
+    panel = Panel(VOTING)
+    for step in range(40):
+        one = record(step, VOTING, inflates=True, gradients=False)
+        writer.write_step(one)
+        for alert in panel.update(one):
+            pair = TextPair(
+                1, 30, "overheard secret 1", "overheard secret 2 now", prompt="secret 3"
+            )
+            writer.write_alert(replace(alert, pairs=(pair,)))
+    writer.close()
+    return path
+
+
+def test_what_must_not_be_shared_is_nowhere(tmp_path: Path) -> None:
+    """In texts, prompts and names, in pieces of differences, in the pairs that alerts carry."""
+    gone, kept = carrying(tmp_path / "gone"), carrying(tmp_path / "kept")
+    writer = RunWriter(kept, RunHeader("run", VOTING), writer="w2", resume=True)
+    for step in range(0, 40, 4):
+        writer.write_samples(step, [
+            Sample(step, role, f"overheard secret {step} by {role}", prompt="secret 4",
+                   prompt_text="overheard 5", episode=f"secret {step}", tokens=5)
+            for role in VOTING.role_names
+        ])  # fmt: skip
+    writer.close()
+    words = re.compile(r"overheard|secret")
+    sharings = (Sharing(), Sharing(texts=False), Sharing(redact=words))
+    for path, sharing in itertools.product((gone, kept), sharings):
+        write_report(build_report(path, sharing=sharing), tmp_path / "out", ("html", "md", "json"))
+        for file in (tmp_path / "out").iterdir():
+            assert bool(words.search(file.read_text())) == (sharing == Sharing()), file.name
+
+
+def test_texts_that_only_an_alert_carries_lead_nowhere(tmp_path: Path) -> None:
+    html = render_html(build_report(carrying(tmp_path / "run")))
+    assert "<ins>2 now</ins>" in html
+    assert "in the browser</a>" not in html

@@ -22,3 +22,12 @@ def test_points_are_numbered_in_their_order(rows: bool) -> None:
 def test_long_keys_get_room() -> None:
     plot = Plot("k", "t", "c", ("x", "y"), dots=DOTS, keys=(("a" * 100, 0, 0),))
     assert plot_size(plot)[0] > 500
+
+
+def test_many_keys_stand_in_rows_and_not_beside_each_other() -> None:
+    few, many = (
+        Plot("k", "t", "c", ("x", "y"), dots=DOTS, keys=(("a workflow (shape)", 0, 0),) * count)
+        for count in (1, 8)
+    )
+    assert plot_size(many)[0] == plot_size(few)[0]
+    assert plot_size(many)[1] > plot_size(few)[1] + 30

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,8 +15,8 @@ from roledrift.report.drawing import (
     round_steps,
     round_values,
 )
-from roledrift.report.figures import panel_svg
-from roledrift.report.model import Line, Panel
+from roledrift.report.figures import panel_svg, strip_svg
+from roledrift.report.model import Bar, Lane, Line, Mark, Panel, Strip
 
 FLOATS = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -65,3 +66,51 @@ def test_names_at_the_ends_keep_their_distance() -> None:
     heights = sorted(float(y) for y in re.findall(r'<text x="[^"]*" y="([^"]*)"[^>]*>[a-d]<', svg))
     assert len(heights) == 4
     assert min(b - a for a, b in itertools.pairwise(heights)) > 8
+
+
+def test_many_names_stay_beside_the_plot() -> None:
+    lines = tuple(Line(f"name {at:02}", (0, 1), (0.0, 0.0), tone=0) for at in range(12))
+    svg = panel_svg(Panel("p", lines, (0, 1), limits=(0.0, 1.0)), "key")
+    height = float(re.findall(r'viewBox="0 0 [0-9.]+ ([0-9.]+)"', svg)[0])
+    heights = sorted(float(y) for y in re.findall(r'y="([^"]*)"[^>]*>name', svg))
+    assert len(heights) == 12
+    assert heights[0] > 0
+    assert heights[-1] < height - 15
+    assert min(b - a for a, b in itertools.pairwise(heights)) > 8
+
+
+def test_the_axis_of_steps_says_that_it_is_one() -> None:
+    svg = panel_svg(Panel("p", (Line("a", (0, 9), (0.0, 1.0)),), (0, 9)), "key")
+    assert ">step</text>" in svg
+    strip = Strip("s", "", "", (0, 9), (Lane("recorded", (Bar(0, 9),)),))
+    assert ">step</text>" in strip_svg(strip)
+
+
+def test_of_a_long_name_the_ends_are_kept() -> None:
+    names = [f"voting-sp-verbose-with-a-long-name-{seed}" for seed in (10, 11)]
+    lines = tuple(Line(name, (0, 1), (0.1, 0.9), tone=0) for name in names)
+    shown = re.findall(r">(voting[^<]*)<", panel_svg(Panel("p", lines, (0, 1)), "key"))
+    assert len(set(shown)) == 2
+    assert all(len(name) <= 34 and "…" in name for name in shown)
+
+
+def test_an_onset_and_its_alert_are_both_named_at_the_end_of_a_run() -> None:
+    line = Line("a", tuple(range(100)), (0.5,) * 100)
+    marks = (Mark(97, "onset 97"), Mark(99, "alert 99"))
+    svg = panel_svg(Panel("p", (line,), (0, 99), marks=marks), "key", 3)
+    assert "onset 97" in svg
+    assert "alert 99" in svg
+
+
+def test_a_narrow_strip_says_all_that_the_wide_one_says() -> None:
+    bars = (Bar(40, 99, "drift since 40", "drift"),)
+    lanes = (Lane("recorded", (Bar(0, 99),)), Lane("all roles · policy drift", bars))
+    strip = Strip("s", "", "", (0, 99), lanes)
+    wide, narrow = strip_svg(strip), strip_svg(strip, narrow=True)
+    for words in ("recorded", "all roles · policy drift", "drift since 40"):
+        assert words in wide
+        assert words in narrow
+    widths = [float(re.findall(r'viewBox="0 0 ([0-9.]+)', svg)[0]) for svg in (wide, narrow)]
+    assert widths[1] < widths[0] / 1.9
+    whole = replace(strip, lanes=(Lane("x", (Bar(0, 99, "drift since 0", "drift"),)),))
+    assert "drift since 0" in strip_svg(whole)

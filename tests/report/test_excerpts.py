@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from roledrift.records import Sample
 from roledrift.report.excerpts import excerpt, key, over_time
 from roledrift.report.view import View
@@ -14,14 +16,20 @@ def test_texts_over_time_are_first_around_the_onset_and_last(failing: View) -> N
 
 def test_a_megabyte_line_is_cut_with_a_note() -> None:
     one = excerpt(Sample(0, "generator", "A" * 1_000_000, prompt_text="B" * 5_000))
-    assert len(one.text) == 2_000
-    assert one.cut == "cut: the first 2,000 of 1,000,000 characters"
-    assert one.prompt_text.endswith("[cut: the first 1,200 of 5,000 characters]")
+    assert one.text.count("A") == 2_000
+    assert one.cut == "cut: the first 1,600 and the last 400 of 1,000,000 characters"
+    assert one.prompt_text.endswith("[cut: the first 960 and the last 240 of 5,000 characters]")
     assert one.reward.text == "–"
 
 
 def test_a_key_depends_on_the_span_alone() -> None:
-    one = Sample(3, "generator", "text", slot=1, prompt="p")
-    assert key(one) == key(Sample(3, "generator", "other", slot=1, prompt="p", reward=1.0))
-    assert key(one) != key(Sample(3, "generator", "text", slot=2, prompt="p"))
-    assert key(Sample(3, "generator", "a")) != key(Sample(3, "generator", "b"))
+    one = Sample(3, "generator", "text", slot=1, episode="e")
+    assert key(one) == key(replace(one, text="other", reward=1.0))
+    assert key(one) != key(replace(one, slot=2))
+
+
+def test_the_text_tells_apart_what_has_no_episode() -> None:
+    # Eight rollouts of one prompt: a link must lead to the one it was made for.
+    for prompt in ("", "p"):
+        a, b = (Sample(3, "generator", text, prompt=prompt) for text in "ab")
+        assert key(a) != key(b)

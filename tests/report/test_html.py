@@ -3,13 +3,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 from roledrift.report.build import build_report
-from roledrift.report.html import render_html
-from roledrift.report.model import Report
+from roledrift.report.html import render_html, spoken
+from roledrift.report.model import Line, Mark, Panel, Report
 
 
 class Page(HTMLParser):
@@ -96,3 +98,31 @@ def test_no_verdict_is_grey(failing_report: Report) -> None:
     assert '<span class="chip no-verdict">no verdict</span>' in html
     assert '<span class="chip ok">no verdict' not in html
     assert len(html) < 3_000_000
+
+
+def test_tables_have_heads_for_columns_and_rows(failing_report: Report) -> None:
+    page = Page(render_html(failing_report))
+    heads = [attrs.get("scope") for tag, attrs in page.tags if tag == "th"]
+    assert set(heads) == {"col", "row"}
+    rows = sum(tag == "tr" for tag, _ in page.tags)
+    tables = sum(tag == "table" for tag, _ in page.tags)
+    assert heads.count("row") == rows - tables
+
+
+def test_a_figure_says_its_values_to_those_who_cannot_see_it(failing_report: Report) -> None:
+    page = Page(render_html(failing_report))
+    said = [attrs["aria-label"] for _, attrs in page.tags if attrs.get("role") == "img"]
+    length = next(one for one in said if one.startswith("Answer length"))
+    assert re.search(r"generator [0-9.]+ at step 0, [0-9.]+ at step 39", length)
+    timeline = next(one for one in said if one.startswith("timeline"))
+    assert "recorded: steps 0 to 39" in timeline
+    line = Line("a", (0, 1, 2), (math.nan, 1.0, math.inf))
+    assert spoken(Panel("p", (line,), marks=(Mark(1, "onset 1"),))) == (
+        "a 1 at step 1, 1 at step 1; onset 1"
+    )
+
+
+def test_notices_stand_above_the_facts(failing_report: Report) -> None:
+    run = replace(failing_report.runs[0], notices=("It was not closed <here>.",))
+    html = render_html(replace(failing_report, runs=(run,)))
+    assert 0 < html.index("It was not closed &lt;here&gt;.") < html.index('class="facts"')

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from roledrift.report.build import build_report
@@ -32,3 +33,10 @@ def test_many_runs_fit_and_what_is_left_out_is_named(
     assert len(text.splitlines()) <= LINES
     assert "| run | verdict |" in text
     assert "Left out for length" in text
+
+
+def test_notices_and_notes_are_there_too(failing_report: Report) -> None:
+    run = replace(failing_report.runs[0], notices=("It was not closed.",), notes=("lr: 0.1",))
+    text = render_markdown(replace(failing_report, runs=(run,)))
+    assert "> It was not closed." in text
+    assert "lr: 0.1" in text

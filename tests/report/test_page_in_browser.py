@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from roledrift.records import RunHeader, Sample
 from roledrift.report.build import build_report
@@ -16,9 +14,8 @@ from roledrift.report.folder import write_folder
 from roledrift.report.write import write_report
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
-from tests.report.conftest import record
+from tests.report.conftest import Seen, record
 
-CHROMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 EVIL = (
     "</script><script>window.hacked = 1</script>",
     "<img src=http://example.com/x onerror='window.hacked=1'>",
@@ -27,16 +24,6 @@ EVIL = (
     "\u202eright to left\u202c \u2066marks\u2069 \u200bzero",
     "]]><!-- --!> <svg onload=window.hacked=1>",
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMES)), None)
-    with sync_playwright() as playwright:
-        # Without a system browser, the one that `playwright install chromium` brought.
-        one = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield one
-        one.close()
 
 
 @pytest.fixture(scope="module")
@@ -67,15 +54,14 @@ def texts(step: int) -> list[Sample]:
     return found
 
 
-class Seen:
-    """What the page asked for and complained about."""
-
-    def __init__(self, page: Page) -> None:
-        self.trouble: list[str] = []
-        self.asked: list[str] = []
-        page.on("console", lambda one: self.trouble.append(f"{one.type}: {one.text}"))
-        page.on("pageerror", lambda one: self.trouble.append(str(one)))
-        page.on("request", lambda one: self.asked.append(one.url))
+LETTERS = """() => [...document.querySelectorAll(".plot svg text")]
+  .filter((one) => one.getBoundingClientRect().width > 0)
+  .map((one) => {
+    const svg = one.ownerSVGElement;
+    const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    return parseFloat(one.getAttribute("font-size")) * scale;
+  })"""
+"""Heights of letters in figures, in pixels."""
 
 
 @pytest.fixture
@@ -145,7 +131,7 @@ def test_an_alert_leads_to_its_evidence_and_the_text(opened: tuple[Page, Seen]) 
     page.locator("section.verdict a").first.click()
     card = page.locator("article.card").first
     assert card.evaluate("one => one.getBoundingClientRect().top") < 200
-    link = card.locator(".heads a", has_text="in the browser").nth(1)
+    link = card.locator(".sides a", has_text="in the browser").nth(1)
     wanted = card.locator(".sides pre").nth(1).inner_text()
     link.click()
     page.wait_for_function("document.querySelector('.reading pre') !== null")
@@ -167,7 +153,7 @@ def test_hostile_texts_stay_texts(opened: tuple[Page, Seen]) -> None:
     page.fill("input[name=search]", "onerror")
     assert "<img src=http" in page.locator(".reading pre").first.inner_text()
     page.fill("input[name=search]", "AAAA")
-    assert page.locator(".reading .cut").first.inner_text().startswith("cut: the first 1,200")
+    assert page.locator(".reading .cut").first.inner_text().startswith("cut: the first 3,200")
     assert page.evaluate("window.hacked") is None
     assert page.locator("img, iframe, object").count() == 0
     assert "run</title><script>" in page.title()
@@ -185,7 +171,40 @@ def test_nothing_is_wider_than_the_window(
     )
     page.goto(page_file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for svg in page.locator(".plot:visible svg").all():
+        box = svg.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= width
+    letters = page.evaluate(LETTERS)
+    assert min(letters) >= 7
     page.close()
+
+
+def test_the_timeline_is_shown_once_and_fits(browser: Browser, page_file: Path) -> None:
+    for width in (390, 1440):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(page_file.as_uri())
+        shown = page.locator("section.timeline .plot:visible")
+        assert shown.count() == 1
+        assert ("narrow" in (shown.get_attribute("class") or "")) == (width == 390)
+        page.close()
+
+
+def test_the_first_tab_leads_past_the_rail(opened: tuple[Page, Seen]) -> None:
+    page, _ = opened
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().width") > 50
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+
+
+def test_paper_holds_no_rail_no_controls_and_no_data_tables(opened: tuple[Page, Seen]) -> None:
+    page, _ = opened
+    page.emulate_media(media="print")
+    for gone in ("nav.rail", ".controls", "figure details.data", ".plot.long"):
+        assert page.locator(f"{gone} >> visible=true").count() == 0, gone
+    assert page.locator("section.timeline .plot.narrow").is_visible()
 
 
 def test_the_index_can_be_sorted_and_leads_to_the_runs(
@@ -197,7 +216,7 @@ def test_the_index_can_be_sorted_and_leads_to_the_runs(
     page = browser.new_page()
     seen = Seen(page)
     page.goto((tmp_path / "report" / "index.html").as_uri())
-    names = page.locator("table.sortable").first.locator("tbody tr td:first-child")
+    names = page.locator("table.sortable").first.locator("tbody tr th")
     page.get_by_role("button", name="steps").first.click()
     assert names.all_inner_texts() == ["c", "b", "d", "a"]
     page.get_by_role("button", name="steps").first.click()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from roledrift.report.palette import DASHES, INKS, TONES, by_light, tone, variables
+from roledrift.report.palette import DASHES, INKS, TONES, WORDS, by_light, tone, variables
 
 
 def luminance(colour: str) -> float:
@@ -27,6 +27,17 @@ def test_a_role_keeps_its_colour() -> None:
 
 
 def test_every_light_colour_names_one_ink() -> None:
-    assert len(by_light()) == len(INKS) + len(TONES)
+    assert len(by_light()) == len(INKS) + len({*TONES, *WORDS})
     assert len(DASHES) == len(TONES)
     assert variables(dark=True) != variables(dark=False)
+
+
+def test_names_of_lines_can_be_read_on_both_pages() -> None:
+    for word, ink in zip(WORDS, TONES, strict=True):
+        assert contrast(word.light, INKS["page"].light) >= 4.5
+        assert contrast(word.dark, INKS["page"].dark) >= 4.5
+        # Lines and their names are of one hue.
+        assert word.dark == ink.dark
+    for name in ("ink", "soft", "drift", "watch", "good"):
+        assert contrast(INKS[name].light, INKS["band"].light) >= 4.5, name
+        assert contrast(INKS[name].dark, INKS["band"].dark) >= 4.5, name

@@ -38,9 +38,9 @@ def test_clean_leaves_nothing_that_steers_a_terminal_and_is_idempotent(text: str
 
 
 def test_cut_says_what_it_left_out() -> None:
-    text, remark = cut("A" * 1_000_000, 2_000)
-    assert text == "A" * 2_000
-    assert remark == "cut: the first 2,000 of 1,000,000 characters"
+    text, remark = cut("A" * 500_000 + "B" * 500_000, 2_000)
+    assert text == f"{'A' * 1_600}\n[…]\n{'B' * 400}"
+    assert remark == "cut: the first 1,600 and the last 400 of 1,000,000 characters"
     assert cut("short", 2_000) == ("short", "")
 
 

@@ -14,6 +14,7 @@ from roledrift.report.paper.grid import (
     Place,
     base,
     grid,
+    legend,
     mean,
     of_block,
     over_seeds,
@@ -87,7 +88,7 @@ def table_3(summaries: Sequence[Summary], cells: Cells) -> Block:
     return Table(columns, tuple(rows), title, "The other roles use the base model.", key="table3")
 
 
-def figure_2(cells: Cells) -> Plot:
+def figure_2(cells: Cells) -> Block:
     """Gain over the base model per cell."""
     rows = []
     for at, policies in cells.items():
@@ -102,15 +103,16 @@ def figure_2(cells: Cells) -> Plot:
                     )
         if dots:
             rows.append((at.label, tuple(dots)))
+    if not rows:
+        return Note("Figure 2 needs validation accuracy of the base model (at step 0).")
     data = tuple((Cell(label), Cell("; ".join(dot.name for dot in dots))) for label, dots in rows)
-    keys = tuple((policy, tone, 0) for policy, tone in POLICIES.items() if policy != "mixed")
     return Plot(
         "figure2",
         "Figure 2: peak accuracy minus base",
         "Each point is a run. Healthy: to the right of the line at 0.",
         ("percentage points", ""),
         rows=tuple(rows),
-        keys=keys,
+        keys=legend(cells),
         zero=True,
         table=Table(("cell", "runs"), data, "Data", collapsed=True),
     )
@@ -140,7 +142,8 @@ def figure_3(cells: Cells) -> Block:
     return Plot(
         "figure3",
         "Figure 3: isolated against shared policies",
-        "Above the diagonal the shared policy is better. Size: scale. Means over seeds.",
+        "Above the diagonal the shared policy is better. Healthy: near the diagonal. Size: scale. "
+        "Means over seeds.",
         ("IP, peak validation accuracy", "SP, peak validation accuracy"),
         dots=tuple(dots),
         keys=tuple(keys),
@@ -185,6 +188,7 @@ def figure_4(cells: Cells) -> Figure:
         "Mean over seeds; the band spans the seeds. Healthy: both rise or stay level." + more,
         tuple(panels),
         table(columns),
+        across=2,
     )
 
 

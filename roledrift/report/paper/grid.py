@@ -57,6 +57,14 @@ def grid(
     return found
 
 
+def legend(
+    cells: Mapping[Place, Mapping[str, Sequence[Summary]]],
+) -> tuple[tuple[str, int, int], ...]:
+    """Colours of the policies that are there, as the keys of a plot."""
+    there = {policy for policies in cells.values() for policy in policies}
+    return tuple((policy, tone, 0) for policy, tone in POLICIES.items() if policy in there)
+
+
 def of_block(cells: Mapping[Place, Mapping[str, list[Summary]]], at: Place) -> list[Summary]:
     """Single-role runs of the same task and scale."""
     return [

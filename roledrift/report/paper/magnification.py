@@ -10,8 +10,9 @@ from roledrift.report.curves import table
 from roledrift.report.model import Block, Figure, Line, Note, Panel
 from roledrift.report.numbers import number, ratio
 from roledrift.report.palette import tone
-from roledrift.report.paper.grid import POLICIES, grid
+from roledrift.report.paper.grid import POLICIES, grid, legend
 from roledrift.report.plots import Dot, Plot
+from roledrift.report.sections.names import statistic_name
 from roledrift.report.summary import Course, Summary
 from roledrift.sums import EVERYONE
 
@@ -47,6 +48,13 @@ def table_2(summaries: Sequence[Summary]) -> Table:
         "Largest over first value in the run; a first value of 0 gives no ratio. One row per role "
         "for IP, one shared row for SP."
     )
+    courses = {
+        "chi²": [one for run in summaries for one in run.chi2.values()],
+        "Perplexity": [one for run in summaries for one in run.ppl.values()],
+    }
+    for title, its in courses.items():
+        names = sorted({statistic_name(one.source) for one in its})
+        caption += f" {title} is: {', '.join(names)}." if names else ""
     title = "Table 2: peak over first"
     return Table(columns, tuple(rows), title, caption, key="table2", sortable=True)
 
@@ -77,7 +85,7 @@ def _ratio(one: Course | None, run: Summary) -> Cell:
         return UNKNOWN
     if not math.isfinite(one.ratio):
         return Cell("–", note=f"first {number(one.first)}, peak {number(one.peak)}", href=run.href)
-    return Cell(ratio(one.ratio), one.ratio, note=one.source, href=run.href)
+    return Cell(ratio(one.ratio), one.ratio, href=run.href)
 
 
 def _largest(courses: Mapping[str, Course], run: Summary) -> float | None:
@@ -120,11 +128,12 @@ def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
                 Plot(
                     f"figure5-{key}",
                     f"Figure 5: {title}",
-                    "Each point is a run. For IP the largest of its roles, which the paper leaves "
-                    "open." + (" Values at or below 0 are not drawn." if log else ""),
+                    "Each point is a run. Healthy: shared and isolated policies lie close "
+                    "together. For IP the largest of its roles, which the paper leaves open."
+                    + (" Values at or below 0 are not drawn." if log else ""),
                     (title, ""),
                     rows=tuple(rows),
-                    keys=tuple((policy, tone, 0) for policy, tone in POLICIES.items()),
+                    keys=legend(cells),
                     log=log,
                     table=Table(("run", title), tuple(data), "Data", collapsed=True),
                 )
@@ -156,8 +165,10 @@ def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             columns[f"{one.name} {label} chi²"] = curve
         steps = [step for line in lines for step in line.steps] + list(one.validation)
         span = (min(steps), max(*steps, min(steps) + 1))
-        if lines:
-            panels.append(Panel(f"{one.name}: chi² over first", tuple(lines), span, log=True))
+        # Always two panels: they stand side by side.
+        absent = "" if lines else "no ratio: its first chi² is not above 0"
+        title = f"{one.name}: chi² over first"
+        panels.append(Panel(title, tuple(lines), span, log=True, absent=absent))
         steps_v = sorted(one.validation)
         line = Line("validation", tuple(steps_v), tuple(one.validation[s] for s in steps_v))
         panels.append(Panel(f"{one.name}: validation", (line,), span))
@@ -171,6 +182,7 @@ def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             caption + "falls." + more,
             tuple(panels),
             table(columns),
+            across=2,
         ),
     )
 

@@ -85,8 +85,8 @@ def _peaks(summaries: Sequence[Summary]) -> list[str]:
     if not counts or counts[-1] < 2:
         return []
     text = (
-        "A peak is the largest of several noisy evaluations and therefore biased upwards, the more "
-        "the more evaluations there are"
+        "A peak is the largest of several noisy evaluations, so it is biased upwards, and more so "
+        "with more evaluations"
     )
     if len(counts) > 1:
         return [f"{text}; here runs have {counts[0]} to {counts[-1]} of them."]

@@ -23,9 +23,16 @@ from roledrift.report.model import (
 from roledrift.report.numbers import average, cell, change, count, number
 from roledrift.report.pairings import around, compared
 from roledrift.report.passages import Diff
-from roledrift.report.sections.names import QUANTITIES, detector_name, role_name
+from roledrift.report.sections.names import (
+    QUANTITIES,
+    detector_name,
+    plain_words,
+    role_name,
+    statistic_name,
+)
 from roledrift.report.sections.verdict import strength
 from roledrift.report.view import Finding, View, thinned
+from roledrift.sums import EVERYONE
 
 CARDS = 12
 """Evidence cards per run; further alerts are in the table only, which says so."""
@@ -42,7 +49,12 @@ def build(view: View) -> Section:
         )
         return Section("alerts", "Alerts", (Prose(text) if judged else Note(text),))
     blocks: list[Block] = [_overview(view)]
-    blocks += [_card(view, one) for one in view.findings[:CARDS]]
+    told: set[tuple[str, int]] = set()
+    for one in view.findings[:CARDS]:
+        # A role that is accused twice from the same step on has the same numbers and texts.
+        twice = (one.alert.role, one.alert.onset) in told
+        told.add((one.alert.role, one.alert.onset))
+        blocks.append(_card(view, one, twice=twice))
     if len(view.findings) > CARDS:
         blocks.append(Note(f"{len(view.findings) - CARDS} more alerts are in the table only."))
     return Section("alerts", "Alerts", tuple(blocks), len(view.findings))
@@ -66,6 +78,7 @@ def _overview(view: View) -> Table:
                 count(alert.onset),
                 count(one.raised),
                 Cell("open") if one.closed is None else count(one.closed),
+                Cell(statistic_name(alert.statistic) if alert.statistic else "–"),
                 cell(alert.value),
                 cell(alert.threshold),
                 cell(alert.baseline),
@@ -79,6 +92,7 @@ def _overview(view: View) -> Table:
         "onset",
         "raised",
         "closed",
+        "statistic",
         "value",
         "threshold",
         "baseline",
@@ -86,7 +100,7 @@ def _overview(view: View) -> Table:
     return Table(columns, tuple(rows), caption="Worst first. Steps are the host trainer's.")
 
 
-def _card(view: View, finding: Finding) -> Card:
+def _card(view: View, finding: Finding, *, twice: bool) -> Card:
     alert = finding.alert
     steps = [f"onset at step {alert.onset}", f"raised at step {finding.raised}"]
     if finding.escalated is not None:
@@ -96,16 +110,27 @@ def _card(view: View, finding: Finding) -> Card:
         steps.append("stops the run")
     facts = f"{alert.level} · {role_name(alert.role)} · {', '.join(steps)} · {alert.id}"
     power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
-    text = alert.text or f"{power[:1].upper()}{power[1:]}."
+    text = plain_words(alert.text) if alert.text else f"{power[:1].upper()}{power[1:]}."
+    title = plain_words(alert.title)
+    blocks: list[Block] = [Prose(text)]
     if alert.evidence is not None or alert.chance:
-        text += f" How sure: {_certainty(alert)}."
-    blocks: list[Block] = [Prose(text), _statistic(view, finding), _numbers(view, finding)]
+        blocks.append(Prose(f"How sure: {_certainty(alert)}."))
+    blocks += [_statistic(view, finding), _numbers(view, finding, collapsed=twice)]
     if alert.checkpoint is not None:
         kept = alert.checkpoint
         blocks.append(Prose(f"Last clean checkpoint: step {kept.step}, {kept.path}"))
+    if twice:
+        blocks.append(
+            Note(f"Texts from before and after step {alert.onset}: see the alert above it.")
+        )
+        if alert.advice:
+            blocks.append(Advice("What to do", alert.advice))
+        return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
     shown = around(view, finding, f"{_anchor(view, finding)}-pair") or _carried(view, finding)
     if shown:
         blocks.append(Pairs(f"{role_name(alert.role)} before and after the onset", shown))
+    elif alert.role == EVERYONE:
+        blocks.append(Note("About all roles together; the section on texts has those of each."))
     else:
         blocks.append(
             Note(
@@ -115,7 +140,7 @@ def _card(view: View, finding: Finding) -> Card:
         )
     if alert.advice:
         blocks.append(Advice("What to do", alert.advice))
-    return Card(_anchor(view, finding), alert.title, finding.state, facts, tuple(blocks))
+    return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
 
 
 def _certainty(alert: Alert) -> str:
@@ -127,7 +152,8 @@ def _carried(view: View, finding: Finding) -> tuple[Diff, ...]:
     """The texts that the live alert carries, for runs whose kept texts are gone."""
     alert = finding.alert
     live = next((one for one in view.live_alerts if one.id == alert.id and one.pairs), alert)
-    own, when = (view.key, view.key), ("before onset", "after onset")
+    # The browser does not hold them, so nothing leads there.
+    nowhere, when = ("", ""), ("before onset", "after onset")
     return tuple(
         compared(
             f"{_anchor(view, finding)}-pair-{index}",
@@ -135,7 +161,7 @@ def _carried(view: View, finding: Finding) -> tuple[Diff, ...]:
                 Sample(pair.before_step, alert.role, pair.before, prompt=pair.prompt),
                 Sample(pair.after_step, alert.role, pair.after, prompt=pair.prompt),
             ),
-            own,
+            nowhere,
             when=when,
             remark="Same prompt." if pair.prompt else "Different prompts.",
         )
@@ -153,39 +179,45 @@ def _statistic(view: View, finding: Finding) -> Block:
     marks = [Mark(alert.onset, f"onset {alert.onset}")]
     if finding.raised != alert.onset:
         marks.append(Mark(finding.raised, f"alert {finding.raised}"))
-    lines = [role_line(view, alert.role, curve)]
+    lines = [role_line(view, alert.role, curve, label=role_name(alert.role))]
     if limit:
         kept = thinned(limit)
         label = f"threshold {number(limit[max(limit)])}"
         lines.append(Line(label, tuple(kept), tuple(kept.values()), style="limit"))
-    name = alert.statistic or detector_name(alert.detector)
+    name = statistic_name(alert.statistic) if alert.statistic else detector_name(alert.detector)
     odd = odd_values([curve], log=False)
     return Figure(
         f"{_anchor(view, finding)}-statistic",
-        "What the detector judged",
-        "Healthy: below the dashed threshold. The alert comes after the onset because the "
-        "detector waits until the excursion persists." + (f" Not drawn: {odd}." if odd else ""),
-        (panel(view, f"{role_name(alert.role)}: {name}", lines, marks=tuple(marks)),),
+        f"What the detector judged: {name}",
+        "Healthy: does not cross the dashed threshold. The alert comes after the onset because "
+        "the detector waits until the excursion persists; it judges nothing before its baseline "
+        "is complete." + (f" Not drawn: {odd}." if odd else ""),
+        (panel(view, role_name(alert.role), lines, marks=tuple(marks)),),
         table({name: curve, "threshold": limit}, [mark.step for mark in marks]),
     )
 
 
-def _numbers(view: View, finding: Finding) -> Block:
+def _numbers(view: View, finding: Finding, *, collapsed: bool) -> Block:
     role, onset = finding.alert.role, finding.alert.onset
     before = view.baseline
     if before is None or before[1] >= onset:
         before = (view.span[0], onset - 1)
     since = view.since(finding)
-    rows = []
+    rows, same = [], []
     for quantity in QUANTITIES:
         curve = view.curve(role, quantity.name, quantity.attribute)
         a = average(view.inside(curve, before))
         b = average(view.inside(curve, since))
         if a is None and b is None:
             continue
+        if _alike(a, b):
+            same.append(quantity.title.lower())
+            continue
         rows.append((Cell(f"{quantity.title}, {quantity.unit}"), cell(a), cell(b), change(a, b)))
+    if not rows and same:
+        return Note(f"Within a tenth of before: {', '.join(same)}.")
     if not rows:
-        return Note(f"No other statistics of {role} were measured.")
+        return Note(f"No other statistics of {role_name(role)} were measured.")
     return Table(
         (
             "quantity",
@@ -194,6 +226,15 @@ def _numbers(view: View, finding: Finding) -> Block:
             "change",
         ),
         tuple(rows),
-        title=f"{role} in numbers",
-        caption="Means over the records of each window.",
+        title=f"{role_name(role)} in numbers",
+        caption="Means over the records of each window."
+        + (f" Within a tenth of before: {', '.join(same)}." if same else ""),
+        collapsed=collapsed,
     )
+
+
+def _alike(before: float | None, after: float | None) -> bool:
+    """Whether a mean stayed within a tenth of what it was."""
+    if before is None or after is None:
+        return False
+    return before == after or (before > 0 and 0.9 <= after / before <= 1.1)

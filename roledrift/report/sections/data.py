@@ -44,17 +44,27 @@ def remarks(view: View) -> tuple[str, ...]:
     for record in view.records:
         faults.update(record.faults)
     found += [f"fault: {what} ({times} times)" for what, times in sorted(faults.items())]
-    missing = Counter(name for record in view.records for name in record.missing)
-    found += [
-        f"column {name} was asked for in vain in {times} of {len(view.records)} records"
-        for name, times in sorted(missing.items())
-    ]
+    found += _missing(view)
     found += _refused(view)
     found += _disagreement(view)
     found += [
         f"detector {name} failed: {said}" for name, said in sorted(view.replay.faults.items())
     ]
     return tuple(found)
+
+
+def _missing(view: View) -> list[str]:
+    """Columns that nobody supplied: one sentence for those that lack equally often."""
+    missing = Counter(name for record in view.records for name in record.missing)
+    together: dict[int, list[str]] = {}
+    for name, times in missing.items():
+        together.setdefault(times, []).append(name)
+    whole = len(view.records)
+    return [
+        f"{'all' if times == whole else f'{times} of'} {whole} records lack "
+        f"{', '.join(sorted(together[times]))}"
+        for times in sorted(together, reverse=True)
+    ]
 
 
 def _refused(view: View) -> list[str]:
@@ -95,7 +105,7 @@ def _facts(view: View) -> Table:
     ]
     state = {
         "finished": "closed properly",
-        "open": "still open, or it ended without closing",
+        "open": "not closed: the run crashed, was killed, or is still running",
         "empty": "empty",
     }.get(view.state, view.state)
     caption = f"The run directory is {state}. {view.texts} texts are kept."

@@ -18,6 +18,11 @@ from roledrift.sums import Gram
 
 Curve = dict[int, float]
 _HEAT_STEPS = 120
+_METHODS = {
+    "exact": "exactly",
+    "folded": "folded (random projections of the gradients)",
+    "boundary": "as differences at the boundaries between roles",
+}
 
 
 def build(view: View) -> Section:
@@ -105,14 +110,13 @@ def _method(view: View) -> str:
         for gram in record.gradients:
             used[gram.method] = max(used.get(gram.method, 0.0), gram.relative_error)
     words = [
-        f"{method} (relative standard error of a norm {percent(error)})"
-        if error
-        else f"{method} (no sampling error)"
+        f"{_METHODS.get(method, method)}"
+        + (f", relative standard error of a norm {percent(error)}" if error else "")
         for method, error in sorted(used.items())
     ]
     steps = sum(bool(record.gradients) for record in view.records)
     return (
-        f"Method: {', '.join(words)}; measured before clipping in {steps} of "
+        f"How they were measured: {'; '.join(words)}. Before clipping, in {steps} of "
         f"{len(view.records)} records."
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from roledrift.config import Config
 from roledrift.report.model import Block, Cell, Prose, Section, Table
 from roledrift.report.numbers import number
-from roledrift.report.sections.names import detector_name
+from roledrift.report.sections.names import detector_name, role_name, statistic_name
 from roledrift.report.view import View
 
 _FORMULAS = (
@@ -89,7 +89,7 @@ def _detectors(view: View) -> Table:
     for one in view.verdicts:
         if one.threshold is not None:
             thresholds.setdefault(one.detector, []).append(
-                f"{one.role}: {one.statistic} {number(one.threshold)}"
+                f"{role_name(one.role)}: {statistic_name(one.statistic)} {number(one.threshold)}"
             )
     names = tuple(dict.fromkeys(one.detector for one in view.verdicts))
     rows = tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from roledrift.sums import EVERYONE
@@ -47,6 +48,46 @@ _FINDINGS = {
     "signal_loss": "its rewards teach nothing",
     "echo_suspected": "it shows two of the three signs of an echo trap",
 }
+
+
+_STATISTICS = {
+    "length": "answer length",
+    "shift": "shift toward another role",
+    "words": "distance of its words from the baseline",
+    "signs": "signs of an echo trap",
+    "val_accuracy": "validation accuracy",
+    "accuracy": "accuracy in training",
+    "correct": "share of correct answers",
+    "copied": "share copied from the input",
+    "openers": "different openings",
+    "verdict_correct": "share of the verdict “correct”",
+    "wrong_agreement": "agreement on wrong answers",
+    "wrong_jaccard": "overlap of wrong answers",
+    "duplicates": "share of rows that are there twice",
+    "updates": "optimizer steps",
+    "rollout.training_ppl": "perplexity under the trainer",
+    "old.training_ppl": "perplexity at the start of the iteration",
+}
+
+
+def statistic_name(name: str) -> str:
+    """A statistic in words: its title on the page, in the middle of a sentence."""
+    for quantity in QUANTITIES:
+        if quantity.name == name and name not in _STATISTICS:
+            return quantity.title[0].lower() + quantity.title[1:]
+    return _STATISTICS.get(name, name.replace("_", " "))
+
+
+def plain_words(text: str) -> str:
+    """``text`` of a detector with arrows, and with words instead of names in the records."""
+    text = text.replace(" -> ", " → ")
+    for name in (*_STATISTICS, *(quantity.name for quantity in QUANTITIES)):
+        if "_" in name or "." in name:
+            found = rf"(?<![\w.]){re.escape(name)}(?![\w.])"
+            words = statistic_name(name)
+            text = re.sub(rf"\A{found}", words[0].upper() + words[1:], text, flags=re.IGNORECASE)
+            text = re.sub(found, words, text)
+    return text
 
 
 def role_name(role: str) -> str:

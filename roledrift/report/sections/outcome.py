@@ -80,7 +80,11 @@ def _sentences(view: View) -> list[str]:
             order = (
                 f"preceded it by {step - raised} steps"
                 if raised < step
-                else ("came at the same step" if raised == step else f"came {raised - step} later")
+                else (
+                    "came at the same step"
+                    if raised == step
+                    else f"came {raised - step} steps later"
+                )
             )
             found.append(
                 f"At step {step} the {name} first fell below half of its best "
@@ -102,7 +106,8 @@ def _figure(view: View, curves: dict[str, dict[int, float]]) -> Figure:
         f"{view.key}-outcome-figure",
         "Reward and validation accuracy",
         "Healthy: both rise or stay level. Reward that rises while validation falls is the "
-        "pattern to look for. Lines mark the onsets of alerts."
+        "pattern to look for."
+        + (" Red lines: onsets of alerts." if view.findings else "")
         + (f" Not drawn: {odd}." if odd else ""),
         tuple(
             panel(view, one.title, one.lines, marks=one.marks, limits=limit)
@@ -129,5 +134,5 @@ def _table(curves: dict[str, dict[int, float]]) -> Table:
                     count(len(steps)),
                 )
             )
-    columns = ("", "first", "best", "best at step", "last", "mean", "points")
+    columns = ("curve", "first", "best", "best at step", "last", "mean", "points")
     return Table(columns, tuple(rows))

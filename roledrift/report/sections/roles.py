@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from roledrift.report.curves import limits, marks, odd_values, panel, role_line, table
 from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
-from roledrift.report.numbers import average, cell, change, count
+from roledrift.report.numbers import average, cell, change, count, number
 from roledrift.report.palette import tone
 from roledrift.report.sections.names import QUANTITIES, Quantity
 from roledrift.report.view import View, thinned
@@ -17,12 +18,17 @@ def build(view: View) -> Section:
     """The roles section."""
     blocks: list[Block] = []
     absent: list[str] = []
+    level: list[str] = []
     for quantity in QUANTITIES:
         curves = {role: view.curve(role, quantity.name, quantity.attribute) for role in view.roles}
-        if any(curves.values()):
+        if same := _level(curves):
+            level.append(f"{quantity.title}, {quantity.unit}: {same}")
+        elif any(curves.values()):
             blocks.append(_figure(view, quantity, curves))
         else:
             absent.append(f"{quantity.title}: {quantity.supply}")
+    if level:
+        blocks.append(Note("The same at every step, so not drawn:", tuple(level)))
     if absent and view.records:
         blocks.append(Note("Not in this run, and what would supply it:", tuple(absent)))
     rest = _rest(view)
@@ -31,6 +37,16 @@ def build(view: View) -> Section:
     if not view.records:
         blocks.append(Note("No steps are recorded yet."))
     return Section("roles", "Roles", tuple(blocks))
+
+
+def _level(curves: Mapping[str, Mapping[int, float]]) -> str:
+    """The values of roles that never change; empty if some role's does, or is seen once only."""
+    there = {role: set(curve.values()) for role, curve in curves.items() if curve}
+    if not there or any(len(curve) < 2 for curve in curves.values() if curve):
+        return ""
+    if any(len(values) > 1 or not math.isfinite(min(values)) for values in there.values()):
+        return ""
+    return ", ".join(f"{role} {number(values.pop())}" for role, values in there.items())
 
 
 def _rest(view: View) -> Table | None:

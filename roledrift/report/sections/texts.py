@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
 from roledrift.records import Sample
-from roledrift.report.excerpts import excerpt, flags, of_role, over_time
+from roledrift.report.episodes import episodes, order
+from roledrift.report.excerpts import excerpt, flags, key, over_time
+from roledrift.report.island import pack, written
 from roledrift.report.likeness import Likeness, learn
-from roledrift.report.model import Block, Browser, Diffs, Excerpt, Excerpts, Note, Prose, Section
-from roledrift.report.pairings import of_run
+from roledrift.report.model import (
+    Block,
+    Browser,
+    Diffs,
+    Excerpt,
+    Excerpts,
+    Note,
+    Pairing,
+    Prose,
+    Section,
+)
+from roledrift.report.pairings import across, of_run
 from roledrift.report.sections.names import QUANTITIES
 from roledrift.report.view import View
 
 PAGE = 2_800_000
-"""Bytes of the page of one run: what its figures leave of that is for texts."""
+"""Bytes of a page: what the figures of its runs leave of that is for texts."""
 
 BUDGET = 2_100_000
 """Most bytes of the browser of one run in the page."""
 
-LIMITS = (1_200, 800, 500, 300, 200, 160, 120)
+UNPACKED = 8_000_000
+"""Most bytes of the browser once a page has unpacked it: it searches them at every key."""
+
+LIMITS = (4_000, 2_400, 1_200, 800, 500, 300, 200, 160, 120)
 """Characters per text, the first that fits is taken."""
 
 _ROW = 90
 _POINT = 14
-_OTHER = 400_000
+_OTHER = 300_000
+_PROBED = 400_000
+_PARTS = 16
 
 
 def build(view: View) -> Section:
@@ -52,27 +70,48 @@ def build(view: View) -> Section:
         items = over_time(view, role)
         blocks.append(Excerpts(role, items) if items else Note(f"No text of {role} was kept."))
     likeness = learn(view.samples, view.roles, view.baseline[1] if view.baseline else None)
-    blocks.append(Diffs(f"{view.key}-diffs", of_run(view, likeness)))
-    blocks.append(_browser(view, likeness))
+    pairings = of_run(view, likeness)
+    blocks.append(Diffs(f"{view.key}-diffs", pairings))
+    blocks.append(_browser(view, likeness, pairings))
     return Section("texts", "Texts", tuple(blocks))
 
 
-def _browser(view: View, likeness: Likeness | None) -> Browser:
-    everything = [one for role in view.roles for one in of_role(view, role)]
-    room = _room(view)
-    limit = next((limit for limit in LIMITS if _size(everything, limit) <= room), LIMITS[-1])
-    kept = _evenly(everything, limit, room)
+def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing]) -> Browser:
+    place = {role: index for index, role in enumerate(view.roles)}
+    grouped = episodes(view.samples).values()
+    alone = [one for one in view.samples if not (one.prompt or one.episode)]
+    units = sorted([*grouped, *([one] for one in alone)], key=lambda unit: order(unit[0]))
+    room = _room(view, pairings)
+    everything = [one for unit in units for one in unit]
+    # What fits at some length fits at every shorter one.
+    fitting = bisect_left(LIMITS, True, key=lambda limit: _fits(everything, limit, room))
+    limit = LIMITS[min(fitting, len(LIMITS) - 1)]
+    kept = everything
+    if fitting == len(LIMITS):
+        kept = _evenly(units, _linked(view, pairings), limit, room)
     whole = max(view.texts, len(everything))
-    note = f"All {whole} texts."
+    note = f"All {whole:,} texts."
     if len(kept) < whole:
         note = (
-            f"{len(kept)} of {whole} texts, evenly spread, so that the page stays "
+            f"{len(kept):,} of {whole:,} texts, evenly spread, so that the page stays "
             "small; the run directory holds all."
         )
-    if limit < LIMITS[0]:
-        note += f" Each is cut to {limit} characters for the same reason."
+    if limit < LIMITS[0] and any(len(one.text) > limit for one in kept):
+        note += f" Each is cut to {limit:,} characters for the same reason."
+    kept = sorted(
+        kept,
+        key=lambda one: (
+            one.step,
+            one.prompt,
+            one.episode,
+            one.turn,
+            place.get(one.role, 99),
+            one.slot,
+        ),
+    )
     items = tuple(_entry(one, likeness, limit) for one in kept)
-    return Browser(f"{view.key}-browser", note, items, view.roles)
+    packed = _size(kept, limit) > room
+    return Browser(f"{view.key}-browser", note, items, view.roles, packed)
 
 
 def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
@@ -80,24 +119,62 @@ def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
     return replace(excerpt(sample, limit=limit), flags=words, near=near, away=away)
 
 
-def _room(view: View) -> int:
+def _room(view: View, pairings: Sequence[Pairing]) -> int:
     """Bytes for texts: the more roles, slots and steps are drawn, the fewer."""
     lines = sum(3 + (role.slots if role.slots > 1 else 0) for role in view.header.workflow.roles)
     drawn = lines * len(QUANTITIES) * min(len(view.records), 600) * _POINT
-    return min(max(PAGE - drawn - _OTHER, BUDGET // 6), BUDGET)
+    pairs = [
+        sum(len(text.encode()) * (2 if sign == "=" else 1) for sign, text in diff.pieces)
+        + len(diff.left.prompt_text)
+        + len(diff.right.prompt_text)
+        for pairing in pairings
+        for diff in pairing.diffs
+    ]
+    evidence = 3 * len(view.findings) * max(pairs, default=0)
+    return min(
+        max(PAGE // view.sharers - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET
+    )
 
 
-def _evenly(samples: Sequence[Sample], limit: int, room: int) -> Sequence[Sample]:
-    """As many of ``samples`` as there is room for."""
-    size = _size(samples, limit)
-    if size <= room:
-        return samples
-    count = max(1, int(len(samples) * room / size))
+def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:
+    """Keys of the texts that another part of the page leads to."""
+    pairs = [(diff.left.key, diff.right.key) for one in pairings for diff in one.diffs]
+    evidence = [(key(a), key(b)) for one in view.findings for a, b, _ in across(view, one)]
+    shown = [tuple(one.key for one in over_time(view, role)) for role in view.roles]
+    return frozenset(name for names in (*pairs, *evidence, *shown) for name in names)
+
+
+def _evenly(
+    units: Sequence[Sequence[Sample]], linked: frozenset[str], limit: int, room: int
+) -> list[Sample]:
+    """As many whole episodes as there is room for, and what is linked to."""
+    wanted = [any(key(one) in linked for one in unit) for unit in units]
+    free = [unit for unit, known in zip(units, wanted, strict=True) if not known]
+    always = [one for unit, known in zip(units, wanted, strict=True) if known for one in unit]
+    count = len(free)
     while True:
-        kept = [samples[(2 * i + 1) * len(samples) // (2 * count)] for i in range(count)]
-        if count == 1 or _size(kept, limit) <= room:
+        kept = [*always]
+        for i in range(count):
+            kept += free[(2 * i + 1) * len(free) // (2 * count)]
+        if count == 0 or _fits(kept, limit, room):
             return kept
-        count = max(1, count * 9 // 10)
+        count = count * 9 // 10
+
+
+def _fits(samples: Sequence[Sample], limit: int, room: int) -> bool:
+    """Whether the browser of ``samples`` has room in the page, if need be compressed."""
+    size = _size(samples, limit)
+    return size <= room or (size <= UNPACKED and size * _share(samples, limit) <= room)
+
+
+def _share(samples: Sequence[Sample], limit: int) -> float:
+    """What compression leaves of the browser of ``samples``, tried on some, with a margin."""
+    count = min(len(samples), max(_PARTS, _PROBED // (limit + _ROW)))
+    each = -(-count // _PARTS)
+    starts = [part * len(samples) // _PARTS for part in range(_PARTS)]
+    probed = [one for start in starts for one in samples[start : start + each]]
+    texts = written(Browser("", "", tuple(excerpt(one, limit=limit) for one in probed)))
+    return 1.05 * len(pack(texts)) / len(texts.encode("utf-8", "replace"))
 
 
 def _size(samples: Sequence[Sample], limit: int) -> int:

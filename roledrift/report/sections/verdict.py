@@ -7,11 +7,18 @@ import math
 from roledrift.records import Verdict
 from roledrift.report.model import Advice, Block, Cell, Mood, Section, Table
 from roledrift.report.numbers import course, number, ratio
-from roledrift.report.sections.names import detector_name, finding_name, finding_title, role_name
+from roledrift.report.sections.names import (
+    detector_name,
+    finding_name,
+    finding_title,
+    role_name,
+    statistic_name,
+)
 from roledrift.report.view import Finding, View
 from roledrift.sums import EVERYONE
 
 _ORDER: tuple[Mood, ...] = ("no verdict", "ok", "watch", "drift")
+_NOT_ABOUT = "does not apply"
 
 
 def build(view: View) -> Section:
@@ -49,9 +56,43 @@ def headline(view: View) -> str:
             f"No verdict: {len(view.records)} records (steps {first}–{last}) did not give any "
             "detector what it needs."
         )
-    blind = len(view.verdicts) - len(judged)
-    tail = f" {blind} of {len(view.verdicts)} judgements have no verdict." if blind else ""
+    blind, asked = _unjudged(view), sum(map(_applies, view.verdicts))
+    if 2 * len(blind) > asked:
+        return (
+            f"No drift found in steps {first}–{last}, but only {asked - len(blind)} of {asked} "
+            "judgements were possible."
+        )
+    has = "has" if len(blind) == 1 else "have"
+    tail = f" {len(blind)} of {asked} judgements {has} no verdict." if blind else ""
     return f"No drift found in steps {first}–{last}.{tail}"
+
+
+def _applies(verdict: Verdict) -> bool:
+    """False where a detector is not about a role: nothing is lacking there."""
+    return not (verdict.state == "no verdict" and verdict.reason.startswith(_NOT_ABOUT))
+
+
+def _unjudged(view: View) -> list[Verdict]:
+    return [one for one in view.verdicts if one.state == "no verdict" and _applies(one)]
+
+
+def notices(view: View) -> tuple[str, ...]:
+    """What to know before the verdict is believed: how the run ended, what could not be judged."""
+    found = []
+    if view.state == "open" and view.records:
+        last = view.records[-1]
+        when = f", written {last.time}" if last.time else ""
+        found.append(
+            f"This run was not closed: it crashed, was killed, or is still running. Its last "
+            f"record is step {last.step}{when}."
+        )
+    if any(record.labels.get("source") == "foreign" for record in view.records):
+        whose = f" of {view.header.host}" if view.header.host else ""
+        found.append(
+            f"Imported from a log{whose}: what it does not hold cannot be judged. Grey cells say "
+            "what is needed; watch the next run live to get it."
+        )
+    return tuple(found)
 
 
 def _found(view: View, finding: Finding) -> str:
@@ -72,7 +113,7 @@ def strength(
     statistic: str, value: float | None, baseline: float | None, threshold: float | None
 ) -> str:
     """How strong a finding is, with the numbers that are known."""
-    name = statistic or "the statistic"
+    name = statistic_name(statistic) if statistic else "the statistic"
     if value is None:
         return f"judged by {name}"
     if baseline is not None and baseline > 0 and value > 0:
@@ -153,16 +194,16 @@ def _matrix(view: View) -> Table:
     return Table(
         columns=("detector", *(role_name(role) for role in roles)),
         rows=rows,
-        caption="Latest state per detector and role; grey is no judgement, not a good one; "
-        "a dash is a role that the detector is not about.",
+        caption="Latest state per detector and role. Grey is no judgement, not a good one. A dash: "
+        "the detector is not about that role.",
     )
 
 
 def _cell(view: View, verdict: Verdict | None) -> Cell:
     if verdict is None:
         return Cell("–")
-    if verdict.state == "no verdict" and verdict.reason.startswith("does not apply"):
-        return Cell("–", note="does not apply")
+    if not _applies(verdict):
+        return Cell("–")
     raised = [
         one
         for one in view.findings
@@ -170,14 +211,26 @@ def _cell(view: View, verdict: Verdict | None) -> Cell:
     ]
     href = f"#{view.key}-alert-{raised[0].alert.id}" if raised else ""
     if verdict.state == "no verdict":
-        note = ", ".join(verdict.needs)
+        note = ", ".join(map(_need, verdict.needs))
         note = f"needs {note}" if note else (verdict.reason or "not enough evidence")
+        if verdict.reason.startswith("withheld: "):
+            cause = verdict.reason.removeprefix("withheld: ").split(",")[0]
+            note = f"withheld, the input is suspect: {cause.replace('_', ' ')}"
         return Cell("no verdict", state="no verdict", note=note, href=href)
     note = ""
-    if verdict.state in ("watch", "drift") and verdict.onset is not None:
-        note = f"since step {verdict.onset}"
+    # An alert that is open began where it began, whatever the detector sees at the last step.
+    began = [one.alert.onset for one in raised if one.closed is None]
+    onset = began[0] if began else verdict.onset
+    if verdict.state in ("watch", "drift") and onset is not None:
+        note = f"since step {onset}"
         if verdict.finding and verdict.finding != verdict.detector:
-            note = f"{finding_title(verdict.finding)} only, {note}"
+            note = f"{finding_title(verdict.finding)}, {note}"
     elif raised and raised[0].closed is not None:
         note = f"{raised[0].state} at steps {raised[0].alert.onset}–{raised[0].closed}, closed"
     return Cell(verdict.state, verdict.value, verdict.state, note, href)
+
+
+def _need(need: str) -> str:
+    """What is lacking, by its title on the page; what supplies it may stand in brackets."""
+    name, bracket, how = need.partition(" (")
+    return statistic_name(name) + bracket + how

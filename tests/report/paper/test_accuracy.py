@@ -46,6 +46,7 @@ def test_table_3_needs_marked_runs(runs: list[Summary]) -> None:
 
 def test_figures_hold_every_run_or_matched_cell(runs: list[Summary]) -> None:
     gains = accuracy.figure_2(grid(runs))
+    assert isinstance(gains, Plot)
     assert sorted(round(dot.x) for _, dots in gains.rows for dot in dots) == [11, 15, 22]
     matched = accuracy.figure_3(grid(runs))
     assert isinstance(matched, Plot)
@@ -68,3 +69,16 @@ def test_without_validation_there_is_one_note(runs: list[Summary]) -> None:
     (note,) = accuracy.blocks([replace(one, validation={}) for one in runs])
     assert isinstance(note, Note)
     assert any(isinstance(block, Figure) for block in accuracy.blocks(runs))
+
+
+def test_without_the_base_there_is_no_empty_figure_2(runs: list[Summary]) -> None:
+    later = [replace(one, validation={10: 0.5}) for one in runs]
+    found = accuracy.figure_2(grid(later))
+    assert isinstance(found, Note)
+    assert "step 0" in found.text
+
+
+def test_keys_name_only_policies_that_are_there(runs: list[Summary]) -> None:
+    plot = accuracy.figure_2(grid(runs[:2]))
+    assert isinstance(plot, Plot)
+    assert [key[0] for key in plot.keys] == ["IP", "SP"]

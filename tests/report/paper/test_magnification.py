@@ -51,3 +51,13 @@ def test_without_measurements_there_is_one_note(runs: list[Summary]) -> None:
     bare = [replace(one, chi2={}, ppl={}, norm={}) for one in runs]
     (note,) = magnification.blocks(bare)
     assert isinstance(note, Note)
+
+
+def test_figure_6_keeps_movement_beside_validation(runs: list[Summary]) -> None:
+    flat = replace(runs[1], key="flat", name="flat", chi2={"*": FLAT})
+    (figure,) = magnification.figure_6([*runs, flat])
+    assert isinstance(figure, Figure)
+    assert figure.columns == 2
+    titles = [panel.title.rsplit(": ", 1)[-1] for panel in figure.panels]
+    assert titles == ["chi² over first", "validation"] * 3
+    assert [bool(panel.absent) for panel in figure.panels] == [False] * 4 + [True, False]

@@ -14,8 +14,8 @@ def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
     assert section.count == len(cards) == len(failing.findings)
     length = next(card for card in cards if "answers" in card.title)
     kinds = [block.kind for block in length.blocks]
-    assert kinds == ["prose", "figure", "table", "pairs", "advice"]
-    figure, numbers, pairs = length.blocks[1:4]
+    assert kinds == ["prose", "prose", "figure", "table", "pairs", "advice"]
+    figure, numbers, pairs = length.blocks[2:5]
     assert isinstance(figure, Figure)
     assert [line.style for line in figure.panels[0].lines] == ["main", "limit"]
     assert isinstance(numbers, Table)
@@ -53,8 +53,8 @@ def test_what_the_alert_carries_is_shown(failing: View) -> None:
         if isinstance(block, Card) and worst.id in block.key
     )
     prose = [block.text for block in card.blocks if isinstance(block, Prose)]
-    assert prose[0].endswith(" How sure: evidence 12.3 against 8 needed.")
-    assert prose[1:] == ["Last clean checkpoint: step 4, runs/checkpoint-4"]
+    assert prose[1] == "How sure: evidence 12.3 against 8 needed."
+    assert prose[2:] == ["Last clean checkpoint: step 4, runs/checkpoint-4"]
     (pairs,) = (block for block in card.blocks if isinstance(block, Pairs))
     (diff,) = pairs.pairs
     assert (diff.left.step, diff.right.step, diff.remark) == (1, 30, "Same prompt.")
@@ -63,3 +63,22 @@ def test_what_the_alert_carries_is_shown(failing: View) -> None:
 def test_no_alerts_is_not_the_same_as_nobody_looked(healthy: View, empty: View) -> None:
     assert [block.kind for block in alerts.build(healthy).blocks] == ["prose"]
     assert [block.kind for block in alerts.build(empty).blocks] == ["note"]
+
+
+def test_a_second_alert_from_the_same_step_does_not_repeat_the_first(failing: View) -> None:
+    first = failing.replay.alerts[0]
+    both = (*failing.replay.alerts, replace(first, id="again", detector="lazy_role"))
+    view = replace(failing, replay=replace(failing.replay, alerts=both))
+    cards = [block for block in alerts.build(view).blocks if isinstance(block, Card)]
+    its = [card for card in cards if f"onset at step {first.onset}," in card.facts]
+    assert len(its) >= 2
+    tables = [one for card in its for one in card.blocks if isinstance(one, Table)]
+    assert [one.collapsed for one in tables] == [False, True] + [True] * (len(tables) - 2)
+    assert sum(isinstance(one, Pairs) for card in its for one in card.blocks) == 1
+
+
+def test_numbers_name_what_did_not_change_in_one_line(failing: View) -> None:
+    card = next(block for block in alerts.build(failing).blocks if isinstance(block, Card))
+    table = next(block for block in card.blocks if isinstance(block, Table))
+    assert "Within a tenth of before: reward" in table.caption
+    assert not [row for row in table.rows if row[0].text.startswith("Reward")]

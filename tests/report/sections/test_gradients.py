@@ -41,7 +41,10 @@ def test_coherence_is_one_for_orthogonal_and_root_n_for_identical_slots() -> Non
 def test_the_section_states_the_method_and_its_error(failing: View) -> None:
     method, norms, mass, cosines, coherence = gradients.build(failing).blocks
     assert isinstance(method, Prose)
-    assert "folded (relative standard error of a norm 0.8 %)" in method.text
+    assert (
+        "folded (random projections of the gradients), relative standard error of a norm 0.8 %"
+        in method.text
+    )
     assert isinstance(norms, Figure)
     assert norms.panels[0].lines[0].values[0] == pytest.approx(math.sqrt(18.0))
     assert isinstance(mass, Figure)

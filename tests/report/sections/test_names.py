@@ -1,5 +1,11 @@
 from roledrift.detect import DETECTORS
-from roledrift.report.sections.names import QUANTITIES, detector_name, finding_name
+from roledrift.report.sections.names import (
+    QUANTITIES,
+    detector_name,
+    finding_name,
+    plain_words,
+    statistic_name,
+)
 
 
 def test_every_detector_and_finding_has_plain_words() -> None:
@@ -16,3 +22,14 @@ def test_what_is_drawn_says_what_healthy_is_and_what_supplies_it() -> None:
         assert quantity.healthy
         assert quantity.supply
         assert quantity.title
+
+
+def test_statistics_have_words_and_unknown_ones_stay() -> None:
+    assert statistic_name("update.k3") == "movement per update (k3)"
+    assert statistic_name("val_accuracy") == "validation accuracy"
+    assert statistic_name("my.own") == "my.own"
+
+
+def test_what_a_detector_said_reads_without_names_in_the_records() -> None:
+    said = plain_words("Val_accuracy 0.4 -> 0.2; bare_stamp gone, my.bare_stamp not")
+    assert said == "Validation accuracy 0.4 → 0.2; bare stamps gone, my.bare_stamp not"

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+from roledrift.records import Stat
 from roledrift.report.model import Figure, Note
 from roledrift.report.sections import roles
 from roledrift.report.view import View
@@ -34,3 +37,19 @@ def test_roles_of_very_different_size_get_their_own_scale(failing: View) -> None
 
 def test_an_empty_run_says_so(empty: View) -> None:
     assert [block.kind for block in roles.build(empty).blocks] == ["note"]
+
+
+def test_what_never_changes_is_said_and_not_drawn(failing: View) -> None:
+    records = tuple(
+        replace(one, groups={
+            role: {**stats, "code_fence": Stat(24, 0.0), "boxed": Stat(24, 0.01 * one.step)}
+            for role, stats in one.groups.items()
+        })
+        for one in failing.records
+    )  # fmt: skip
+    blocks = roles.build(replace(failing, records=records)).blocks
+    titles = [block.title for block in blocks if isinstance(block, Figure)]
+    assert "Boxed answers, share of answers" in titles
+    assert "Code blocks, share of answers" not in titles
+    note = next(block for block in blocks if isinstance(block, Note))
+    assert note.items == ("Code blocks, share of answers: generator 0, aggregator 0",)

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import random
+import re
 from dataclasses import replace
 
+from roledrift.records import Sample
 from roledrift.report.excerpts import key
-from roledrift.report.model import Browser, Excerpts
+from roledrift.report.island import island
+from roledrift.report.model import Browser, Diffs, Excerpts
 from roledrift.report.sections import texts
 from roledrift.report.view import View
 
@@ -20,18 +24,69 @@ def test_every_role_has_texts_and_the_browser_has_all(failing: View) -> None:
     assert {one.key for one in browser.items} == {key(one) for one in failing.samples}
 
 
-def test_the_browser_is_thinned_to_its_budget_and_says_so(failing: View) -> None:
-    many = tuple(replace(one, text="x" * 5_000) for one in failing.samples for _ in range(30))
-    browser = texts.build(replace(failing, samples=many)).blocks[-1]
+def browser_of(view: View) -> Browser:
+    found = texts.build(view).blocks[-1]
+    assert isinstance(found, Browser)
+    return found
+
+
+def test_texts_are_packed_before_they_are_cut(failing: View) -> None:
+    few = browser_of(failing)
+    assert not few.packed
+    many = tuple(replace(one, text="many words " * 450) for one in failing.samples * 20)
+    browser = browser_of(replace(failing, samples=many))
+    assert browser.packed
+    assert len(browser.items) == 800
+    assert browser.note == "All 800 texts."
+    assert all(one.text.count("many") > 350 for one in browser.items)
+
+
+def test_texts_are_cut_before_they_are_thinned(failing: View) -> None:
+    draw = random.Random(1)
+    noise = [draw.randbytes(1_200).hex() for _ in range(400)]
+    many = tuple(
+        replace(one, text=noise[at % 400][at % 97 :], episode=f"{one.step}-{at // 2}")
+        for at, one in enumerate(failing.samples * 150)
+    )
+    browser = browser_of(replace(failing, samples=many))
+    assert browser.packed
+    assert re.fullmatch(
+        "All 6,000 texts. Each is cut to [0-9,]+ characters for the same reason.", browser.note
+    )
+    assert len(browser.items) == 6_000
+    assert len(island(browser)) <= texts.BUDGET
+    shared = browser_of(replace(failing, samples=many, sharers=3))
+    assert len(island(shared)) <= texts.PAGE // 3
+
+
+def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> None:
+    draw = random.Random(1)
+    many = tuple(
+        Sample(step, role, draw.randbytes(60).hex(), prompt=f"p{at}", episode=f"{step}-{at}")
+        for step in range(40)
+        for at in range(400)
+        for role in failing.roles
+    )
+    view = replace(failing, samples=many)
+    blocks = texts.build(view).blocks
+    diffs, browser = blocks[-2:]
+    assert isinstance(diffs, Diffs)
     assert isinstance(browser, Browser)
-    assert max(len(one.text) for one in browser.items) == 1_200
-    assert len(browser.items) == 1200
-    more = tuple(replace(one, text="x" * 5_000) for one in failing.samples for _ in range(300))
-    browser = texts.build(replace(failing, samples=more)).blocks[-1]
-    assert isinstance(browser, Browser)
-    assert sum(len(one.text) for one in browser.items) <= texts.BUDGET
-    assert browser.note.startswith(f"{len(browser.items)} of 12000 texts")
-    assert browser.note.endswith("cut to 120 characters for the same reason.")
+    assert 1_000 < len(browser.items) < len(many)
+    assert browser.note.startswith(f"{len(browser.items):,} of {len(many):,} texts, evenly spread")
+    assert len({(one.step, one.episode) for one in browser.items}) * 2 == len(browser.items)
+    held = {one.key for one in browser.items}
+    for pairing in diffs.pairings:
+        for diff in pairing.diffs:
+            assert {diff.left.key, diff.right.key} <= held
+    assert len(island(browser)) <= texts.BUDGET
+
+
+def test_a_role_that_no_one_registered_is_shown_too(failing: View) -> None:
+    odd = replace(
+        failing, samples=(*failing.samples, Sample(0, "stranger", "who am I", prompt="p"))
+    )
+    assert "who am I" in {one.text for one in browser_of(odd).items}
 
 
 def test_no_texts(healthy: View) -> None:
