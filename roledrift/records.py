@@ -217,6 +217,11 @@ class Verdict:
     evidence: float | None = None
     chance: str = ""
 
+    @property
+    def applies(self) -> bool:
+        """False if the detector is not about this role at all, whatever evidence there were."""
+        return not (self.state == "no verdict" and self.reason.startswith("does not apply"))
+
 
 @dataclass(frozen=True, slots=True)
 class TextPair:

@@ -263,7 +263,8 @@ def _outcome(
         return console.INCONCLUSIVE, f"too few steps: {steps}, the baseline needs {needed}"
     if not reached:
         return console.INCONCLUSIVE, _lacking(verdicts)
-    return console.CLEAN, f"{steps} steps, {len(reached)} of {len(verdicts)} verdicts reached"
+    possible = sum(one.applies for one in verdicts)
+    return console.CLEAN, f"{steps} steps, {len(reached)} of {possible} verdicts reached"
 
 
 def findings_of(replayed: Replay, fail_on: Level) -> tuple[Finding, ...]:

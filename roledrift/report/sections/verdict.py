@@ -18,7 +18,6 @@ from roledrift.report.view import Finding, View
 from roledrift.sums import EVERYONE
 
 _ORDER: tuple[Mood, ...] = ("no verdict", "ok", "watch", "drift")
-_NOT_ABOUT = "does not apply"
 
 
 def build(view: View) -> Section:
@@ -56,7 +55,7 @@ def headline(view: View) -> str:
             f"No verdict: {len(view.records)} records (steps {first}–{last}) did not give any "
             "detector what it needs."
         )
-    blind, asked = _unjudged(view), sum(map(_applies, view.verdicts))
+    blind, asked = _unjudged(view), sum(one.applies for one in view.verdicts)
     if 2 * len(blind) > asked:
         return (
             f"No drift found in steps {first}–{last}, but only {asked - len(blind)} of {asked} "
@@ -67,13 +66,8 @@ def headline(view: View) -> str:
     return f"No drift found in steps {first}–{last}.{tail}"
 
 
-def _applies(verdict: Verdict) -> bool:
-    """False where a detector is not about a role: nothing is lacking there."""
-    return not (verdict.state == "no verdict" and verdict.reason.startswith(_NOT_ABOUT))
-
-
 def _unjudged(view: View) -> list[Verdict]:
-    return [one for one in view.verdicts if one.state == "no verdict" and _applies(one)]
+    return [one for one in view.verdicts if one.state == "no verdict" and one.applies]
 
 
 def notices(view: View) -> tuple[str, ...]:
@@ -202,7 +196,7 @@ def _matrix(view: View) -> Table:
 def _cell(view: View, verdict: Verdict | None) -> Cell:
     if verdict is None:
         return Cell("–")
-    if not _applies(verdict):
+    if not verdict.applies:
         return Cell("–")
     raised = [
         one
