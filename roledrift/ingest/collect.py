@@ -51,6 +51,7 @@ class Tally:
     Attributes:
         slots: Slots by role, in the order of first appearance.
         columns: Number of spans that had each column.
+        held: Statistics that some role had, and totals.
     """
 
     slots: dict[str, int] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Tally:
     first: int = 0
     last: int = 0
     columns: Counter[str] = field(default_factory=Counter)
+    held: set[str] = field(default_factory=set)
 
 
 class Collector:
@@ -211,6 +213,10 @@ class Collector:
         tally.first = step if not tally.steps else min(tally.first, step)
         tally.last = step if not tally.steps else max(tally.last, step)
         tally.steps += 1
+        tally.held.update(state.totals)
+        for group, stats in groups.items():
+            if group != EVERYONE:
+                tally.held.update(stats)
         record = StepRecord(
             step=step,
             groups=groups,
@@ -238,7 +244,7 @@ def _columns(rows: list[SpanRow]) -> Counter[str]:
         found[name] = sum(getattr(row, name) is not None for row in rows)
     for row in rows:
         found.update(one.kind for one in row.pairs)
-        found.update(row.shares)
+        found.update(row.shares.keys())  # of the mapping itself a Counter would add the values
     return found
 
 

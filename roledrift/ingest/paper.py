@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from roledrift.errors import StoreError
+from roledrift.ingest import gaps
 from roledrift.ingest.episodes import Broadcast, spans_of
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.lines import document, documents, first_document, head, walk
@@ -109,7 +110,6 @@ def _facts(job: Job, parent: Path) -> str:
             facts.routing = "isolated" if found["policy"] == "multi_lora" else "shared"
             return folder.name
     facts.run = parent.resolve().name
-    facts.notes["routing"] = "not in the folder's name; taken for shared unless --routing says so"
     return ""
 
 
@@ -171,4 +171,19 @@ def _results(job: Job, file: Path, names: set[str]) -> dict[tuple[str, str], dic
     return found
 
 
-FORMAT = Format("paper", "evaluation dumps of the paper's code", _sniff, _read)
+FORMAT = Format(
+    "paper",
+    "evaluation dumps of the paper's code",
+    _sniff,
+    _read,
+    {
+        gaps.VALIDATION: "lay eval_results.jsonl beside the dump",
+        gaps.TEXTS: "evaluate with --trajectory-output-dir",
+        gaps.LENGTHS: "evaluate with --trajectory-output-dir",
+        gaps.REWARDS: "evaluate with --trajectory-output-dir",
+        gaps.LOGPROBS: "in the training's wandb run or console log, of each role only if policies "
+        "are isolated",
+        gaps.ENTROPY: "logged for all roles together only; of each role if watched live "
+        "(docs/integrations/verl.md)",
+    },
+)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roledrift.errors import StoreError
+from roledrift.ingest import gaps
 from roledrift.ingest.episodes import Broadcast, spans_of
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note
@@ -106,4 +107,16 @@ def _logged(job: Job) -> dict[int, Series]:
     return found
 
 
-FORMAT = Format("rllm", "rllm episode logs", _sniff, _read)
+_PLUGIN = "measured live with its verl backend (docs/integrations/verl.md)"
+FORMAT = Format(
+    "rllm",
+    "rllm episode logs",
+    _sniff,
+    _read,
+    {
+        gaps.LENGTHS: _PLUGIN,
+        gaps.LOGPROBS: _PLUGIN,
+        gaps.ENTROPY: _PLUGIN,
+        gaps.VALIDATION: "validate during training: the same switch logs val_step_* episodes",
+    },
+)

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from roledrift.errors import ConfigError, StoreError
+from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.lines import MAX_LINE, documents, lines
@@ -306,4 +307,11 @@ class _Plan:
                 yield pair(kind, mine[a], mine[b], temperatures=(own, other), steps_between=steps)
 
 
-FORMAT = Format("table", "JSON lines, CSV or Parquet with a mapping file", _sniff, _read)
+_MAP = "map its column, if there is one"
+FORMAT = Format(
+    "table",
+    "JSON lines, CSV or Parquet with a mapping file",
+    _sniff,
+    _read,
+    {one.name: _MAP for one in gaps.QUANTITIES},
+)

@@ -38,11 +38,6 @@ def number(value: object) -> float | None:
     return None
 
 
-def numbers(data: Mapping[str, object]) -> dict[str, object]:
-    """The numbers in a row of logged values; texts and tables are not worth their memory."""
-    return {key: found for key, value in data.items() if (found := number(value)) is not None}
-
-
 def whole(value: object) -> int | None:
     """A whole number; None for anything else, also for one that 64 bits cannot hold."""
     if isinstance(value, bool):

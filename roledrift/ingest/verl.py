@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from roledrift.ingest import console_log
+from roledrift.ingest import console_log, gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.keys import useful
 from roledrift.ingest.lines import documents, first_document
 from roledrift.ingest.rows import Events, SpanRow, StepDone
-from roledrift.ingest.values import number, numbers, section, text, whole
+from roledrift.ingest.values import number, section, text, whole
 from roledrift.ingest.wandb_dir import series_of
 
 _DUMP = re.compile(r"(\d{1,12})\.jsonl(?:\.gz)?\Z")
@@ -76,8 +77,9 @@ def _read(job: Job) -> Events:
     if not whole_folder and ".jsonl" in source.name and not _is_logged(first_document(source)):
         match = _DUMP.match(source.name)
         dumps = {int(match[1]) if match else 0: source}
-    logged = _logged(job)
-    series = {event.step: event for event in series_of(logged, job) if not _done(event)}
+    passed: dict[str, None] = {}
+    logged = _logged(job, passed)
+    series = {event.step: event for event in series_of(logged, job, passed) if not _done(event)}
     if dumps:
         # What the numbers imply gives way to what the outputs say.
         job.facts.slots.clear()
@@ -94,7 +96,7 @@ def _done(event: object) -> bool:
     return isinstance(event, StepDone)
 
 
-def _logged(job: Job) -> dict[int, dict[str, object]]:
+def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
     """Numbers by step from file logger rows, then from the console where those lack them."""
     source = job.source
     files = [source] if source.is_file() else _others(source, ".jsonl")
@@ -112,10 +114,10 @@ def _logged(job: Job) -> dict[int, dict[str, object]]:
             if step is None or not isinstance(row.get("data"), dict):
                 job.ledger.skip("row that is no {step, data}", where)
                 continue
-            found.setdefault(step, {}).update(numbers(section(row, "data")))
+            found.setdefault(step, {}).update(useful(section(row, "data"), passed))
     for file in (one for one in logs if one.suffix in _LOGS):
         for step, data in console_log.steps(file, job.ledger):
-            found[step] = numbers(data) | found.get(step, {})
+            found[step] = useful(data, passed) | found.get(step, {})
     return found
 
 
@@ -169,4 +171,18 @@ def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
     ), named or role != _UNNAMED
 
 
-FORMAT = Format("verl", "verl rollout dumps, file logger rows and console logs", _sniff, _read)
+_PLUGIN = "measured live by the plugin, 'roledrift: {...}' in verl's configuration"
+FORMAT = Format(
+    "verl",
+    "verl rollout dumps, file logger rows and console logs",
+    _sniff,
+    _read,
+    {
+        gaps.TEXTS: "trainer.rollout_data_dir=<folder>, and --roles here",
+        gaps.REWARDS: "trainer.rollout_data_dir=<folder>, and --roles here",
+        gaps.LENGTHS: _PLUGIN,
+        gaps.LOGPROBS: _PLUGIN,
+        gaps.ENTROPY: _PLUGIN,
+        gaps.VALIDATION: "trainer.logger=[console,file] and its log beside the dumps",
+    },
+)

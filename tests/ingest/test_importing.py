@@ -56,9 +56,15 @@ def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     wet = import_run(sniff(dump), job_for(dump), tmp_path / "run")
     assert dry.plain() | {"out": ""} == wet.plain() | {"out": ""}
     assert json.loads(as_json(dry))["columns"]["text"] == 4
-    assert summary(dry) == (
-        "paper: 1 steps (0 to 0), 4 spans of generator x3, aggregator; isolated policies"
+    said = summary(dry).splitlines()
+    assert said[0] == (
+        "paper: 1 step (0 to 0), 4 spans of generator x3, aggregator; isolated policies"
     )
+    assert said[1] == (
+        "not in it: log-probabilities, entropy, validation, of single roles; so no verdict of "
+        "policy_drift, gradient_amplification, entropy_collapse, echo_trap, accuracy_cliff"
+    )
+    assert "validation: lay eval_results.jsonl beside the dump" in said[2]
 
 
 def test_routing_can_be_said(tmp_path: Path) -> None:
