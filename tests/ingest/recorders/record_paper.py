@@ -142,7 +142,7 @@ def main() -> None:
 
 
 def console() -> None:
-    """Two starts of one preempted run, in the folders that wandb makes; the keys of IP and of SP."""
+    """Two starts of a preempted run, in the folders that wandb makes; the keys of IP and of SP."""
     folder = fresh("paper-wandb")
     facts = {"critic/rewards/mean": 0.5, "actor/entropy": 0.4, "batch/success": 0.5}
     facts |= {"response_length/mean": 90.0, "response_length/clip_ratio": 0.1, "batch/n_votes": 3.0}

@@ -1,7 +1,7 @@
 """prime-rl's traces, token exports and metrics, by its own monitor, converter and exporter.
 
 prime-rl is not on the package index: `PYTHONPATH=<a checkout>/src:<a checkout>/packages/
-prime-rl-configs/src python tests/ingest/recorders/record_prime_rl.py`, with verifiers==0.4.0 and
+prime-rl-configs/src python tests/ingest/recorders/record_prime_rl.py`, with verifiers==0.3.1 and
 what its trainer imports. Episodes and log-probabilities are made up here; advantages, samples (one
 per branch of a trace) and files are prime-rl's.
 """
@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-# Imported on the way, for the views of a dashboard that nobody opens here.
+# ruff: noqa: E402 -- these come first: imported on the way, for a dashboard that nobody opens here
 for _name in (
     "wandb_gql",
-    "wandb_workspaces",
-    "wandb_workspaces.reports",
-    "wandb_workspaces.workspaces",
+    *("wandb_workspaces" + part for part in ("", ".reports", ".workspaces")),
 ):
     sys.modules[_name] = MagicMock()
 sys.modules["wandb_workspaces.reports.v2"] = sys.modules["wandb_workspaces"]

@@ -1,8 +1,9 @@
 """verl's dumps, file logger and console, by verl itself.
 
-`PYTHONPATH=. .venv-verl/bin/python tests/ingest/recorders/record_verl.py` from the root, after `make test-verl`: verl's
-own fit() with rollout_data_dir and the loggers console and file, on the tests' model of one vector.
-What the older trainer writes comes from verl's writer alone, called as that trainer calls it.
+`PYTHONPATH=. .venv-verl/bin/python tests/ingest/recorders/record_verl.py` from the root, after
+`make test-verl`: verl's own fit() with rollout_data_dir and the loggers console and file, on the
+tests' model of one vector. What the older trainer writes comes from verl's writer alone, called as
+that trainer calls it.
 """
 
 import contextlib
@@ -15,7 +16,10 @@ from typing import Any
 
 from written import fresh, written
 
-WORDS = ["<pad>", "<eos>", "What", "is", "two", "plus", "three", "?", "Solution", "1:", "2:", "so", "we", "get", "and", "then", "\\boxed{5}", "\\boxed{6}", "\\boxed{1}", "\\boxed{2}"]
+WORDS = [
+    *("<pad>", "<eos>", "What", "is", "two", "plus", "three", "?", "Solution", "1:", "2:", "so"),
+    *("we", "get", "and", "then", "\\boxed{5}", "\\boxed{6}", "\\boxed{1}", "\\boxed{2}"),
+]
 ANSWERS = {"generator": ("\\boxed{5}", "\\boxed{6}"), "aggregator": ("\\boxed{1}", "\\boxed{2}")}
 
 
