@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from roledrift.config import SamplingConfig
 from roledrift.errors import StoreError
@@ -26,6 +27,7 @@ from roledrift.workflow import SINGLE
 _TEXT_BUDGET = 24 * 2**20
 _ROW_BUDGET = 400_000
 _TEXT = "text_N"
+_FINITE = ("reward", "advantage", "nll", "entropy")
 _SOURCE = {"source": "foreign"}
 
 
@@ -119,6 +121,11 @@ class Collector:
         if row.slot is not None and not 0 <= row.slot < MAX_SLOTS:
             self._ledger.skip("slot number out of range", f"slot {row.slot}", step=row.step)
             row.slot = None
+        for name in _FINITE:
+            value = getattr(row, name)
+            if value is not None and not isfinite(value):
+                self._ledger.skip(f"{name} that is not finite", f"step {row.step}", step=row.step)
+                setattr(row, name, None)
         self._role(row.role, row.slot)
         self.tally.spans += 1
         if state.folded:
@@ -151,6 +158,10 @@ class Collector:
             if group != EVERYONE:
                 self._role(group.partition("/")[0], None)
             state.groups.setdefault(group, {}).update(stats)
+            for name in (name for name, value in stats.items() if not isfinite(value)):
+                self._ledger.skip(
+                    f"logged {name} that is not finite", f"step {series.step}", step=series.step
+                )
         state.totals.update(series.totals)
         state.labels.update(series.labels)
 

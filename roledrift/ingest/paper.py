@@ -14,8 +14,10 @@ from roledrift.errors import StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.episodes import Broadcast, spans_of
 from roledrift.ingest.form import Format, Job
+from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, documents, first_document, head, walk
 from roledrift.ingest.rows import Events, Series, StepDone
+from roledrift.ingest.unpacking import matching, plain
 from roledrift.ingest.values import number, whole
 
 _STEP = re.compile(r"step_(\d{1,12})\Z")
@@ -33,7 +35,7 @@ def _sniff(path: Path) -> str | None:
         row = first_document(path) if path.suffix == ".jsonl" else {}
         return "rows of eval_results.jsonl" if _is_result(row) else None
     for folder in _step_folders(path, first=True):
-        for file in sorted(folder.glob("*.json"))[:3]:
+        for file in matching(folder, "*.json")[:3]:
             start = head(file, 1 << 20)
             if b'"trajectories"' in start or (b'"task"' in start and b'"termination_' in start):
                 return f"episode files with trajectories under {folder.name}/"
@@ -47,12 +49,12 @@ def _is_result(row: dict[str, object]) -> bool:
     return {"checkpoint_step", "accuracy"} <= set(row)
 
 
-def _step_folders(path: Path, *, first: bool = False) -> list[Path]:
+def _step_folders(path: Path, *, first: bool = False, ledger: Ledger | None = None) -> list[Path]:
     if _STEP.match(path.name):
         return [path]
     found: list[Path] = []
-    for folder, files in walk(path, depth=_DEPTH):
-        if _STEP.match(folder.name) and any(name.endswith(".json") for name in files):
+    for folder, files in walk(path, depth=_DEPTH, ledger=ledger):
+        if _STEP.match(folder.name) and any(plain(name).endswith(".json") for name in files):
             found.append(folder)
             if first:
                 break
@@ -63,7 +65,7 @@ def _read(job: Job) -> Events:
     if job.source.is_file():
         yield from _results_only(job, job.source)
         return
-    folders = _step_folders(job.source)
+    folders = _step_folders(job.source, ledger=job.ledger)
     parents = sorted({folder.parent for folder in folders})
     if not folders:
         yield from _results_only(job, job.source / RESULTS)
@@ -78,7 +80,7 @@ def _read(job: Job) -> Events:
         step = _number(folder)
         if step in accuracies:
             yield Series(step, totals={"val_accuracy": accuracies.pop(step)})
-        for file in sorted(folder.glob("*.json")):
+        for file in matching(folder, "*.json"):
             body = document(file, job.ledger)
             if body is None:
                 job.ledger.skip("episode file skipped", file.name, step=step)

@@ -50,7 +50,7 @@ def _read(job: Job) -> Events:
     job.facts.host = "pettingllms"
     phases: dict[Path, list[Path]] = {}
     validated: dict[Path, None] = {}
-    for folder, files in walk(job.source, depth=_DEPTH):
+    for folder, files in walk(job.source, depth=_DEPTH, ledger=job.ledger):
         if _LOG not in files:
             continue
         phase = next((one for one in folder.parents if one.name in _PHASES), None)

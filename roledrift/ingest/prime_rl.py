@@ -23,6 +23,7 @@ from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.lines import documents
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone, floats, pair
+from roledrift.ingest.unpacking import matching, present
 from roledrift.ingest.values import content, number, prompt_of, rows, section, text, truth, whole
 
 _STEP = re.compile(r"step_(\d{1,12})\Z")
@@ -63,7 +64,7 @@ def _steps(path: Path) -> dict[int, Path]:
         return {}
     there = ((_STEP.match(one.name), one) for one in root.iterdir())
     return {
-        int(match[1]): one for match, one in there if match and any(one.glob("*/*/traces.jsonl"))
+        int(match[1]): one for match, one in there if match and any(one.glob("*/*/traces.jsonl*"))
     }
 
 
@@ -78,7 +79,7 @@ def _read(job: Job) -> Events:
         if step in logged:
             yield logged[step]
         if step in folders:
-            exports = sorted((base / "token_exports" / f"step_{step}").glob("rank_*.jsonl"))
+            exports = matching(base / "token_exports" / f"step_{step}", "rank_*.jsonl")
             exported = exported or bool(exports)
             yield from _spans(folders[step], exports, step, job)
             yield from _evaluated(folders[step], step, job)
@@ -91,7 +92,7 @@ def _read(job: Job) -> Events:
 
 def _spans(folder: Path, exports: list[Path], step: int, job: Job) -> Iterator[SpanRow]:
     files = [folder / "train" / subset / "traces.jsonl" for subset in _SUBSETS]
-    file = next((one for one in files if one.is_file()), None)
+    file = next((found for one in files if (found := present(one))), None)
     if file is None:
         return
     waiting: dict[bytes, list[_Branch]] = {}
@@ -289,7 +290,7 @@ def _join(place: _Place, body: Mapping[str, Any], where: str, job: Job) -> None:
 
 def _evaluated(folder: Path, step: int, job: Job) -> Iterator[Series]:
     rewards = []
-    for file in sorted((folder / "eval").glob("all/traces.jsonl")):
+    for file in matching(folder / "eval" / "all", "traces.jsonl"):
         for _, episode in documents(file, job.ledger):
             for trace in rows(episode.get("traces")):
                 reward = _reward(trace)

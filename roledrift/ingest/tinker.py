@@ -18,6 +18,7 @@ from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.lines import documents
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
+from roledrift.ingest.unpacking import present
 from roledrift.ingest.values import number, rows, section, whole
 
 _ITERATION = re.compile(r"iteration_(\d{1,12})\Z")
@@ -38,8 +39,8 @@ def _sniff(path: Path) -> str | None:
 def _iterations(path: Path) -> dict[int, Path]:
     if not path.is_dir():
         return {}
-    there = ((_ITERATION.match(one.name), one / _SUMMARIES) for one in path.iterdir())
-    return {int(match[1]): file for match, file in there if match and file.is_file()}
+    there = ((_ITERATION.match(one.name), present(one / _SUMMARIES)) for one in path.iterdir())
+    return {int(match[1]): file for match, file in there if match and file}
 
 
 def _read(job: Job) -> Events:

@@ -87,6 +87,15 @@ def at(value: object, path: str) -> Any:
     return value
 
 
+def has(value: Mapping[str, Any], path: str) -> bool:
+    """Whether there is anything at a dotted path, be it None."""
+    if path in value:
+        return True
+    above, dot, key = path.rpartition(".")
+    inner = at(value, above) if dot else None
+    return isinstance(inner, Mapping) and key in inner
+
+
 def content(value: object) -> str | None:
     """The text of a chat message's content: a text, or a list of parts with texts."""
     if isinstance(value, str):

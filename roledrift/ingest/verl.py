@@ -18,10 +18,11 @@ from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.keys import useful
 from roledrift.ingest.lines import documents, first_document
 from roledrift.ingest.rows import Events, SpanRow, StepDone
+from roledrift.ingest.unpacking import matching, plain
 from roledrift.ingest.values import number, section, text, whole
 from roledrift.ingest.wandb_dir import series_of
 
-_DUMP = re.compile(r"(\d{1,12})\.jsonl(?:\.gz)?\Z")
+_DUMP = re.compile(r"(\d{1,12})\.jsonl\Z")
 _UID = re.compile(r"(.+)_(\d{1,9})_(\d{1,4})\Z", re.DOTALL)
 _LOGS = (".log", ".txt", ".out")
 _ROLE_KEYS = ("role", "agent_id", "agent", "agent_name")
@@ -30,7 +31,7 @@ _UNNAMED = "output"
 
 def _sniff(path: Path) -> str | None:
     if path.is_file():
-        if path.suffix in _LOGS and console_log.looks_like(path):
+        if plain(path.name).endswith(_LOGS) and console_log.looks_like(path):
             return "a console log with 'step:N - key:value' lines"
         first = first_document(path) if ".jsonl" in path.name else {}
         if _is_dump(first):
@@ -58,15 +59,15 @@ def _dumps(path: Path) -> dict[int, Path]:
     if not path.is_dir():
         return {}
     for folder in (path, path / "rollout_data", path / "rollout", path / "train"):
-        there = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else []
-        found = {int(match[1]): file for file in there if (match := _DUMP.match(file.name))}
+        there = matching(folder, "*.jsonl") if folder.is_dir() else []
+        found = {int(match[1]): file for file in there if (match := _DUMP.match(plain(file.name)))}
         if found:
             return found
     return {}
 
 
 def _others(path: Path, suffix: str) -> list[Path]:
-    return [file for file in sorted(path.glob(f"*{suffix}")) if not _DUMP.match(file.name)]
+    return [file for file in matching(path, f"*{suffix}") if not _DUMP.match(plain(file.name))]
 
 
 def _read(job: Job) -> Events:
@@ -75,7 +76,7 @@ def _read(job: Job) -> Events:
     whole_folder = source.is_dir()
     dumps = _dumps(source)
     if not whole_folder and ".jsonl" in source.name and not _is_logged(first_document(source)):
-        match = _DUMP.match(source.name)
+        match = _DUMP.match(plain(source.name))
         dumps = {int(match[1]) if match else 0: source}
     passed: dict[str, None] = {}
     logged = _logged(job, passed)
@@ -115,7 +116,7 @@ def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
                 job.ledger.skip("row that is no {step, data}", where)
                 continue
             found.setdefault(step, {}).update(useful(section(row, "data"), passed))
-    for file in (one for one in logs if one.suffix in _LOGS):
+    for file in (one for one in logs if plain(one.name).endswith(_LOGS)):
         for step, data in console_log.steps(file, job.ledger):
             found[step] = useful(data, passed) | found.get(step, {})
     return found
