@@ -51,7 +51,7 @@ def import_(
         The exit code: 0, or 2 if it could not be done.
     """
     from roledrift.ingest.importing import as_json as document
-    from roledrift.ingest.importing import summary
+    from roledrift.ingest.importing import remarks, summary
 
     target = None if dry_run else (out or Path("runs") / source.resolve().stem)
     try:
@@ -63,8 +63,8 @@ def import_(
         printer.print(document(done), soft_wrap=True)
         return console.CLEAN
     console.say(f"{source}: {done.reason}")
-    for what, times in done.odd.items():
-        console.say(f"{source}: {what}: {times} times")
+    for remark in remarks(done):
+        console.say(f"{source}: {remark}")
     printer.print(summary(done), soft_wrap=True)
     if done.out is not None:
         printer.print(str(done.out), soft_wrap=True)
@@ -105,12 +105,17 @@ def _place(path: str, folder: Path) -> str:
     if not source.exists() or (source.is_dir() and find_runs(path)):
         return path
     from roledrift.ingest import sniff
+    from roledrift.ingest.importing import remarks
 
     try:
         sniff(source)
     except RoleDriftError:
-        return path
+        if source.is_dir():
+            return path  # a folder without runs; the command says so
+        raise
     target = folder / (source.resolve().stem or "run")
     done = _import(source, target, Wanted())
     console.say(f"{path}: imported as {done.format} ({done.reason})")
+    for remark in remarks(done):
+        console.say(f"{path}: {remark}")
     return str(target)

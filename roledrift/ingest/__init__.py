@@ -58,7 +58,7 @@ def sniff(path: Path) -> tuple[Format, str]:
     if not path.exists():
         raise StoreError(f"{path}: there is no such file or folder")
     known = formats()
-    found = [(form, why) for form in known.values() if (why := form.sniff(path)) is not None]
+    found = [(form, why) for form in known.values() if (why := _reason(form, path)) is not None]
     if found:
         form, reason = found[0]
         others = ", ".join(f"{other.name} ({why})" for other, why in found[1:])
@@ -68,9 +68,16 @@ def sniff(path: Path) -> tuple[Format, str]:
     if not os.access(path, os.R_OK):
         raise StoreError(f"{path}: may not be read")
     raise StoreError(
-        f"{path}: not recognised as any of {', '.join(known)}; name it with --as, or describe "
-        "its columns with --mapping"
+        f"{path}: not recognised as any of {', '.join(known)}; `roledrift import` can be told the "
+        "format (--as) or what its columns are (--mapping)"
     )
+
+
+def _reason(form: Format, path: Path) -> str | None:
+    try:
+        return form.sniff(path)
+    except OSError:  # a folder in it that may not be read
+        return None
 
 
 def _nothing(path: Path) -> bool:

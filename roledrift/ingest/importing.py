@@ -211,20 +211,24 @@ def job_for(
 
 
 def summary(done: Imported) -> str:
-    """What was found, for people: a line, and one each for what is missing and what supplies it."""
+    """One line for people."""
     odd = sum(done.odd.values())
     roles = ", ".join(
         f"{role.name} x{role.slots}" if role.slots > 1 else role.name
         for role in done.workflow.roles
     )
     steps = "1 step" if done.tally.steps == 1 else f"{done.tally.steps} steps"
-    found = (
+    return (
         f"{done.format}: {steps} ({done.tally.first} to {done.tally.last}), "
         f"{done.tally.spans} spans of {roles}; {done.workflow.routing} policies"
         + (f"; {odd} records skipped or odd" if odd else "")
     )
-    told = [f"{name}: {done.notes[name]}" for name in _TOLD if name in done.notes]
-    return "\n".join([found, *told])
+
+
+def remarks(done: Imported) -> list[str]:
+    """What a person should know of an import: oddities, what is missing, what would supply it."""
+    odd = [f"{what}: {times} times" for what, times in done.odd.items()]
+    return odd + [f"{name}: {done.notes[name]}" for name in _TOLD if name in done.notes]
 
 
 def as_json(done: Imported) -> str:

@@ -9,6 +9,7 @@ by their hash they give chi², perplexity and entropy per role after the fact.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -63,9 +64,12 @@ def _steps(path: Path) -> dict[int, Path]:
     if not root.is_dir():
         return {}
     there = ((_STEP.match(one.name), one) for one in root.iterdir())
-    return {
-        int(match[1]): one for match, one in there if match and any(one.glob("*/*/traces.jsonl*"))
-    }
+    return {int(match[1]): one for match, one in there if match and _holds_traces(one)}
+
+
+def _holds_traces(folder: Path) -> bool:
+    # One that may not be read counts: reading it will say so.
+    return any(folder.glob("*/*/traces.jsonl*")) or not os.access(folder, os.R_OK | os.X_OK)
 
 
 def _read(job: Job) -> Events:

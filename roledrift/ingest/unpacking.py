@@ -50,8 +50,11 @@ def opened(path: Path) -> IO[bytes]:
     """The bytes of a file: unpacked, and as UTF-8 if they were UTF-16.
 
     Raises:
-        OSError: If it cannot be opened; reading on raises one of :data:`BROKEN`.
+        OSError: If it cannot be opened or is a pipe or device, which could keep us waiting for
+            ever; reading on raises one of :data:`BROKEN`.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(f"{path}: no regular file")
     file: Any = path.open("rb")
     try:
         start = file.peek(6)[:6]
@@ -93,6 +96,12 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def present(path: Path) -> Path | None:
-    """The file at ``path`` or its compressed form; None if there is neither."""
+    """The file at ``path`` or its compressed form; None if there is neither.
+
+    Where that may not be known, it is ``path``: whoever opens it will be told.
+    """
     variants = (path.with_name(path.name + end) for end in ("", *SUFFIXES))
-    return next((one for one in variants if one.is_file()), None)
+    try:
+        return next((one for one in variants if one.is_file()), None)
+    except PermissionError:
+        return path

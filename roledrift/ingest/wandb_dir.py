@@ -15,6 +15,7 @@ from roledrift.ingest import console_log, gaps, wandb_log
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note, step_of, useful
 from roledrift.ingest.rows import Events, Series, StepDone
+from roledrift.ingest.unpacking import present
 
 _FOLDER = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-(.+)\Z")
 _LABELS = {
@@ -58,9 +59,8 @@ def _below(path: Path) -> list[tuple[str, str, Path]]:
 
 
 def _holds_run(folder: Path) -> bool:
-    return folder.is_dir() and (
-        (folder / "files" / "output.log").is_file() or any(folder.glob("*.wandb"))
-    )
+    console = present(folder / "files" / "output.log")
+    return folder.is_dir() and (console is not None or any(folder.glob("*.wandb")))
 
 
 def _read(job: Job) -> Events:
@@ -135,8 +135,8 @@ def _segment(
                 job.ledger.skip("history row without a step", log.name)
                 continue
             rows.setdefault(step, {}).update(useful(entry.data, passed))
-    console = folder / "files" / "output.log"
-    if console.is_file():
+    console = present(folder / "files" / "output.log")
+    if console is not None:
         for step, data in console_log.steps(console, job.ledger):
             # The log rounds less than the console: it wins where it has the number.
             rows[step] = useful(data, passed) | rows.get(step, {})

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roledrift.cli.main import app
+from roledrift.cli.main import app, main
 from tests.ingest.logs import FIXTURES, write_lines
 from tests.ingest.test_importing import inflating
 
@@ -68,7 +68,7 @@ def test_a_table_and_its_map(tmp_path: Path) -> None:
         (["--routing", "mixed"], "say shared or isolated"),
         (["--roles", "x"], "no name=role"),
         (["--mapping", "no.toml"], "cannot be read"),
-        ([], "not recognised as any of"),
+        ([], "is empty"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -77,3 +77,12 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, arguments: list[str],
     assert said in err
     code, out, _ = call("import", tmp_path / "nothing", "--json", "--dry-run")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "not_found")
+
+
+def test_a_file_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("step,role\n1,g\n")
+    for command in ("check", "report"):
+        assert main([command, str(file)]) == 2
+        said = capsys.readouterr().err
+        assert "`roledrift import` can be told the format (--as) or what its columns are" in said

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from roledrift.detect.panel import replay
 from roledrift.errors import ConfigError, RoleDriftError, StoreError
 from roledrift.ingest import FORMATS, named, sniff
-from roledrift.ingest.importing import as_json, import_run, job_for, summary
+from roledrift.ingest.importing import as_json, import_run, job_for, remarks, summary
 from roledrift.store.reader import open_run
 from tests.ingest.logs import FIXTURES, episode, imported, paper_dump, trajectory, voting
 
@@ -61,15 +61,15 @@ def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     wet = import_run(sniff(dump), job_for(dump), tmp_path / "run")
     assert dry.plain() | {"out": ""} == wet.plain() | {"out": ""}
     assert json.loads(as_json(dry))["columns"]["text"] == 4
-    said = summary(dry).splitlines()
-    assert said[0] == (
+    assert summary(dry) == (
         "paper: 1 step (0 to 0), 4 spans of generator x3, aggregator; isolated policies"
     )
-    assert said[1] == (
+    said = remarks(dry)
+    assert said[0] == (
         "not in it: log-probabilities, entropy, validation, of single roles; so no verdict of "
         "policy_drift, gradient_amplification, entropy_collapse, echo_trap, accuracy_cliff"
     )
-    assert "validation: lay eval_results.jsonl beside the dump" in said[2]
+    assert "validation: lay eval_results.jsonl beside the dump" in said[1]
 
 
 def test_routing_can_be_said(tmp_path: Path) -> None:

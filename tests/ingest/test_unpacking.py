@@ -1,11 +1,15 @@
 import bz2
 import gzip
 import lzma
+import os
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from roledrift.errors import RoleDriftError
+from roledrift.ingest import FORMATS
+from roledrift.ingest.importing import import_run, job_for
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, lines
 from roledrift.ingest.unpacking import BROKEN, matching, opened, plain, present
@@ -60,3 +64,14 @@ def test_names(tmp_path: Path) -> None:
     assert found is not None
     assert found.name == "b.json.gz"
     assert present(tmp_path / "no") is None
+
+
+def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    for name in ("1.jsonl", "x.wandb", "y.log", "env_agent.log"):
+        os.mkfifo(tmp_path / name)
+    for form in FORMATS.values():
+        for source in (tmp_path, *tmp_path.iterdir()):
+            form.sniff(source)
+            if form.name != "table":
+                with pytest.raises(RoleDriftError):
+                    import_run((form, "forced"), job_for(source), None)
