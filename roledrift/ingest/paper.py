@@ -13,7 +13,7 @@ from pathlib import Path
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.episodes import Broadcast, spans_of
-from roledrift.ingest.form import Format, Job
+from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, documents, first_document, head, walk
 from roledrift.ingest.rows import Events, Series, StepDone
@@ -103,16 +103,28 @@ def _facts(job: Job, parent: Path) -> str:
     facts = job.facts
     facts.host = "paper code (rllm fork), evaluation dump"
     for folder in (parent.resolve(), *parent.resolve().parents[:2]):
-        found = _EXPERIMENT.match(folder.name)
-        if found:
-            facts.run = folder.name
-            facts.scale = found["model"].removeprefix("qwen3_")
-            facts.task = found["task"]
-            facts.workflow = _WORKFLOWS.get(found["workflow"], found["workflow"])
-            facts.routing = "isolated" if found["policy"] == "multi_lora" else "shared"
+        if named_after(folder.name, facts):
             return folder.name
     facts.run = parent.resolve().name
     return ""
+
+
+def named_after(name: str, facts: Facts) -> bool:
+    """Fill in what an experiment's name says, if it is one that the paper's launcher gives.
+
+    Args:
+        name: For example ``voting-qwen3_1.7b-multi_lora-math``.
+        facts: Where scale, task, workflow and routing go.
+    """
+    found = _EXPERIMENT.match(name)
+    if found is None:
+        return False
+    facts.run = name
+    facts.scale = found["model"].removeprefix("qwen3_")
+    facts.task = found["task"]
+    facts.workflow = _WORKFLOWS.get(found["workflow"], found["workflow"])
+    facts.routing = "isolated" if found["policy"] == "multi_lora" else "shared"
+    return True
 
 
 def _accuracies(job: Job, parent: Path, experiment: str) -> dict[int, float]:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roledrift.errors import StoreError
-from roledrift.ingest import console_log, gaps, wandb_log
+from roledrift.ingest import console_log, gaps, paper, wandb_log
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note, step_of, useful
 from roledrift.ingest.rows import Events, Series, StepDone
 from roledrift.ingest.unpacking import present
+from roledrift.ingest.values import section
 
 _FOLDER = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-(.+)\Z")
 _LABELS = {
@@ -146,6 +147,9 @@ def _segment(
 def _about(entry: wandb_log.About, job: Job) -> None:
     facts = job.facts
     facts.run = entry.facts.get("name") or facts.run or entry.facts.get("id", "")
+    experiment = section(entry.config, "trainer").get("experiment_name")
+    if not paper.named_after(facts.run, facts):
+        paper.named_after(str(experiment), facts)
     project = entry.facts.get("project", "")
     if project:
         facts.notes["wandb project"] = project
