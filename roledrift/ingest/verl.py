@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from roledrift.ingest import console_log, gaps
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.grade import answer_text, answers, boxed_run, right
 from roledrift.ingest.keys import useful
+from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import documents, first_document
 from roledrift.ingest.rows import Events, SpanRow, StepDone
 from roledrift.ingest.unpacking import matching, plain
-from roledrift.ingest.values import number, section, text, whole
+from roledrift.ingest.values import number, section, text, truth, whole
 from roledrift.ingest.wandb_dir import series_of
 
 _DUMP = re.compile(r"(\d{1,12})\.jsonl\Z")
@@ -27,6 +29,7 @@ _UID = re.compile(r"(.+)_(\d{1,9})_(\d{1,4})\Z", re.DOTALL)
 _LOGS = (".log", ".txt", ".out")
 _ROLE_KEYS = ("role", "agent_id", "agent", "agent_name")
 _UNNAMED = "output"
+_LOOKED_AT = 200
 
 
 def _sniff(path: Path) -> str | None:
@@ -85,11 +88,12 @@ def _read(job: Job) -> Events:
         # What the numbers imply gives way to what the outputs say.
         job.facts.slots.clear()
         job.facts.notes.pop("roles", None)
+    boxed = not dumps or _boxed(dumps[min(dumps)], job)
     for step in sorted(set(dumps) | set(series)):
         if step in series:
             yield series[step]
         if step in dumps:
-            yield from _spans(dumps[step], step, job)
+            yield from _spans(dumps[step], step, job, boxed=boxed)
         yield StepDone(step)
 
 
@@ -122,7 +126,7 @@ def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
     return found
 
 
-def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
+def _spans(file: Path, step: int, job: Job, *, boxed: bool) -> Iterator[SpanRow]:
     unnamed = 0
     for where, row in documents(file, job.ledger):
         if not _is_dump(row):
@@ -131,7 +135,7 @@ def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
         said = whole(row.get("step"))
         if said is not None and said != step:
             job.ledger.skip("row of another step than its file", where, step=step)
-        span, named = _span(row, step, job)
+        span, named = _span(row, step, job, boxed=boxed)
         unnamed += not named
         yield span
     if unnamed and "roles" not in job.facts.notes:
@@ -141,7 +145,15 @@ def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
         )
 
 
-def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
+def _boxed(file: Path, job: Job) -> bool:
+    first = (row for _, row in islice(documents(file, Ledger()), _LOOKED_AT))
+    boxed = boxed_run((text(row.get("output")), number(row.get("score"))) for row in first)
+    if not boxed:
+        job.facts.notes["correct"] = "from 'acc', where there is one: the answers are in no boxes"
+    return boxed
+
+
+def _span(row: Mapping[str, Any], step: int, job: Job, *, boxed: bool) -> tuple[SpanRow, bool]:
     prompt, written = text(row.get("input")) or "", text(row.get("output"))
     uid = text(row.get("uid")) or ""
     found = _UID.match(uid)
@@ -153,9 +165,12 @@ def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
     if not named and role == f"r{name}":
         role, slot = _UNNAMED, int(name)
     shares = {}
-    truth = answer_text(row.get("gts"))
-    if truth is not None and written is not None and answers(role):
-        shares["correct"] = right(written, truth)
+    gold = answer_text(row.get("gts"))
+    told = truth(row.get("acc"))
+    if not boxed and told is not None and answers(role):
+        shares["correct"] = told
+    elif boxed and gold is not None and written is not None and answers(role):
+        shares["correct"] = right(written, gold)
     group = found[1] if found else (uid or prompt)
     return SpanRow(
         step=step,

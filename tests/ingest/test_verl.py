@@ -126,3 +126,16 @@ def test_a_single_file_of_numbers(tmp_path: Path, name: str) -> None:
     assert (record.mean("a", "rollout.chi2"), record.mean("b", "rollout.chi2")) == (0.1, 0.2)
     assert done.workflow.routing == "isolated"
     assert "numbers of all roles" not in str(done.notes)
+
+
+def test_answers_that_are_in_no_box_are_not_called_wrong(tmp_path: Path) -> None:
+    for file in (FIXTURES / "verl-legacy").iterdir():
+        text = file.read_text().replace("\\\\boxed{5}", "#### 5").replace("\\\\boxed", "####")
+        (tmp_path / file.name).write_text(text)
+    done, run = imported(tmp_path, tmp_path / "run")
+    assert run.steps()[0].mean("generator", "correct") == 0.5  # of the reward function's acc
+    assert "in no boxes" in done.notes["correct"]
+    for file in tmp_path.glob("*.jsonl"):
+        file.write_text(file.read_text().replace('"acc"', '"x"'))
+    _, run = imported(tmp_path, tmp_path / "run2")
+    assert run.steps()[0].stat("generator", "correct") is None
