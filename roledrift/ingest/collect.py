@@ -225,9 +225,9 @@ class Collector:
         tally.last = step if not tally.steps else max(tally.last, step)
         tally.steps += 1
         tally.held.update(state.totals)
-        for group, stats in groups.items():
+        for group, measured in groups.items():
             if group != EVERYONE:
-                tally.held.update(stats)
+                tally.held.update(measured)
         record = StepRecord(
             step=step,
             groups=groups,

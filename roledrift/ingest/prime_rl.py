@@ -158,7 +158,9 @@ def _branches(
     finish = _finish(trace, nodes)
     told: set[int] = set()
     for path in _paths(nodes):
-        parts, places, messages = [], [], []
+        parts: list[NDArray[np.int64]] = []
+        places: list[_Place] = []
+        messages: list[dict[str, Any]] = []
         begin = turn = 0
         for index in path:
             node = nodes[index]
