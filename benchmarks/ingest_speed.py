@@ -7,18 +7,25 @@ its own. Target: at least 20 MB/s, and at most 500 MB for a gigabyte (`--megabyt
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 STEPS = 40
 WORDS = (
     "the of sum we let then solve equation \\frac{1}{2} x=3 therefore answer is number (a+b)^{2} ",
     "and so on value we have that is given by f(x) over all n in {1,2,3} with remainder mod p",
+)
+
+MAPPING = (
+    '[columns]\nstep = "step"\ntext = "output"\nreward = "score"\ngroup = "input"\n'
+    '[constants]\nrole = "generator"\n'
 )
 
 CHILD = """
@@ -85,9 +92,11 @@ def _trajectory(name: str, text: str) -> dict[str, object]:
     return {"uid": "u", "name": name, "steps": [step], "reward": 1.0}
 
 
-def rows(size: int, rng: random.Random) -> Iterator[tuple[int, dict[str, object]]]:
+def rows(
+    size: int, rng: random.Random, *, steps: Iterable[int] = range(STEPS)
+) -> Iterator[tuple[int, dict[str, object]]]:
     pool = texts(rng)
-    for step in range(STEPS):
+    for step in steps:
         written = number = 0
         while written < size // STEPS:
             text = rng.choice(pool)
@@ -116,10 +125,63 @@ def table(folder: Path, size: int, rng: random.Random) -> None:
     with (folder / "all.jsonl").open("w") as file:
         for _, row in rows(size, rng):
             file.write(json.dumps(row) + "\n")
-    (folder / "map.toml").write_text(
-        '[columns]\nstep = "step"\ntext = "output"\nreward = "score"\ngroup = "input"\n'
-        '[constants]\nrole = "generator"\n'
-    )
+    (folder / "map.toml").write_text(MAPPING)
+
+
+def comma(folder: Path, size: int, rng: random.Random) -> None:
+    with (folder / "all.csv").open("w", newline="") as file:
+        writer: csv.DictWriter[str] | None = None
+        for _, row in rows(size, rng):
+            if writer is None:
+                writer = csv.DictWriter(file, list(row))
+                writer.writeheader()
+            writer.writerow(row)
+    (folder / "map.toml").write_text(MAPPING)
+
+
+def parquet(folder: Path, size: int, rng: random.Random) -> None:
+    """Neither packed nor with a dictionary, so that a megabyte is a megabyte of text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: pq.ParquetWriter | None = None
+    for step in range(STEPS):
+        made = [row for _, row in rows(size, rng, steps=(step,))]
+        table = pa.Table.from_pylist(made)
+        writer = writer or pq.ParquetWriter(
+            folder / "all.parquet", table.schema, use_dictionary=False, compression="none"
+        )
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+    (folder / "map.toml").write_text(MAPPING)
+
+
+def prime(folder: Path, size: int, rng: random.Random) -> None:
+    """Traces and token exports: a 30th of the bytes is text, the rest are numbers per token."""
+    per_step = size // STEPS
+    for step in range(STEPS):
+        there = folder / "rollouts" / f"step_{step}" / "train" / "effective"
+        exports = folder / "token_exports" / f"step_{step}"
+        there.mkdir(parents=True)
+        exports.mkdir(parents=True)
+        written = number = 0
+        with (there / "traces.jsonl").open("w") as a, (exports / "rank_0.jsonl").open("w") as b:
+            while written < per_step:
+                n = rng.randrange(200, 2000)
+                ids = [rng.randrange(150_000) for _ in range(n)]
+                floats = [-rng.random() for _ in range(n)]
+                node = {
+                    "sampled": True, "token_ids": ids, "mask": [True] * n, "logprobs": floats,
+                    "message": {"role": "assistant", "content": "word " * (n // 2)},
+                }  # fmt: skip
+                trace = {"agent": {"name": "solver"}, "nodes": [node], "rewards": {}, "calls": []}
+                export = dict.fromkeys(("trainer_logprobs", "inference_logprobs"), floats)
+                export |= {"entropy": floats, "importance_ratio": floats, "mismatch_kl": floats}
+                line = json.dumps({"id": str(number), "traces": [trace]}) + "\n"
+                other = json.dumps({"token_ids": ids, "loss_mask": [True] * n} | export) + "\n"
+                written += a.write(line) + b.write(other)
+                number += 1
 
 
 def console(folder: Path, size: int, rng: random.Random) -> None:
@@ -135,7 +197,10 @@ def console(folder: Path, size: int, rng: random.Random) -> None:
 
 
 def wandb(folder: Path, size: int, rng: random.Random) -> None:
-    """By the real wandb, offline; at most 50 MB, which is 5000 steps of 114 numbers."""
+    """By the real wandb, offline: 50 MB, which is 5000 steps of 114 numbers.
+
+    For more, the run is preempted as often as it takes: each start repeats all steps.
+    """
     import wandb as real
 
     quiet = real.Settings(x_disable_stats=True, console="off", silent=True, mode="offline")
@@ -146,12 +211,20 @@ def wandb(folder: Path, size: int, rng: random.Random) -> None:
     for step in range(min(size, 50 * 10**6) // 10_000):
         run.log({key: rng.random() for key in keys}, step=step)
     run.finish()
+    (made,) = (folder / "wandb").glob("offline-run-*")
+    for start in range(1, size // (50 * 10**6)):
+        date, _, name = made.name.removeprefix("offline-run-").rpartition("-")
+        again = made.with_name(f"offline-run-{int(date[:8]) + 10_000}_{start:06}-{name}")
+        shutil.copytree(made, again)
 
 
 FORMATS: dict[str, Callable[[Path, int, random.Random], None]] = {
     "paper": paper,
     "verl": verl,
     "table": table,
+    "csv": comma,
+    "parquet": parquet,
+    "prime": prime,
     "console": console,
     "wandb": wandb,
 }
@@ -173,8 +246,8 @@ def main() -> None:
             FORMATS[name](source, known.megabytes * 10**6, random.Random(0))
             files = [one for one in source.rglob("*") if one.is_file() and not one.is_symlink()]
             size = sum(one.stat().st_size for one in files if "latest" not in str(one)) / 1e6
-            mapping = str(source / "map.toml") if name == "table" else ""
-            given = source / "all.jsonl" if name == "table" else source
+            mapping = str(source / "map.toml") if (source / "map.toml").is_file() else ""
+            given = next(source.glob("all.*"), source)
             done = subprocess.run(
                 [sys.executable, "-c", CHILD, str(given), str(Path(folder) / "run"), mapping],
                 capture_output=True,

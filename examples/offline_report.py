@@ -43,11 +43,13 @@ def episode(number: int, step: int, draw: random.Random) -> dict[str, Any]:
     texts = [f"{a} and {b} make " + "well " * draw.randrange(6) + f"\\boxed{{{s}}}" for s in said]
     musing = "let me think again " * (2 + draw.randrange(2) + max(0, step - 12))
     trajectories = [
-        trajectory(f"generator{i}", text, reward=float(s == a + b))
-        for i, (text, s) in enumerate(zip(texts, said, strict=True))
+        # As there, everyone is rewarded with the outcome; who was right is graded again.
+        trajectory(f"generator{i}", text, reward=float(correct))
+        for i, text in enumerate(texts)
     ]
     trajectories.append(
-        trajectory("aggregator", f"{musing}\\boxed{{{pick}}}", reward=float(correct))
+        # Solutions are numbered from 1.
+        trajectory("aggregator", f"{musing}\\boxed{{{pick + 1}}}", reward=float(correct))
     )
     return {
         "id": f"eval_{number}",

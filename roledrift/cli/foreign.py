@@ -57,7 +57,7 @@ def import_(
         The exit code: 0, or 2 if it could not be done.
     """
     from roledrift.ingest.importing import as_json as document
-    from roledrift.ingest.importing import summary
+    from roledrift.ingest.importing import remarks, summary
 
     folder = Path(os.environ.get("ROLEDRIFT_DIR") or DEFAULT_DIR)
     target = None if dry_run else (out or folder / source.resolve().stem)
@@ -73,8 +73,8 @@ def import_(
         sys.stdout.write(document(done) + "\n")
         return console.CLEAN
     console.say(f"{source}: {done.reason}")
-    for what, times in done.odd.items():
-        console.say(f"{source}: {what}: {times} times")
+    for remark in remarks(done):
+        console.say(f"{source}: {remark}")
     printer.print(summary(done), soft_wrap=True)
     if done.out is not None:
         printer.print(str(done.out), soft_wrap=True)
@@ -143,12 +143,15 @@ def _place(path: str, folder: Path) -> str:
     if not source.exists() or (source.is_dir() and find_runs(path)):
         return path
     from roledrift.ingest import sniff
+    from roledrift.ingest.importing import remarks
 
     try:
         sniff(source)
     except RoleDriftError:
-        return path
+        return path  # a folder without runs, or a file that nobody knows; the command says so
     target = folder / (source.resolve().stem or "run")
     done = _import(source, target, Wanted())
     console.say(f"{path}: imported as {done.format} ({done.reason})")
+    for remark in remarks(done):
+        console.say(f"{path}: {remark}")
     return str(target)

@@ -6,6 +6,7 @@ A format of your own is one more line in :data:`FORMATS`, or an entry point of t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -57,14 +58,33 @@ def sniff(path: Path) -> tuple[Format, str]:
     if not path.exists():
         raise StoreError(f"{path}: there is no such file or folder")
     known = formats()
-    for form in known.values():
-        reason = form.sniff(path)
-        if reason is not None:
-            return form, reason
+    found = [(form, why) for form in known.values() if (why := _reason(form, path)) is not None]
+    if found:
+        form, reason = found[0]
+        others = ", ".join(f"{other.name} ({why})" for other, why in found[1:])
+        return form, reason + (f"; also here, and not read: {others}; --as NAME" if others else "")
+    if _nothing(path):
+        raise StoreError(f"{path}: is empty")
+    if not os.access(path, os.R_OK):
+        raise StoreError(f"{path}: may not be read")
     raise StoreError(
-        f"{path}: not recognised as any of {', '.join(known)}; name it with --as, or describe "
-        "its columns with --mapping"
+        f"{path}: not recognised as any of {', '.join(known)}; `roledrift import` can be told the "
+        "format (--as) or what its columns are (--mapping)"
     )
+
+
+def _reason(form: Format, path: Path) -> str | None:
+    try:
+        return form.sniff(path)
+    except OSError:  # a folder in it that may not be read
+        return None
+
+
+def _nothing(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0 if path.is_file() else not any(path.iterdir())
+    except OSError:
+        return False
 
 
 def named(name: str) -> tuple[Format, str]:

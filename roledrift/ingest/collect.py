@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from roledrift.config import SamplingConfig
 from roledrift.errors import StoreError
@@ -27,6 +28,7 @@ from roledrift.workflow import SINGLE
 _TEXT_BUDGET = 24 * 2**20
 _ROW_BUDGET = 400_000
 _TEXT = "text_N"
+_FINITE = ("reward", "advantage", "nll", "entropy")
 _SOURCE = {"source": "foreign"}
 
 
@@ -52,6 +54,7 @@ class Tally:
     Attributes:
         slots: Slots by role, in the order of first appearance.
         columns: Number of spans that had each column.
+        held: Statistics that some role had, and totals.
     """
 
     slots: dict[str, int] = field(default_factory=dict)
@@ -60,6 +63,7 @@ class Tally:
     first: int = 0
     last: int = 0
     columns: Counter[str] = field(default_factory=Counter)
+    held: set[str] = field(default_factory=set)
 
 
 class Collector:
@@ -119,6 +123,11 @@ class Collector:
         if row.slot is not None and not 0 <= row.slot < MAX_SLOTS:
             self._ledger.skip("slot number out of range", f"slot {row.slot}", step=row.step)
             row.slot = None
+        for name in _FINITE:
+            value = getattr(row, name)
+            if value is not None and not isfinite(value):
+                self._ledger.skip(f"{name} that is not finite", f"step {row.step}", step=row.step)
+                setattr(row, name, None)
         self._role(row.role, row.slot)
         self.tally.spans += 1
         if state.folded:
@@ -151,6 +160,10 @@ class Collector:
             if group != EVERYONE:
                 self._role(group.partition("/")[0], None)
             state.groups.setdefault(group, {}).update(stats)
+            for name in (name for name, value in stats.items() if not isfinite(value)):
+                self._ledger.skip(
+                    f"logged {name} that is not finite", f"step {series.step}", step=series.step
+                )
         state.totals.update(series.totals)
         state.labels.update(series.labels)
 
@@ -216,6 +229,10 @@ class Collector:
         tally.first = step if not tally.steps else min(tally.first, step)
         tally.last = step if not tally.steps else max(tally.last, step)
         tally.steps += 1
+        tally.held.update(state.totals)
+        for group, measured in groups.items():
+            if group != EVERYONE:
+                tally.held.update(measured)
         record = StepRecord(
             step=step,
             groups=groups,
@@ -243,7 +260,7 @@ def _columns(rows: list[SpanRow]) -> Counter[str]:
         found[name] = sum(getattr(row, name) is not None for row in rows)
     for row in rows:
         found.update(one.kind for one in row.pairs)
-        found.update(row.shares)
+        found.update(row.shares.keys())  # of the mapping itself a Counter would add the values
     return found
 
 

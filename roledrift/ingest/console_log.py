@@ -16,6 +16,8 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 def looks_like(path: Path) -> bool:
     """Whether the file's beginning or end holds a line of numbers."""
+    if not path.is_file():
+        return False
     if _START.search(head(path).decode("utf-8", "replace")):
         return True
     try:

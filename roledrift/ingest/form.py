@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,11 @@ class Format:
         title: What it is, for people.
         sniff: The reason why a path is of this format, None if it is not.
         read: Yields what the source holds; steps in order, each closed when it is complete.
+        supplies: What the framework needs to be told to write more, by the names in ``gaps``.
     """
 
     name: str
     title: str
     sniff: Callable[[Path], str | None]
     read: Callable[[Job], Events]
+    supplies: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -70,6 +70,21 @@ def right(text: str, truth: str) -> bool:
     r"""Whether the last ``\boxed{}`` of ``text`` (after a think block) is the reference answer."""
     answer = boxes(text.rpartition("</think>")[2] or text)
     return bool(answer) and same(answer[-1], truth)
+
+
+def boxed_run(outputs: Iterable[tuple[str | None, float | None]]) -> bool:
+    r"""Whether the first outputs of a run answer in boxes, so that a missing box is a wrong answer.
+
+    Args:
+        outputs: Text and reward of some outputs. If none has a box and some were rewarded, the task
+            wants its answers in another form, and grading by boxes would call all of them wrong.
+    """
+    rewarded = False
+    for text, reward in outputs:
+        if text is not None and "\\boxed" in text:
+            return True
+        rewarded = rewarded or (reward or 0.0) > 0
+    return not rewarded
 
 
 def same(answer: str, truth: str) -> bool:

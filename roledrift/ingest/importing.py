@@ -15,6 +15,7 @@ from roledrift import __version__
 from roledrift.codec import from_json, to_json
 from roledrift.config import Config
 from roledrift.errors import StoreError
+from roledrift.ingest import gaps
 from roledrift.ingest.collect import Collector, Tally, without_single_slots
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
@@ -22,6 +23,9 @@ from roledrift.ingest.roles import RoleMap, workflow_of
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Routing, Workflow
+
+_TOLD = ("roles", "routing", "not in it", "next time")
+"""Notes that a person is told at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,9 @@ def import_run(
         for role, n in facts.slots.items():
             slots[role] = max(slots.get(role, 1), n)
         workflow = workflow_of(slots, routing or facts.routing, facts.workflow)
+        if not routing and facts.routing is None and len(workflow.roles) > 1:
+            facts.notes["routing"] = "not in the source; taken for shared unless --routing says so"
+        facts.notes.update(_gaps(form, tally))
         notes = _notes(form, reason, job)
         done = Imported(
             job.source, out, form.name, reason, workflow, tally, job.ledger.counts, notes
@@ -116,6 +123,11 @@ def _steps(
     for event in form.read(job):
         yield from collector.take(event)
     yield from collector.finish()
+
+
+def _gaps(form: Format, tally: Tally) -> dict[str, str]:
+    held = tally.held | {name for name, n in tally.columns.items() if n}
+    return gaps.notes(gaps.missing(held), form.supplies)
 
 
 def _notes(form: Format, reason: str, job: Job) -> dict[str, str]:
@@ -205,11 +217,18 @@ def summary(done: Imported) -> str:
         f"{role.name} x{role.slots}" if role.slots > 1 else role.name
         for role in done.workflow.roles
     )
+    steps = "1 step" if done.tally.steps == 1 else f"{done.tally.steps} steps"
     return (
-        f"{done.format}: {done.tally.steps} steps ({done.tally.first} to {done.tally.last}), "
+        f"{done.format}: {steps} ({done.tally.first} to {done.tally.last}), "
         f"{done.tally.spans} spans of {roles}; {done.workflow.routing} policies"
         + (f"; {odd} records skipped or odd" if odd else "")
     )
+
+
+def remarks(done: Imported) -> list[str]:
+    """What a person should know of an import: oddities, what is missing, what would supply it."""
+    odd = [f"{what}: {times} times" for what, times in done.odd.items()]
+    return odd + [f"{name}: {done.notes[name]}" for name in _TOLD if name in done.notes]
 
 
 def as_json(done: Imported) -> str:

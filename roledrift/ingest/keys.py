@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from roledrift.ingest.values import number
 from roledrift.sums import EVERYONE
@@ -76,6 +77,9 @@ TOTALS: Mapping[str, str] = {
 STEP_KEYS = ("train/global_step", "training/global_step", "global_step", "progress/batch")
 """Keys that hold the optimizer iteration, better than a logger's own count of calls."""
 
+_COUNTS = ("step", "time", "epoch", "training/epoch")
+"""Keys that count and measure nothing."""
+
 _ROLE_KEY = re.compile(r"actor/([^/]+)/([^/]+)\Z")
 _SHARED_KEY = re.compile(r"(?:rollout_corr|actor)/([^/]+)\Z")
 _ROLE_ACCURACY = re.compile(r"batch/([A-Za-z]\w*)_acc\Z")
@@ -87,6 +91,7 @@ _PREFIXES = ("train/",)
 _IMPLIED: Mapping[str, Mapping[str, int]] = {
     "n_strategies": {"orchestrator": 1, "worker": 3, "synthesizer": 1},
     "evaluator_acc": {"generator": 1, "evaluator": 1},
+    "voter_acc": {"voterA": 1, "voterB": 1, "voterC": 1, "aggregator": 1},
     "aggregator_acc": {"generator": 3, "aggregator": 1},
     "generator_acc": {"generator": 1},
 }
@@ -157,7 +162,7 @@ class Translator:
             place = (EVERYONE, (EVERYBODY[key],))
         else:
             place = self._actor(key)
-        if place[0] != _VALIDATED and not place[1] and not key.startswith("_"):
+        if place[0] != _VALIDATED and not place[1] and _measures(logged):
             self.passed.setdefault(key)
         if not accuracy:
             # Whose accuracy it is may only be known later in the row.
@@ -183,6 +188,43 @@ class Translator:
             if f"batch/{key}" in data:
                 self.implied = dict(roles)
                 return
+
+
+def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, object]:
+    """The numbers of a row that a :class:`Translator` has a use for; a log is mostly others.
+
+    Args:
+        data: Logged keys and values.
+        passed: The names of the other numbers are added here.
+    """
+    found: dict[str, object] = {}
+    for key, logged in data.items():
+        if not _of_use(key):
+            if key not in passed and number(logged) is not None and _measures(key):
+                passed[key] = None
+        elif (value := number(logged)) is not None:
+            found[key] = value
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _of_use(logged: str) -> bool:
+    key = _bare(logged)
+    found = _ROLE_KEY.match(key) or _SHARED_KEY.match(key)
+    if found:
+        return found[found.lastindex or 1] in LEAVES
+    return (
+        key in TOTALS
+        or key in EVERYBODY
+        or logged in STEP_KEYS
+        or key.removeprefix("batch/") in _IMPLIED
+        or _ROLE_ACCURACY.match(key) is not None
+        or _VALIDATION.match(key) is not None
+    )
+
+
+def _measures(logged: str) -> bool:
+    return not (logged.startswith("_") or logged in STEP_KEYS or logged in _COUNTS)
 
 
 def step_of(data: Mapping[str, object]) -> int | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+import orjson
 
 from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.unpacking import BROKEN, UTF8_MARK, Recoded, opened
 
 MAX_LINE = 64 * 2**20
 """Longest line that is read, in bytes; longer ones are skipped without being held in memory."""
@@ -19,22 +21,26 @@ MAX_FILE = 512 * 2**20
 
 
 def lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, bytes]]:
-    """Lines of a text file (also ``.gz``) with their numbers from 1, without the newline.
+    """Lines of a text file, also a compressed one, with numbers from 1 and without the newline.
 
     A line beyond :data:`MAX_LINE` is skipped and counted; an unreadable rest is counted.
     """
     number = 0
     try:
-        with _open(path) as file:
+        with opened(path) as file:
+            if isinstance(file, Recoded):
+                ledger.skip("file in UTF-16", path.name)
             while line := file.readline(MAX_LINE):
                 number += 1
-                if len(line) == MAX_LINE and not line.endswith(b"\n"):
+                if len(line) >= MAX_LINE and not line.endswith(b"\n"):
                     ledger.skip("line over 64 MiB", f"{path.name}:{number}")
                     while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
                         pass
                     continue
+                if number == 1:
+                    line = line.removeprefix(UTF8_MARK)
                 yield number, line.rstrip(b"\r\n")
-    except (OSError, EOFError) as error:
+    except BROKEN as error:
         ledger.skip(f"unreadable file ({type(error).__name__})", f"{path.name}:{number}")
 
 
@@ -54,11 +60,13 @@ def documents(path: Path, ledger: Ledger) -> Iterator[tuple[str, dict[str, Any]]
 def document(path: Path, ledger: Ledger) -> dict[str, Any] | None:
     """The JSON object that a file is; None (and counted) if it is not one."""
     try:
-        if path.stat().st_size > MAX_FILE:
+        with opened(path) as file:
+            raw = file.read(MAX_FILE + 1)
+        if len(raw) > MAX_FILE:
             ledger.skip("file over 512 MiB", path.name)
             return None
-        body = decoded(path.read_bytes(), path.name, ledger)
-    except OSError as error:
+        body = decoded(raw, path.name, ledger)
+    except BROKEN as error:
         ledger.skip(f"unreadable file ({type(error).__name__})", path.name)
         return None
     if body is not None and not isinstance(body, dict):
@@ -69,6 +77,10 @@ def document(path: Path, ledger: Ledger) -> dict[str, Any] | None:
 
 def decoded(raw: bytes, where: str, ledger: Ledger) -> Any:
     """Decoded JSON, None if it is broken (then it is counted)."""
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        pass  # it is stricter than many writers: no NaN, no lone surrogates, no long numbers
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -85,35 +97,42 @@ def decoded(raw: bytes, where: str, ledger: Ledger) -> Any:
 def head(path: Path, size: int = 1 << 16) -> bytes:
     """The first bytes of a file; empty if it cannot be read."""
     try:
-        with _open(path) as file:
+        with opened(path) as file:
             return file.read(size)
-    except (OSError, EOFError):
+    except BROKEN:
         return b""
 
 
 def first_document(path: Path) -> dict[str, Any]:
     """The first JSON object among the first lines; empty if there is none."""
-    for line in head(path, 4 << 20).splitlines()[:5]:
+    start = head(path, 4 << 20)
+    if b"\n" not in start and start.removeprefix(UTF8_MARK).lstrip().startswith(b"{"):
+        start = head(path, MAX_LINE)  # one long line
+    for line in start.splitlines()[:5]:
         body = decoded(line, "", Ledger())
         if isinstance(body, dict):
             return body
     return {}
 
 
-def walk(root: Path, *, depth: int, limit: int = 200_000) -> Iterator[tuple[Path, list[str]]]:
+def walk(
+    root: Path, *, depth: int, limit: int = 200_000, ledger: Ledger | None = None
+) -> Iterator[tuple[Path, list[str]]]:
     """Folders below ``root`` with their file names, sorted, at most ``depth`` levels down.
 
-    Symbolic links to folders are not followed: they can be circles.
+    Symbolic links to folders are not followed: they can be circles. Folders that may not be read
+    are counted in ``ledger``.
     """
     level = len(root.parts)
-    for folder, below, files in os.walk(root):
+
+    def unreadable(error: OSError) -> None:
+        if ledger is not None:
+            ledger.skip(f"unreadable folder ({type(error).__name__})", error.filename)
+
+    for folder, below, files in os.walk(root, onerror=unreadable):
         here = Path(folder)
         below[:] = sorted(below) if len(here.parts) - level < depth else []
         limit -= len(files) + 1
         yield here, sorted(files)
         if limit < 0:
             return
-
-
-def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]

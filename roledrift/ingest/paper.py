@@ -11,10 +11,13 @@ import re
 from pathlib import Path
 
 from roledrift.errors import StoreError
+from roledrift.ingest import gaps
 from roledrift.ingest.episodes import Broadcast, spans_of
-from roledrift.ingest.form import Format, Job
+from roledrift.ingest.form import Facts, Format, Job
+from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, documents, first_document, head, walk
 from roledrift.ingest.rows import Events, Series, StepDone
+from roledrift.ingest.unpacking import matching, plain
 from roledrift.ingest.values import number, whole
 
 _STEP = re.compile(r"step_(\d{1,12})\Z")
@@ -32,7 +35,7 @@ def _sniff(path: Path) -> str | None:
         row = first_document(path) if path.suffix == ".jsonl" else {}
         return "rows of eval_results.jsonl" if _is_result(row) else None
     for folder in _step_folders(path, first=True):
-        for file in sorted(folder.glob("*.json"))[:3]:
+        for file in matching(folder, "*.json")[:3]:
             start = head(file, 1 << 20)
             if b'"trajectories"' in start or (b'"task"' in start and b'"termination_' in start):
                 return f"episode files with trajectories under {folder.name}/"
@@ -46,12 +49,12 @@ def _is_result(row: dict[str, object]) -> bool:
     return {"checkpoint_step", "accuracy"} <= set(row)
 
 
-def _step_folders(path: Path, *, first: bool = False) -> list[Path]:
+def _step_folders(path: Path, *, first: bool = False, ledger: Ledger | None = None) -> list[Path]:
     if _STEP.match(path.name):
         return [path]
     found: list[Path] = []
-    for folder, files in walk(path, depth=_DEPTH):
-        if _STEP.match(folder.name) and any(name.endswith(".json") for name in files):
+    for folder, files in walk(path, depth=_DEPTH, ledger=ledger):
+        if _STEP.match(folder.name) and any(plain(name).endswith(".json") for name in files):
             found.append(folder)
             if first:
                 break
@@ -62,7 +65,7 @@ def _read(job: Job) -> Events:
     if job.source.is_file():
         yield from _results_only(job, job.source)
         return
-    folders = _step_folders(job.source)
+    folders = _step_folders(job.source, ledger=job.ledger)
     parents = sorted({folder.parent for folder in folders})
     if not folders:
         yield from _results_only(job, job.source / RESULTS)
@@ -77,7 +80,7 @@ def _read(job: Job) -> Events:
         step = _number(folder)
         if step in accuracies:
             yield Series(step, totals={"val_accuracy": accuracies.pop(step)})
-        for file in sorted(folder.glob("*.json")):
+        for file in matching(folder, "*.json"):
             body = document(file, job.ledger)
             if body is None:
                 job.ledger.skip("episode file skipped", file.name, step=step)
@@ -100,17 +103,28 @@ def _facts(job: Job, parent: Path) -> str:
     facts = job.facts
     facts.host = "paper code (rllm fork), evaluation dump"
     for folder in (parent.resolve(), *parent.resolve().parents[:2]):
-        found = _EXPERIMENT.match(folder.name)
-        if found:
-            facts.run = folder.name
-            facts.scale = found["model"].removeprefix("qwen3_")
-            facts.task = found["task"]
-            facts.workflow = _WORKFLOWS.get(found["workflow"], found["workflow"])
-            facts.routing = "isolated" if found["policy"] == "multi_lora" else "shared"
+        if named_after(folder.name, facts):
             return folder.name
     facts.run = parent.resolve().name
-    facts.notes["routing"] = "not in the folder's name; taken for shared unless --routing says so"
     return ""
+
+
+def named_after(name: str, facts: Facts) -> bool:
+    """Fill in what an experiment's name says, if it is one that the paper's launcher gives.
+
+    Args:
+        name: For example ``voting-qwen3_1.7b-multi_lora-math``.
+        facts: Where scale, task, workflow and routing go.
+    """
+    found = _EXPERIMENT.match(name)
+    if found is None:
+        return False
+    facts.run = name
+    facts.scale = found["model"].removeprefix("qwen3_")
+    facts.task = found["task"]
+    facts.workflow = _WORKFLOWS.get(found["workflow"], found["workflow"])
+    facts.routing = "isolated" if found["policy"] == "multi_lora" else "shared"
+    return True
 
 
 def _accuracies(job: Job, parent: Path, experiment: str) -> dict[int, float]:
@@ -171,4 +185,19 @@ def _results(job: Job, file: Path, names: set[str]) -> dict[tuple[str, str], dic
     return found
 
 
-FORMAT = Format("paper", "evaluation dumps of the paper's code", _sniff, _read)
+FORMAT = Format(
+    "paper",
+    "evaluation dumps of the paper's code",
+    _sniff,
+    _read,
+    {
+        gaps.VALIDATION: "lay eval_results.jsonl beside the dump",
+        gaps.TEXTS: "evaluate with --trajectory-output-dir",
+        gaps.LENGTHS: "evaluate with --trajectory-output-dir",
+        gaps.REWARDS: "evaluate with --trajectory-output-dir",
+        gaps.LOGPROBS: "in the training's wandb run or console log, of each role only if policies "
+        "are isolated",
+        gaps.ENTROPY: "logged for all roles together only; of each role if watched live "
+        "(docs/integrations/verl.md)",
+    },
+)

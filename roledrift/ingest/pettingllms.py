@@ -1,7 +1,8 @@
 """PettingLLMs' environment logs: ``<mm-dd>/<HH-MM-SS>/train/<env>/<rollout>/env_agent.log``.
 
 An entry is a header ``[time] [ENV:i] [ROLLOUT:j] [TURN:t] [AGENT:name]`` followed by a JSON object;
-older versions write one file per phase, without ``ENV``.
+older versions write one file per phase, without ``ENV``. What an agent was rewarded with at the end
+of a rollout, and how often a validation phase succeeded, is in the phase's ``summary.log``.
 There is no step number: the time folders of the training phases are numbered from 0 in the order of
 their names, which breaks across the turn of a year.
 """
@@ -10,14 +11,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import head, lines, walk
-from roledrift.ingest.rows import Events, SpanRow, StepDone
+from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.values import number, section, text
 
 _LOG = "env_agent.log"
@@ -25,6 +27,10 @@ _HEADER = re.compile(
     r"(?:\[[^\]]*\]\s*)??(?:\[ENV:(?P<env>[^\]]*)\]\s*)?\[ROLLOUT:(?P<rollout>[^\]]*)\]\s*"
     r"\[TURN:(?P<turn>\d{1,9})\]\s*\[AGENT:(?P<agent>[^\]]*)\]\s*(?P<rest>.*)\Z",
     re.DOTALL,
+)
+_SUMMARY = "summary.log"
+_SUMMED = re.compile(
+    r"(?:\[[^\]]*\]\s*)??\[ROLLOUT:(?P<rollout>[^\]]*)\]\s*(?P<rest>.*)\Z", re.DOTALL
 )
 _PHASES = ("train", "validate")
 _DEPTH = 7
@@ -43,7 +49,8 @@ def _sniff(path: Path) -> str | None:
 def _read(job: Job) -> Events:
     job.facts.host = "pettingllms"
     phases: dict[Path, list[Path]] = {}
-    for folder, files in walk(job.source, depth=_DEPTH):
+    validated: dict[Path, None] = {}
+    for folder, files in walk(job.source, depth=_DEPTH, ledger=job.ledger):
         if _LOG not in files:
             continue
         phase = next((one for one in folder.parents if one.name in _PHASES), None)
@@ -52,26 +59,65 @@ def _read(job: Job) -> Events:
             phases.setdefault(moment, []).append(folder / _LOG)
         else:
             job.ledger.skip("log of a validation phase", folder)
+            validated.setdefault(phase.parent)
     job.facts.notes["steps"] = (
         f"{len(phases)} rollout phases numbered in the order of their folders; the log has no step"
     )
-    for step, moment in enumerate(sorted(phases, key=lambda one: one.parts)):
+    moments = sorted(phases, key=lambda one: one.parts)
+    accuracies = _accuracies(moments, list(validated), job)
+    for step, moment in enumerate(moments):
+        rewards, _ = _summary(moment, job)
+        if step in accuracies:
+            yield Series(step, totals={"val_accuracy": accuracies[step]})
         for file in phases[moment]:
-            yield from _spans(file, step, job)
+            yield from _spans(file, step, rewards, job)
         yield StepDone(step)
 
 
-def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
+Rewards = dict[tuple[str, str], Mapping[str, Any]]
+
+
+def _summary(moment: Path, job: Job) -> tuple[Rewards, float | None]:
+    """Rewards by environment and rollout, and the success rate of a validation, of a phase."""
+    rewards: Rewards = {}
+    validated = None
+    file = moment / _SUMMARY
+    if file.is_file():
+        for _, _, body in entries(file, job.ledger, header=_SUMMED, mark="[ROLLOUT:"):
+            told = section(body, "agent_rewards")
+            if body.get("termination_reason") == "validate_finished":
+                rate = number(section(body, "extra_data").get("success_rate"))
+                validated = rate if rate is not None else validated
+            elif told:
+                rewards[str(body.get("env_idx")), str(body.get("rollout_idx"))] = told
+    return rewards, validated
+
+
+def _accuracies(moments: list[Path], validated: list[Path], job: Job) -> dict[int, float]:
+    """Accuracy by step: a validation belongs to the training phase before it."""
+    found = {}
+    for folder in sorted(validated, key=lambda one: one.parts):
+        _, rate = _summary(folder, job)
+        before = sum(one.parts < folder.parts for one in moments)
+        if rate is not None and moments:
+            found[max(before - 1, 0)] = rate
+    return found
+
+
+def _spans(file: Path, step: int, rewards: Rewards, job: Job) -> Iterator[SpanRow]:
     for where, found, body in entries(file, job.ledger):
         extra = section(body, "extra_data")
         written = text(extra.get("agent_response"))
         if written is None:
+            what = "generation that failed" if extra.get("error") else "entry without a response"
+            job.ledger.skip(what, where, step=step)
             continue
         prompt = section(extra, "agent_prompt").get("text") or extra.get("agent_prompt")
         prompt = prompt if isinstance(prompt, str) else ""
         role, slot = job.roles.resolve(found["agent"] or "unknown", prompt)
         if not found["agent"]:
             job.ledger.skip("entry without an agent", where, step=step)
+        final = rewards.get((found["env"], found["rollout"]), {}).get(found["agent"])
         yield SpanRow(
             step=step,
             role=role,
@@ -80,21 +126,30 @@ def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
             prompt=found["env"],
             episode=f"{found['env']}|{found['rollout']}",
             group=f"{found['env']}|{found['turn']}|{found['agent']}",
-            reward=number(extra.get("agent_reward", extra.get("reward"))),
+            reward=number(extra.get("agent_reward", extra.get("reward", final))),
             text=written,
             prompt_text=prompt,
         )
 
 
-def entries(file: Path, ledger: Ledger) -> Iterator[tuple[str, dict[str, str], dict[str, Any]]]:
-    """Header and JSON object of each entry; an entry that is not whole is counted."""
+def entries(
+    file: Path, ledger: Ledger, *, header: re.Pattern[str] = _HEADER, mark: str = "[AGENT:"
+) -> Iterator[tuple[str, dict[str, str], dict[str, Any]]]:
+    """Header and JSON object of each entry; an entry that is not whole is counted.
+
+    Args:
+        file: The log.
+        ledger: Where to count.
+        header: How an entry begins; the group ``rest`` is the rest of the line.
+        mark: What is in every header.
+    """
     found: dict[str, str] | None = None
     where = ""
     parts: list[str] = []
     size = 0
     for number_of, raw in lines(file, ledger):
         line = raw.decode("utf-8", "replace")
-        begin = _HEADER.match(line) if "[AGENT:" in line else None
+        begin = header.match(line) if mark in line else None
         if begin is None:
             size += len(line)
             if found is not None and size <= _MAX_ENTRY:
@@ -123,4 +178,17 @@ def _entry(
         ledger.skip("entry without a whole JSON object", where)
 
 
-FORMAT = Format("pettingllms", "PettingLLMs environment logs", _sniff, _read)
+_NOWHERE = "not logged; watch it live (docs/integrations/custom.md)"
+FORMAT = Format(
+    "pettingllms",
+    "PettingLLMs environment logs",
+    _sniff,
+    _read,
+    {
+        gaps.LENGTHS: _NOWHERE,
+        gaps.LOGPROBS: _NOWHERE,
+        gaps.ENTROPY: _NOWHERE,
+        gaps.REWARDS: "keep summary.log beside the environments' folders",
+        gaps.VALIDATION: "validation phases, with their summary.log",
+    },
+)

@@ -9,6 +9,7 @@ by their hash they give chi², perplexity and entropy per role after the fact.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.lines import documents
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone, floats, pair
+from roledrift.ingest.unpacking import matching, present
 from roledrift.ingest.values import content, number, prompt_of, rows, section, text, truth, whole
 
 _STEP = re.compile(r"step_(\d{1,12})\Z")
@@ -30,11 +33,25 @@ _SUBSETS = ("effective", "all")
 
 @dataclass(slots=True)
 class _Place:
-    """Where a span's tokens lie in its trace."""
+    """Where a span's tokens lie in its branch."""
 
     row: SpanRow
     begin: int
     end: int
+
+
+@dataclass(slots=True)
+class _Branch:
+    """A path through a trace from its root to a leaf: one training sample.
+
+    Attributes:
+        ids: Token ids of the whole path.
+        places: The spans that are trained on in it: an answer that several branches share counts
+            in the first of them.
+    """
+
+    ids: NDArray[np.int64]
+    places: list[_Place]
 
 
 def _sniff(path: Path) -> str | None:
@@ -47,9 +64,12 @@ def _steps(path: Path) -> dict[int, Path]:
     if not root.is_dir():
         return {}
     there = ((_STEP.match(one.name), one) for one in root.iterdir())
-    return {
-        int(match[1]): one for match, one in there if match and any(one.glob("*/*/traces.jsonl"))
-    }
+    return {int(match[1]): one for match, one in there if match and _holds_traces(one)}
+
+
+def _holds_traces(folder: Path) -> bool:
+    # One that may not be read counts: reading it will say so.
+    return any(folder.glob("*/*/traces.jsonl*")) or not os.access(folder, os.R_OK | os.X_OK)
 
 
 def _read(job: Job) -> Events:
@@ -63,7 +83,7 @@ def _read(job: Job) -> Events:
         if step in logged:
             yield logged[step]
         if step in folders:
-            exports = sorted((base / "token_exports" / f"step_{step}").glob("rank_*.jsonl"))
+            exports = matching(base / "token_exports" / f"step_{step}", "rank_*.jsonl")
             exported = exported or bool(exports)
             yield from _spans(folders[step], exports, step, job)
             yield from _evaluated(folders[step], step, job)
@@ -76,74 +96,127 @@ def _read(job: Job) -> Events:
 
 def _spans(folder: Path, exports: list[Path], step: int, job: Job) -> Iterator[SpanRow]:
     files = [folder / "train" / subset / "traces.jsonl" for subset in _SUBSETS]
-    file = next((one for one in files if one.is_file()), None)
+    file = next((found for one in files if (found := present(one))), None)
     if file is None:
         return
-    waiting: dict[bytes, list[list[_Place]]] = {}
+    waiting: dict[bytes, list[_Branch]] = {}
     for where, episode in documents(file, job.ledger):
         for trace in rows(episode.get("traces")):
-            ids, places = _trace(trace, episode, step, where, job)
-            if not exports or not ids:
-                yield from (place.row for place in places)
-            elif places:
-                waiting.setdefault(_key(ids), []).append(places)
+            for branch in _branches(trace, episode, step, where, job):
+                if exports and branch.ids.size:
+                    waiting.setdefault(_key(branch.ids), []).append(branch)
+                else:
+                    yield from (place.row for place in branch.places)
     yield from _exported(waiting, exports, step, job)
     for left in waiting.values():
-        for places in left:
+        for branch in left:
             job.ledger.skip("trace without a token export", file.name, step=step)
-            yield from (place.row for place in places)
+            yield from (place.row for place in branch.places)
 
 
 def _exported(
-    waiting: dict[bytes, list[list[_Place]]], exports: list[Path], step: int, job: Job
+    waiting: dict[bytes, list[_Branch]], exports: list[Path], step: int, job: Job
 ) -> Iterator[SpanRow]:
-    """Spans whose tokens are exported; they leave ``waiting``. Equal traces pair up in order."""
+    """Spans whose tokens are exported; they leave ``waiting``. Equal branches pair up in order."""
     for export in exports:
         for where, body in documents(export, job.ledger):
-            match = waiting.get(_key(body.get("token_ids")))
+            ids = _ids(body.get("token_ids"))
+            match = waiting.get(_key(ids)) or _longer(waiting, ids)
             if not match:
                 job.ledger.skip("token export without a trace", where, step=step)
                 continue
-            for place in match.pop(0):
-                _join(place, body, where, job)
+            branch = match.pop(0)
+            if branch.ids.size > ids.size:
+                job.ledger.skip("token export cut at the trainer's length", where, step=step)
+            for place in branch.places:
+                if place.begin < ids.size:
+                    _join(place, body, where, job)
                 yield place.row
 
 
-def _trace(
+def _longer(waiting: dict[bytes, list[_Branch]], ids: NDArray[np.int64]) -> list[_Branch] | None:
+    """Branches that begin with ``ids``: the trainer cuts what is longer than its sequences."""
+    for found in waiting.values():
+        if found and found[0].ids.size > ids.size and (found[0].ids[: ids.size] == ids).all():
+            return found if ids.size else None
+    return None
+
+
+def _branches(
     trace: Mapping[str, Any], episode: Mapping[str, Any], step: int, where: str, job: Job
-) -> tuple[list[int], list[_Place]]:
-    """Token ids of a trace and the spans of its sampled messages."""
+) -> Iterator[_Branch]:
+    """The branches of a trace, each with the sampled messages that no earlier one has."""
     agent = section(trace, "agent")
     name = text(agent.get("name")) or ""
     if agent.get("trainable") is False:
         job.ledger.skip("trace of an agent that is not trained", where)
-        return [], []
+        return
     if not name:
         job.ledger.skip("trace without an agent's name", where, step=step)
-        return [], []
-    ids: list[int] = []
-    places: list[_Place] = []
-    messages: list[dict[str, Any]] = []
-    calls = rows(trace.get("calls"))
+        return
     nodes = rows(trace.get("nodes"))
-    sampled = sum(bool(node.get("sampled")) for node in nodes)
-    for node in nodes:
-        begin = len(ids)
-        tokens = node.get("token_ids")
-        ids.extend(tokens if isinstance(tokens, list) else ())
-        message = section(node, "message")
-        if node.get("sampled"):
-            row = _row(node, trace, step, prompt_of(messages), job)
-            row.turn = len(places)
-            if len(calls) == sampled:
-                finish = calls[len(places)].get("finish_reason")
-                row.truncated = finish == "length" if isinstance(finish, str) else None
-            row.episode = str(episode.get("id", where))
-            row.prompt = str(section(episode, "group").get("id", row.episode))
-            row.group = f"{row.prompt}|{name}"
-            places.append(_Place(row, begin, len(ids)))
-        messages.append(dict(message))
-    return ids, places
+    finish = _finish(trace, nodes)
+    told: set[int] = set()
+    for path in _paths(nodes):
+        parts: list[NDArray[np.int64]] = []
+        places: list[_Place] = []
+        messages: list[dict[str, Any]] = []
+        begin = turn = 0
+        for index in path:
+            node = nodes[index]
+            ids = _ids(node.get("token_ids"))
+            parts.append(ids)
+            if node.get("sampled"):
+                if index not in told:
+                    row = _row(node, trace, step, prompt_of(messages), job)
+                    row.turn, row.truncated = turn, finish.get(index)
+                    row.episode = str(episode.get("id", where))
+                    row.prompt = str(section(episode, "group").get("id", row.episode))
+                    row.group = f"{row.prompt}|{name}"
+                    places.append(_Place(row, begin, begin + ids.size))
+                told.add(index)
+                turn += 1
+            begin += ids.size
+            messages.append(dict(section(node, "message")))
+        if places:
+            yield _Branch(np.concatenate(parts), places)
+
+
+def _paths(nodes: list[dict[str, Any]]) -> list[list[int]]:
+    """Node numbers from a root to each leaf; without parents the nodes are one chain."""
+    if not any("parent" in node for node in nodes):
+        return [list(range(len(nodes)))] if nodes else []
+    above: list[int | None] = []
+    for index, node in enumerate(nodes):
+        parent = whole(node.get("parent"))
+        # A parent stands before its children, so that no path is a circle.
+        above.append(parent if parent is not None and 0 <= parent < index else None)
+    parents = set(above)
+    leaves = [index for index in range(len(nodes)) if index not in parents]
+    paths = []
+    for leaf in leaves:
+        path: list[int] = []
+        at: int | None = leaf
+        while at is not None:
+            path.append(at)
+            at = above[at]
+        paths.append(path[::-1])
+    return paths
+
+
+def _finish(trace: Mapping[str, Any], nodes: list[dict[str, Any]]) -> dict[int, bool]:
+    """Whether the sampled nodes were cut off, where their calls say so."""
+    calls = rows(trace.get("calls"))
+    sampled = [index for index, node in enumerate(nodes) if node.get("sampled")]
+    if not any("node" in call for call in calls):
+        placed = list(zip(sampled, calls, strict=True)) if len(calls) == len(sampled) else []
+    else:  # a call that failed belongs to no node
+        placed = [(at, one) for one in calls if (at := whole(one.get("node"))) is not None]
+    return {
+        index: reason == "length"
+        for index, call in placed
+        if isinstance(reason := call.get("finish_reason"), str)
+    }
 
 
 def _row(
@@ -179,14 +252,17 @@ def _reward(trace: Mapping[str, Any]) -> float | None:
     return sum(parts) if parts else None
 
 
-def _key(ids: object) -> bytes:
-    if not isinstance(ids, list):
-        return b""
+def _ids(values: object) -> NDArray[np.int64]:
+    """Token ids; empty if the list is not one of whole numbers."""
     try:
-        raw = np.asarray(ids, dtype=np.int64).tobytes()
+        found = np.asarray(values if isinstance(values, list) else [], dtype=np.int64)
     except (TypeError, ValueError, OverflowError):
-        return b""
-    return hashlib.blake2b(raw, digest_size=16).digest()
+        found = np.empty(0, dtype=np.int64)
+    return found if found.ndim == 1 else np.empty(0, dtype=np.int64)
+
+
+def _key(ids: NDArray[np.int64]) -> bytes:
+    return hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
 
 
 def _join(place: _Place, body: Mapping[str, Any], where: str, job: Job) -> None:
@@ -220,7 +296,7 @@ def _join(place: _Place, body: Mapping[str, Any], where: str, job: Job) -> None:
 
 def _evaluated(folder: Path, step: int, job: Job) -> Iterator[Series]:
     rewards = []
-    for file in sorted((folder / "eval").glob("all/traces.jsonl")):
+    for file in matching(folder / "eval" / "all", "traces.jsonl"):
         for _, episode in documents(file, job.ledger):
             for trace in rows(episode.get("traces")):
                 reward = _reward(trace)
@@ -255,4 +331,14 @@ def _logged(job: Job, file: Path) -> dict[int, Series]:
     return {step: Series(step, *both, labels) for step, both in merged.items()}
 
 
-FORMAT = Format("prime-rl", "prime-rl traces and token exports", _sniff, _read)
+FORMAT = Format(
+    "prime-rl",
+    "prime-rl traces and token exports",
+    _sniff,
+    _read,
+    {
+        gaps.LOGPROBS: "trainer.enable_token_export = true",
+        gaps.ENTROPY: "trainer.enable_token_export = true",
+        gaps.VALIDATION: "an evaluation whose rewards are 0 or 1",
+    },
+)

@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roledrift.errors import StoreError
+from roledrift.ingest import gaps
 from roledrift.ingest.episodes import Broadcast, spans_of
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note
+from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, documents, walk
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
+from roledrift.ingest.unpacking import matching
 from roledrift.ingest.values import section, whole
 
 _FOLDER = re.compile(r"(train|val)_step_(\d{1,12})_epoch_(\d{1,12})\Z")
@@ -32,7 +35,7 @@ def _sniff(path: Path) -> str | None:
 
 
 def _read(job: Job) -> Events:
-    steps, validations = _folders(job.source)
+    steps, validations = _folders(job.source, job.ledger)
     job.facts.host = "rllm"
     job.facts.notes["episodes"] = "as generated, before any filtering; no token counts"
     logged = _logged(job)
@@ -49,12 +52,12 @@ def _read(job: Job) -> Events:
     job.facts.notes.update(broadcast.notes())
 
 
-def _folders(source: Path) -> tuple[dict[int, list[Path]], dict[int, list[Path]]]:
+def _folders(source: Path, ledger: Ledger) -> tuple[dict[int, list[Path]], dict[int, list[Path]]]:
     """Training and validation folders by step."""
     steps: dict[int, list[Path]] = {}
     validations: dict[int, list[Path]] = {}
     parents = set()
-    for folder, _ in walk(source, depth=_DEPTH):
+    for folder, _ in walk(source, depth=_DEPTH, ledger=ledger):
         found = _FOLDER.match(folder.name)
         if found:
             parents.add(folder.parent)
@@ -67,7 +70,7 @@ def _folders(source: Path) -> tuple[dict[int, list[Path]], dict[int, list[Path]]
 
 
 def _spans(folder: Path, step: int, job: Job, broadcast: Broadcast) -> Iterator[SpanRow]:
-    for file in sorted(folder.glob("episode_*.json")):
+    for file in matching(folder, "episode_*.json"):
         body = document(file, job.ledger)
         if body is None:
             job.ledger.skip("episode file skipped", file.name, step=step)
@@ -81,7 +84,7 @@ def _spans(folder: Path, step: int, job: Job, broadcast: Broadcast) -> Iterator[
 def _accuracy(job: Job, folders: list[Path]) -> float | None:
     outcomes = []
     for folder in folders:
-        for file in sorted(folder.glob("episode_*.json")):
+        for file in matching(folder, "episode_*.json"):
             body = document(file, job.ledger) or {}
             if isinstance(body.get("is_correct"), bool):
                 outcomes.append(body["is_correct"])
@@ -106,4 +109,16 @@ def _logged(job: Job) -> dict[int, Series]:
     return found
 
 
-FORMAT = Format("rllm", "rllm episode logs", _sniff, _read)
+_PLUGIN = "measured live with its verl backend (docs/integrations/verl.md)"
+FORMAT = Format(
+    "rllm",
+    "rllm episode logs",
+    _sniff,
+    _read,
+    {
+        gaps.LENGTHS: _PLUGIN,
+        gaps.LOGPROBS: _PLUGIN,
+        gaps.ENTROPY: _PLUGIN,
+        gaps.VALIDATION: "validate during training: the same switch logs val_step_* episodes",
+    },
+)

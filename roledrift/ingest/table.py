@@ -24,17 +24,20 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from roledrift.errors import ConfigError, StoreError
+from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.lines import MAX_LINE, documents, lines
 from roledrift.ingest.rows import Events, Pair, Series, SpanRow, floats, pair
-from roledrift.ingest.values import at, number, text, truth, whole
+from roledrift.ingest.unpacking import plain
+from roledrift.ingest.values import at, has, number, text, truth, whole
 from roledrift.spans import Kind
 
 _WHOLES = ("slot", "turn", "tokens", "scored", "nonfinite")
@@ -68,6 +71,9 @@ _SUFFIXES = {
     ".parquet": "parquet",
 }
 _BATCH = 2048
+_PATIENCE = 10_000
+"""Rows after which a table without a step is given up."""
+_NAMES_KEPT = 200
 
 
 def load_mapping(path: Path) -> dict[str, Any]:
@@ -134,7 +140,10 @@ def _read(job: Job) -> Events:
     plan = _Plan(job.mapping)
     for file in files:
         for where, row in _rows(file, job):
+            if plan.unseen:
+                plan.look(row)
             yield from plan.events(row, where, job)
+    plan.complain(job, headed=all(_kind(file, job) != "jsonl" for file in files))
     job.facts.host = "table"
 
 
@@ -155,8 +164,7 @@ def _files(job: Job) -> list[Path]:
 
 def _kind(file: Path, job: Job) -> str | None:
     told = (job.mapping or {}).get("format")
-    name = file.name.removesuffix(".gz")
-    return str(told) if told else _SUFFIXES.get(Path(name).suffix)
+    return str(told) if told else _SUFFIXES.get(Path(plain(file.name)).suffix)
 
 
 def _rows(file: Path, job: Job) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -175,7 +183,10 @@ def _rows(file: Path, job: Job) -> Iterable[tuple[str, Mapping[str, Any]]]:
 def _csv(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
     csv.field_size_limit(MAX_LINE)
     decoded = (line.decode("utf-8", "replace") + "\n" for _, line in lines(file, job.ledger))
-    rows = csv.DictReader(decoded, delimiter="\t" if ".tsv" in file.name else ",")
+    first = next(decoded, "")
+    # What the file is called says less than its header: half of Europe exports semicolons.
+    delimiter = max((",", ";", "\t"), key=first.count)
+    rows = csv.DictReader(chain([first], decoded), delimiter=delimiter, strict=True)
     while True:
         try:
             row = next(rows)
@@ -203,6 +214,15 @@ def _parquet(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
         job.ledger.skip(f"unreadable parquet ({type(error).__name__})", file.name)
 
 
+def _paths(row: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Names of columns, dotted where they are nested; two levels are enough for a hint."""
+    for key, value in row.items():
+        if isinstance(key, str):
+            yield above + key
+            if isinstance(value, Mapping) and not above:
+                yield from _paths(value, f"{key}.")
+
+
 class _Plan:
     """The mapping, ready to be applied to rows."""
 
@@ -216,7 +236,54 @@ class _Plan:
             name: set(map(str, value if isinstance(value, list) else [value]))
             for name, value in true.items()
         }
+        self.unseen = {
+            f"{section}.{name}": column
+            for section, named in (("columns", self._columns), ("totals", self._totals))
+            for name, column in named.items()
+        }
+        self._there: dict[str, None] = {}
+        self._looked = 0
         self._spans = "role" in self._columns or "role" in self._constants
+
+    def look(self, row: Mapping[str, Any]) -> None:
+        """Strike out the columns that ``row`` has; refuse a table without steps early on.
+
+        Raises:
+            ConfigError: If none of the first rows has the column of the step.
+        """
+        for name in [name for name, column in self.unseen.items() if has(row, column)]:
+            del self.unseen[name]
+        self._looked += 1
+        if len(self._there) < _NAMES_KEPT:
+            self._there.update(dict.fromkeys(_paths(row)))
+        if self._looked == _PATIENCE and "columns.step" in self.unseen:
+            raise ConfigError(self._complaint())
+
+    def complain(self, job: Job, *, headed: bool) -> None:
+        """Name the mapped columns that no row has had: a number would be silently absent.
+
+        Args:
+            job: Its ledger counts what is not refused.
+            headed: Whether the tables have headers, so that a column that is not there is a
+                mistake. In JSON lines a key may simply have had no value in this run.
+
+        Raises:
+            ConfigError: With every such column and the nearest name there is.
+        """
+        needed = self.unseen.keys() & {"columns.step", "columns.role"}
+        if self._looked and (needed or (self.unseen and headed)):
+            raise ConfigError(f"{job.source}: {self._complaint()}")
+        for name, column in self.unseen.items() if self._looked else ():
+            job.ledger.skip(f"mapped column that no row has: {name} = {column!r}", job.source.name)
+
+    def _complaint(self) -> str:
+        there = list(self._there)
+        said = []
+        for name, column in self.unseen.items():
+            near = get_close_matches(column, there, n=1)
+            hint = f", did you mean {near[0]!r}?" if near else ""
+            said.append(f"the mapping's {name} = {column!r} is no column{hint}")
+        return f"{'; '.join(said)} (there are {', '.join(there[:20])})"
 
     def events(self, row: Mapping[str, Any], where: str, job: Job) -> Iterator[SpanRow | Series]:
         """The span of a row, and its numbers of the whole step."""
@@ -306,4 +373,11 @@ class _Plan:
                 yield pair(kind, mine[a], mine[b], temperatures=(own, other), steps_between=steps)
 
 
-FORMAT = Format("table", "JSON lines, CSV or Parquet with a mapping file", _sniff, _read)
+_MAP = "map its column, if there is one"
+FORMAT = Format(
+    "table",
+    "JSON lines, CSV or Parquet with a mapping file",
+    _sniff,
+    _read,
+    {one.name: _MAP for one in gaps.QUANTITIES},
+)

@@ -1,6 +1,7 @@
 """tinker-cookbook's ``iteration_<i>/train_rollout_summaries.jsonl`` and ``metrics.jsonl``.
 
-Lengths and rewards of every step of every trajectory; texts are not in it. A player of a
+Lengths and rewards of every step of every trajectory; texts are not in it. Environments that say
+why a trajectory ended do so in the metrics of its last step (``stop/max_tokens``). A player of a
 multi-player environment is the trajectory's index in its group: ``--roles '0=solver,1=verifier'``.
 Without that all trajectories are one role's.
 """
@@ -12,15 +13,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.lines import documents
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
-from roledrift.ingest.values import number, rows, whole
+from roledrift.ingest.unpacking import present
+from roledrift.ingest.values import number, rows, section, whole
 
 _ITERATION = re.compile(r"iteration_(\d{1,12})\Z")
 _SUMMARIES = "train_rollout_summaries.jsonl"
 _POLICY = "policy"
+_CUT = {"stop/max_tokens", "stop/max_sampled_tokens"}
 _LABELS = {
     "source": "foreign series",
     "entropy": "estimated from the sampled tokens' log-probabilities, of the sampling policy",
@@ -35,8 +39,8 @@ def _sniff(path: Path) -> str | None:
 def _iterations(path: Path) -> dict[int, Path]:
     if not path.is_dir():
         return {}
-    there = ((_ITERATION.match(one.name), one / _SUMMARIES) for one in path.iterdir())
-    return {int(match[1]): file for match, file in there if match and file.is_file()}
+    there = ((_ITERATION.match(one.name), present(one / _SUMMARIES)) for one in path.iterdir())
+    return {int(match[1]): file for match, file in there if match and file}
 
 
 def _read(job: Job) -> Events:
@@ -64,8 +68,9 @@ def _spans(row: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[
         return
     role, slot = job.roles.resolve(str(index)) if job.roles.rules else (_POLICY, None)
     group = str(row.get("group_idx"))
+    ends = [key for key in section(steps[-1], "metrics") if key.startswith("stop/")]
     for turn, one in enumerate(steps):
-        stop = one.get("stop_reason")
+        last = turn == len(steps) - 1
         yield SpanRow(
             step=step,
             role=role,
@@ -75,7 +80,8 @@ def _spans(row: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[
             episode=group if job.roles.rules else f"{group}|{index}",
             group=group,
             tokens=whole(one.get("ac_len")),
-            truncated=stop == "length" if stop in ("length", "stop") else None,
+            # Only the last turn can have been cut: nothing is sampled after it.
+            truncated=(last and bool(set(ends) & _CUT)) if ends else None,
             reward=number(row.get("total_reward")),
         )
 
@@ -96,4 +102,11 @@ def _logged(job: Job) -> dict[int, Series]:
     return found
 
 
-FORMAT = Format("tinker", "tinker-cookbook rollout summaries", _sniff, _read)
+_NOWHERE = "not exported; watch it live (docs/integrations/custom.md)"
+FORMAT = Format(
+    "tinker",
+    "tinker-cookbook rollout summaries",
+    _sniff,
+    _read,
+    {gaps.TEXTS: _NOWHERE, gaps.LOGPROBS: _NOWHERE, gaps.ENTROPY: _NOWHERE},
+)

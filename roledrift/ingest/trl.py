@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, right
 from roledrift.ingest.keys import Translator, passed_note
@@ -199,4 +200,17 @@ def _span(
     )
 
 
-FORMAT = Format("trl", "TRL completions and trainer state", _sniff, _read)
+_CALLBACK = "measured live by RoleDriftCallback (docs/integrations/trl.md)"
+FORMAT = Format(
+    "trl",
+    "TRL completions and trainer state",
+    _sniff,
+    _read,
+    {
+        gaps.TEXTS: "log_completions=True, and log_extra('role', ...) in a reward function",
+        gaps.REWARDS: "log_completions=True, and log_extra('role', ...) in a reward function",
+        gaps.LENGTHS: _CALLBACK,
+        gaps.LOGPROBS: _CALLBACK,
+        gaps.ENTROPY: _CALLBACK,
+    },
+)

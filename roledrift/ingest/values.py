@@ -38,11 +38,6 @@ def number(value: object) -> float | None:
     return None
 
 
-def numbers(data: Mapping[str, object]) -> dict[str, object]:
-    """The numbers in a row of logged values; texts and tables are not worth their memory."""
-    return {key: found for key, value in data.items() if (found := number(value)) is not None}
-
-
 def whole(value: object) -> int | None:
     """A whole number; None for anything else, also for one that 64 bits cannot hold."""
     if isinstance(value, bool):
@@ -90,6 +85,15 @@ def at(value: object, path: str) -> Any:
             return None
         value = value[key]
     return value
+
+
+def has(value: Mapping[str, Any], path: str) -> bool:
+    """Whether there is anything at a dotted path, be it None."""
+    if path in value:
+        return True
+    above, dot, key = path.rpartition(".")
+    inner = at(value, above) if dot else None
+    return isinstance(inner, Mapping) and key in inner
 
 
 def content(value: object) -> str | None:

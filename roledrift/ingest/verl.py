@@ -9,27 +9,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from roledrift.ingest import console_log
+from roledrift.ingest import console_log, gaps
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.grade import answer_text, answers, boxed_run, right
+from roledrift.ingest.keys import useful
+from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import documents, first_document
 from roledrift.ingest.rows import Events, SpanRow, StepDone
-from roledrift.ingest.values import number, numbers, section, text, whole
+from roledrift.ingest.unpacking import matching, plain
+from roledrift.ingest.values import number, section, text, truth, whole
 from roledrift.ingest.wandb_dir import series_of
 
-_DUMP = re.compile(r"(\d{1,12})\.jsonl(?:\.gz)?\Z")
+_DUMP = re.compile(r"(\d{1,12})\.jsonl\Z")
 _UID = re.compile(r"(.+)_(\d{1,9})_(\d{1,4})\Z", re.DOTALL)
 _LOGS = (".log", ".txt", ".out")
 _ROLE_KEYS = ("role", "agent_id", "agent", "agent_name")
 _UNNAMED = "output"
+_LOOKED_AT = 200
 
 
 def _sniff(path: Path) -> str | None:
     if path.is_file():
-        if path.suffix in _LOGS and console_log.looks_like(path):
+        if plain(path.name).endswith(_LOGS) and console_log.looks_like(path):
             return "a console log with 'step:N - key:value' lines"
         first = first_document(path) if ".jsonl" in path.name else {}
         if _is_dump(first):
@@ -57,15 +62,15 @@ def _dumps(path: Path) -> dict[int, Path]:
     if not path.is_dir():
         return {}
     for folder in (path, path / "rollout_data", path / "rollout", path / "train"):
-        there = sorted(folder.glob("*.jsonl*")) if folder.is_dir() else []
-        found = {int(match[1]): file for file in there if (match := _DUMP.match(file.name))}
+        there = matching(folder, "*.jsonl") if folder.is_dir() else []
+        found = {int(match[1]): file for file in there if (match := _DUMP.match(plain(file.name)))}
         if found:
             return found
     return {}
 
 
 def _others(path: Path, suffix: str) -> list[Path]:
-    return [file for file in sorted(path.glob(f"*{suffix}")) if not _DUMP.match(file.name)]
+    return [file for file in matching(path, f"*{suffix}") if not _DUMP.match(plain(file.name))]
 
 
 def _read(job: Job) -> Events:
@@ -74,19 +79,21 @@ def _read(job: Job) -> Events:
     whole_folder = source.is_dir()
     dumps = _dumps(source)
     if not whole_folder and ".jsonl" in source.name and not _is_logged(first_document(source)):
-        match = _DUMP.match(source.name)
+        match = _DUMP.match(plain(source.name))
         dumps = {int(match[1]) if match else 0: source}
-    logged = _logged(job)
-    series = {event.step: event for event in series_of(logged, job) if not _done(event)}
+    passed: dict[str, None] = {}
+    logged = _logged(job, passed)
+    series = {event.step: event for event in series_of(logged, job, passed) if not _done(event)}
     if dumps:
         # What the numbers imply gives way to what the outputs say.
         job.facts.slots.clear()
         job.facts.notes.pop("roles", None)
+    boxed = not dumps or _boxed(dumps[min(dumps)], job)
     for step in sorted(set(dumps) | set(series)):
         if step in series:
             yield series[step]
         if step in dumps:
-            yield from _spans(dumps[step], step, job)
+            yield from _spans(dumps[step], step, job, boxed=boxed)
         yield StepDone(step)
 
 
@@ -94,7 +101,7 @@ def _done(event: object) -> bool:
     return isinstance(event, StepDone)
 
 
-def _logged(job: Job) -> dict[int, dict[str, object]]:
+def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
     """Numbers by step from file logger rows, then from the console where those lack them."""
     source = job.source
     files = [source] if source.is_file() else _others(source, ".jsonl")
@@ -112,14 +119,14 @@ def _logged(job: Job) -> dict[int, dict[str, object]]:
             if step is None or not isinstance(row.get("data"), dict):
                 job.ledger.skip("row that is no {step, data}", where)
                 continue
-            found.setdefault(step, {}).update(numbers(section(row, "data")))
-    for file in (one for one in logs if one.suffix in _LOGS):
+            found.setdefault(step, {}).update(useful(section(row, "data"), passed))
+    for file in (one for one in logs if plain(one.name).endswith(_LOGS)):
         for step, data in console_log.steps(file, job.ledger):
-            found[step] = numbers(data) | found.get(step, {})
+            found[step] = useful(data, passed) | found.get(step, {})
     return found
 
 
-def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
+def _spans(file: Path, step: int, job: Job, *, boxed: bool) -> Iterator[SpanRow]:
     unnamed = 0
     for where, row in documents(file, job.ledger):
         if not _is_dump(row):
@@ -128,7 +135,7 @@ def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
         said = whole(row.get("step"))
         if said is not None and said != step:
             job.ledger.skip("row of another step than its file", where, step=step)
-        span, named = _span(row, step, job)
+        span, named = _span(row, step, job, boxed=boxed)
         unnamed += not named
         yield span
     if unnamed and "roles" not in job.facts.notes:
@@ -138,7 +145,15 @@ def _spans(file: Path, step: int, job: Job) -> Iterator[SpanRow]:
         )
 
 
-def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
+def _boxed(file: Path, job: Job) -> bool:
+    first = (row for _, row in islice(documents(file, Ledger()), _LOOKED_AT))
+    boxed = boxed_run((text(row.get("output")), number(row.get("score"))) for row in first)
+    if not boxed:
+        job.facts.notes["correct"] = "from 'acc', where there is one: the answers are in no boxes"
+    return boxed
+
+
+def _span(row: Mapping[str, Any], step: int, job: Job, *, boxed: bool) -> tuple[SpanRow, bool]:
     prompt, written = text(row.get("input")) or "", text(row.get("output"))
     uid = text(row.get("uid")) or ""
     found = _UID.match(uid)
@@ -150,9 +165,12 @@ def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
     if not named and role == f"r{name}":
         role, slot = _UNNAMED, int(name)
     shares = {}
-    truth = answer_text(row.get("gts"))
-    if truth is not None and written is not None and answers(role):
-        shares["correct"] = right(written, truth)
+    gold = answer_text(row.get("gts"))
+    told = truth(row.get("acc"))
+    if not boxed and told is not None and answers(role):
+        shares["correct"] = told
+    elif boxed and gold is not None and written is not None and answers(role):
+        shares["correct"] = right(written, gold)
     group = found[1] if found else (uid or prompt)
     return SpanRow(
         step=step,
@@ -169,4 +187,18 @@ def _span(row: Mapping[str, Any], step: int, job: Job) -> tuple[SpanRow, bool]:
     ), named or role != _UNNAMED
 
 
-FORMAT = Format("verl", "verl rollout dumps, file logger rows and console logs", _sniff, _read)
+_PLUGIN = "measured live by the plugin, 'roledrift: {...}' in verl's configuration"
+FORMAT = Format(
+    "verl",
+    "verl rollout dumps, file logger rows and console logs",
+    _sniff,
+    _read,
+    {
+        gaps.TEXTS: "trainer.rollout_data_dir=<folder>, and --roles here",
+        gaps.REWARDS: "trainer.rollout_data_dir=<folder>, and --roles here",
+        gaps.LENGTHS: _PLUGIN,
+        gaps.LOGPROBS: _PLUGIN,
+        gaps.ENTROPY: _PLUGIN,
+        gaps.VALIDATION: "trainer.logger=[console,file] and its log beside the dumps",
+    },
+)

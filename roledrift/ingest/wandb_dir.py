@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roledrift.errors import StoreError
-from roledrift.ingest import console_log, wandb_log
+from roledrift.ingest import console_log, gaps, paper, wandb_log
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.keys import Translator, passed_note, step_of
+from roledrift.ingest.keys import Translator, passed_note, step_of, useful
 from roledrift.ingest.rows import Events, Series, StepDone
-from roledrift.ingest.values import numbers
+from roledrift.ingest.unpacking import present
+from roledrift.ingest.values import section
 
 _FOLDER = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-(.+)\Z")
 _LABELS = {
@@ -59,13 +60,13 @@ def _below(path: Path) -> list[tuple[str, str, Path]]:
 
 
 def _holds_run(folder: Path) -> bool:
-    return folder.is_dir() and (
-        (folder / "files" / "output.log").is_file() or any(folder.glob("*.wandb"))
-    )
+    console = present(folder / "files" / "output.log")
+    return folder.is_dir() and (console is not None or any(folder.glob("*.wandb")))
 
 
 def _read(job: Job) -> Events:
     rows: dict[int, dict[str, object]] = {}
+    passed: dict[str, None] = {}
     segments: list[tuple[str, str, Path]]
     if job.source.is_file():
         segments = [("", job.source.stem, job.source)]
@@ -79,7 +80,7 @@ def _read(job: Job) -> Events:
         )
     starts: list[int] = []
     for _, _, folder in segments:
-        mine = dict(_segment(folder, job))
+        mine = dict(_segment(folder, job, passed))
         if mine:
             starts.append(min(mine))
         for step, data in mine.items():
@@ -88,17 +89,18 @@ def _read(job: Job) -> Events:
     if len(segments) > 1:
         begun = ", ".join(str(step) for step in starts)
         job.facts.notes["segments"] = f"{len(segments)} process starts, at steps {begun}"
-    yield from series_of(rows, job)
+    yield from series_of(rows, job, passed)
 
 
-def series_of(rows: dict[int, dict[str, object]], job: Job) -> Events:
+def series_of(rows: dict[int, dict[str, object]], job: Job, passed: dict[str, None]) -> Events:
     """Logged numbers by step as series; sets what they say about roles and routing.
 
     Args:
         rows: Keys and values by step.
         job: Its facts are filled in.
+        passed: Keys of numbers that were left out of ``rows``.
     """
-    translate = Translator()
+    translate = Translator(passed=passed)
     for step in sorted(rows):
         groups, totals = translate(rows[step])
         if groups or totals:
@@ -117,7 +119,9 @@ def series_of(rows: dict[int, dict[str, object]], job: Job) -> Events:
     job.facts.notes.update(passed_note(translate.passed))
 
 
-def _segment(folder: Path, job: Job) -> Iterator[tuple[int, dict[str, object]]]:
+def _segment(
+    folder: Path, job: Job, passed: dict[str, None]
+) -> Iterator[tuple[int, dict[str, object]]]:
     logs = [folder] if folder.is_file() else sorted(folder.glob("*.wandb"))
     rows: dict[int, dict[str, object]] = {}
     for log in logs:
@@ -131,18 +135,21 @@ def _segment(folder: Path, job: Job) -> Iterator[tuple[int, dict[str, object]]]:
             if step is None:
                 job.ledger.skip("history row without a step", log.name)
                 continue
-            rows.setdefault(step, {}).update(numbers(entry.data))
-    console = folder / "files" / "output.log"
-    if console.is_file():
+            rows.setdefault(step, {}).update(useful(entry.data, passed))
+    console = present(folder / "files" / "output.log")
+    if console is not None:
         for step, data in console_log.steps(console, job.ledger):
             # The log rounds less than the console: it wins where it has the number.
-            rows[step] = numbers(data) | rows.get(step, {})
+            rows[step] = useful(data, passed) | rows.get(step, {})
     yield from rows.items()
 
 
 def _about(entry: wandb_log.About, job: Job) -> None:
     facts = job.facts
     facts.run = entry.facts.get("name") or facts.run or entry.facts.get("id", "")
+    experiment = section(entry.config, "trainer").get("experiment_name")
+    if not paper.named_after(facts.run, facts):
+        paper.named_after(str(experiment), facts)
     project = entry.facts.get("project", "")
     if project:
         facts.notes["wandb project"] = project
@@ -151,4 +158,15 @@ def _about(entry: wandb_log.About, job: Job) -> None:
         facts.seed = seed
 
 
-FORMAT = Format("wandb", "Weights & Biases folders and .wandb files", _sniff, _read)
+FORMAT = Format(
+    "wandb",
+    "Weights & Biases folders and .wandb files",
+    _sniff,
+    _read,
+    dict.fromkeys((gaps.LENGTHS, gaps.TEXTS), "import the framework's dump of its outputs")
+    | {
+        gaps.REWARDS: "import the framework's dump of its outputs",
+        gaps.LOGPROBS: "with a policy per role the paper's code logs them per role; "
+        "else watch it live (docs/integrations)",
+    },
+)

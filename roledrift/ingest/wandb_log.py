@@ -55,6 +55,8 @@ Entry = History | About | Told
 
 def is_log(path: Path) -> bool:
     """Whether the file begins like such a log."""
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             return file.read(len(_HEADER))[:6] == _HEADER[:6]
@@ -64,6 +66,9 @@ def is_log(path: Path) -> bool:
 
 def entries(path: Path, ledger: Ledger) -> Iterator[Entry]:
     """History and facts in file order. A truncated tail and broken records are counted."""
+    if path.exists() and not path.is_file():
+        ledger.skip("no regular file", path.name)
+        return
     try:
         with path.open("rb") as file:
             if file.read(len(_HEADER))[:6] != _HEADER[:6]:

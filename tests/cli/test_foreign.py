@@ -69,7 +69,7 @@ def test_a_table_and_its_map(tmp_path: Path) -> None:
         (["--routing", "mixed"], "say shared or isolated"),
         (["--roles", "x"], "no name=role"),
         (["--mapping", "no.toml"], "cannot be read"),
-        ([], "not recognised as any of"),
+        ([], "is empty"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, arguments: list[str], said: str) -> None:

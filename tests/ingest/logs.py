@@ -1,7 +1,8 @@
-"""Small foreign logs for tests, made after the documented layouts, and what is made of them."""
+"""Small foreign logs for tests, varied from what the frameworks wrote, and what is made of them."""
 
 import json
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -47,31 +48,33 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     return path
 
 
+VOTING = FIXTURES / "paper" / "voting-qwen3_1.7b-multi_lora-math"
+_EPISODE = json.loads((VOTING / "dapo_math" / "step_0" / "eval_0.json").read_text())
+
+
 def trajectory(
     name: str, text: str, *, tokens: int = 7, reward: float = 1.0, cut: bool = False
 ) -> Any:
-    output = {
-        "text": text,
-        "content": text,
-        "reasoning": "",
-        "prompt_length": 5,
-        "completion_length": tokens,
-        "finish_reason": "length" if cut else "stop",
-    }
+    """A trajectory of the paper's code with another text."""
+    one = deepcopy(_EPISODE["trajectories"][0])
+    step = one["steps"][0]
+    finish = "length" if cut else "stop"
+    step["model_output"] |= {
+        "text": text, "content": text, "completion_length": tokens, "finish_reason": finish,
+    }  # fmt: skip
     chat = [{"role": "user", "content": f"do {name}"}, {"role": "assistant", "content": text}]
-    step = {"chat_completions": chat, "action": "?", "model_output": output, "reward": reward}
-    return {"uid": "u", "name": name, "task": None, "steps": [step], "reward": reward, "info": {}}
+    step |= {"chat_completions": chat, "action": "?", "reward": reward}
+    return one | {"name": name, "reward": reward}
 
 
 def episode(number: int, *trajectories: Any, correct: bool = True, **more: Any) -> dict[str, Any]:
+    """An episode of the paper's code about another problem."""
     return {
+        **deepcopy(_EPISODE),
         "id": f"eval_{number}",
         "task": {"question": f"problem {number}", "final_answer": "5"},
-        "termination_reason": None,
         "is_correct": correct,
         "trajectories": list(trajectories),
-        "metrics": {},
-        "info": {},
         **more,
     }
 

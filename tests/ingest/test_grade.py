@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from roledrift.ingest.grade import (
     answer_text,
     answers,
+    boxed_run,
     duty_of,
     regrade,
     right,
@@ -98,3 +99,9 @@ def test_nothing_raises(text: str, truth: str) -> None:
     selected(text, 3)
     verdict(text)
     truth_of(text)
+
+
+def test_whether_a_run_answers_in_boxes() -> None:
+    assert boxed_run([("#### 5", 1.0), ("\\boxed{5}", 0.0)])
+    assert boxed_run([("lost", 0.0), (None, None)])  # nothing right yet: boxes may be wanted
+    assert not boxed_run([("#### 5", 1.0), ("#### 6", 0.0)])

@@ -1,5 +1,10 @@
+import gzip
 import json
+import math
+import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,9 +13,9 @@ from hypothesis import strategies as st
 from roledrift.detect.panel import replay
 from roledrift.errors import ConfigError, RoleDriftError, StoreError
 from roledrift.ingest import FORMATS, named, sniff
-from roledrift.ingest.importing import as_json, import_run, job_for, summary
+from roledrift.ingest.importing import as_json, import_run, job_for, remarks, summary
 from roledrift.store.reader import open_run
-from tests.ingest.logs import episode, imported, paper_dump, trajectory, voting
+from tests.ingest.logs import FIXTURES, episode, imported, paper_dump, trajectory, voting
 
 
 def inflating(root: Path) -> Path:
@@ -57,8 +62,14 @@ def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     assert dry.plain() | {"out": ""} == wet.plain() | {"out": ""}
     assert json.loads(as_json(dry))["columns"]["text"] == 4
     assert summary(dry) == (
-        "paper: 1 steps (0 to 0), 4 spans of generator x3, aggregator; isolated policies"
+        "paper: 1 step (0 to 0), 4 spans of generator x3, aggregator; isolated policies"
     )
+    said = remarks(dry)
+    assert said[0] == (
+        "not in it: log-probabilities, entropy, validation, of single roles; so no verdict of "
+        "policy_drift, gradient_amplification, entropy_collapse, echo_trap, accuracy_cliff"
+    )
+    assert "validation: lay eval_results.jsonl beside the dump" in said[1]
 
 
 def test_routing_can_be_said(tmp_path: Path) -> None:
@@ -85,6 +96,12 @@ def test_a_taken_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_not_recognised(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is empty"):
+        sniff(tmp_path)
+    (tmp_path / "a").write_text("")
+    with pytest.raises(StoreError, match="is empty"):
+        sniff(tmp_path / "a")
+    (tmp_path / "a").write_text("a")
     with pytest.raises(StoreError, match="not recognised as any of"):
         sniff(tmp_path)
     with pytest.raises(StoreError, match="no such file"):
@@ -100,6 +117,31 @@ def test_lone_surrogates_survive(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("\\\\ud800", "\\ud800"))
     _, run = imported(dump, tmp_path / "run")
     assert any("boxed{1}" in one.text for one in run.samples())
+
+
+def test_of_several_formats_in_a_folder_the_others_are_named(tmp_path: Path) -> None:
+    shutil.copytree(FIXTURES / "paper" / "voting-qwen3_1.7b-multi_lora-math", tmp_path / "s")
+    shutil.copytree(FIXTURES / "paper-wandb" / "isolated" / "wandb", tmp_path / "s" / "wandb")
+    form, reason = sniff(tmp_path / "s")
+    assert form.name == "paper"
+    assert reason.endswith(
+        "also here, and not read: wandb (2 wandb folder(s) of 1 run(s)); --as NAME"
+    )
+
+
+def test_every_recorded_log_is_of_one_format_and_its_writer_is_documented() -> None:
+    book = json.loads((FIXTURES / "written_by.json").read_text())
+    assert {one.name for one in FIXTURES.iterdir() if one.is_dir()} == set(book)
+    page = (FIXTURES.parents[2] / "docs" / "integrations" / "importing.md").read_text()
+    for name, who in book.items():
+        assert who["version"] in page, who
+        if name == "paper":
+            continue  # three dumps
+        source = FIXTURES / name / "isolated" if name == "paper-wandb" else FIXTURES / name
+        form, reason = sniff(source)
+        assert "also here" not in reason
+        done = import_run((form, reason), job_for(source), None)
+        assert done.tally.steps
 
 
 @settings(max_examples=60, deadline=None)
@@ -121,3 +163,62 @@ def test_garbage_is_refused_in_one_sentence(
                 import_run((form, "forced"), job_for(source), folder / "run")
     with pytest.raises(StoreError):
         open_run(folder / "run")
+
+
+ODD = st.sampled_from(
+    [None, True, -1, 2**70, 1e308, math.nan, "", "x" * 5000, [], {}, [[]], {"a": {}}, "\ud800"]
+)
+RECORDED = [
+    "paper/voting-qwen3_1.7b-multi_lora-math", "paper-training", "paper-wandb/shared", "verl",
+    "verl-legacy", "tinker", "rllm", "prime-rl", "pettingllms", "trl",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECORDED)
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_what_frameworks_wrote_may_be_damaged(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    """Bytes changed, cut off, recoded or packed; or whole JSON with odd values in it."""
+    root = tmp_path_factory.mktemp("d") / "s"
+    shutil.copytree(FIXTURES / name, root)
+    files = sorted(one for one in root.rglob("*") if one.is_file() and one.stat().st_size)
+    file = data.draw(st.sampled_from(files))
+    raw = file.read_bytes()
+    how = data.draw(st.sampled_from(["bytes", "cut", "utf-16", "packed", "values", "values"]))
+    if how == "values" and file.suffix in (".json", ".jsonl"):
+        lines = [raw.decode()] if file.suffix == ".json" else raw.decode().splitlines()
+        at = data.draw(st.integers(0, len(lines) - 1))
+        lines[at] = json.dumps(odder(json.loads(lines[at]), data))
+        file.write_text("\n".join(lines))
+    elif how == "utf-16":
+        file.write_bytes(raw.decode("latin-1").encode("utf-16"))
+    elif how == "packed":
+        packed = gzip.compress(raw)
+        file.write_bytes(packed[: data.draw(st.integers(3, len(packed)))])
+    else:
+        changed = bytearray(raw)
+        for _ in range(data.draw(st.integers(1, 5))):
+            changed[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+        file.write_bytes(
+            changed[: data.draw(st.integers(1, len(raw)))] if how == "cut" else changed
+        )
+    with suppress(RoleDriftError):
+        done = import_run(sniff(root), job_for(root), root.parent / "run")
+        assert open_run(root.parent / "run").steps()
+        assert done.tally.steps
+
+
+def odder(body: Any, data: st.DataObject) -> Any:
+    """A JSON document with one of its values replaced, however deep it lies."""
+    keys: list[Any] = []
+    if isinstance(body, dict):
+        keys = list(body)
+    elif isinstance(body, list):
+        keys = list(range(len(body)))
+    if not keys or data.draw(st.integers(0, 5)) == 0:
+        return data.draw(ODD)
+    key = data.draw(st.sampled_from(keys))
+    body[key] = odder(body[key], data)
+    return body

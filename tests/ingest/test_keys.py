@@ -1,6 +1,6 @@
 import pytest
 
-from roledrift.ingest.keys import Translator, passed_note, step_of
+from roledrift.ingest.keys import Translator, passed_note, step_of, useful
 
 
 def test_isolated_policies_have_keys_per_role() -> None:
@@ -76,3 +76,33 @@ def test_the_step_and_the_note() -> None:
     assert step_of({"train/global_step": 7.5}) is None
     assert passed_note([]) == {}
     assert passed_note(map(str, range(10)))["numbers not imported"].endswith("7 and 2 more")
+
+
+def test_what_nobody_translates_is_left_out_and_named() -> None:
+    row = {
+        "actor/generator/chi2_token": "0.5",
+        "actor/generator/actor": 0.3,
+        "rollout_corr/kl": 0.1,
+        "batch/generator_acc": 0.5,
+        "batch/n_strategies": 2,
+        "val/unknown/pass@1": 0.2,
+        "training/global_step": 3,
+        "train/reward": 0.4,
+        "timing_s/step": 9.0,
+        "response_length/mean": "a text",
+        "_runtime": 1.0,
+        "step": 3,
+        "table": {"a": 1},
+    }
+    passed: dict[str, None] = {}
+    found = useful(row, passed)
+    assert set(found) == set(list(row)[:1] + list(row)[2:8])
+    assert list(passed) == ["actor/generator/actor", "timing_s/step"]
+    assert found["actor/generator/chi2_token"] == 0.5
+
+
+def test_three_voters_are_roles_of_their_own() -> None:
+    translate = Translator()
+    groups, _ = translate({"batch/voter_acc": 0.5, "batch/voterB_acc": 0.25, "batch/success": 1})
+    assert list(translate.implied) == ["voterA", "voterB", "voterC", "aggregator"]
+    assert groups["voterB"] == {"correct": 0.25}

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from roledrift.errors import StoreError
 from roledrift.ingest import sniff
 from tests.ingest.logs import (
+    FIXTURES,
     episode,
     imported,
     paper_dump,
@@ -16,6 +18,59 @@ from tests.ingest.logs import (
     voting,
     write_lines,
 )
+
+DUMPS = {
+    "voting-qwen3_1.7b-multi_lora-math": ("voting", "isolated", 31),
+    "evaluator_optimizer-qwen3_0.6b-share_policy-math": ("eval_opt", "shared", 26),
+    "orchestrator_workers-qwen3_4b-share_policy-math": ("orch_workers", "shared", 28),
+}
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_what_the_papers_code_itself_wrote(name: str, tmp_path: Path) -> None:
+    """Three of its workflows, each with its eval_results.jsonl."""
+    workflow, routing, spans_ = DUMPS[name]
+    source = FIXTURES / "paper" / name
+    done, run = imported(source, tmp_path / "run")
+    assert (done.workflow.name, done.workflow.routing) == (workflow, routing)
+    assert (done.tally.spans, run.header.task, run.header.scale) == (
+        spans_, "math", re.search(r"qwen3_([^-]+)", name)[1],
+    )  # fmt: skip
+    # Grading again agrees with the code's own grading, and with the accuracy that it stored for
+    # the lengths of the training (the rows for longer answers, all 0 here, give way).
+    assert run.header.notes["graded again"] == "8 episodes; 0 disagree with the stored outcome"
+    for record in run.steps():
+        outcomes = [
+            json.loads(file.read_text())["is_correct"]
+            for file in sorted((source / "dapo_math" / f"step_{record.step}").glob("*.json"))
+        ]
+        assert record.totals["val_accuracy"] == pytest.approx(sum(outcomes) / 4)
+    if workflow == "voting":
+        assert done.odd == {"episode ended by max_prompt_length_exceeded": 1}
+        assert "in all 7 episodes" in run.header.notes["rewards"]
+    else:
+        assert done.odd == {}
+
+
+def test_the_console_of_the_papers_code(tmp_path: Path) -> None:
+    """Two starts of one run; the second repeats steps 4 and 5, and counts."""
+    for name, routing in (("isolated", "isolated"), ("shared", "shared")):
+        done, run = imported(FIXTURES / "paper-wandb" / name, tmp_path / name)
+        assert (done.format, done.workflow.name, done.workflow.routing) == (
+            "wandb", "voting", routing,
+        )  # fmt: skip
+        assert run.header.notes["segments"] == "2 process starts, at steps 0, 4"
+        group = "generator" if name == "isolated" else "*"
+        chi2 = [one.mean(group, "rollout.chi2") for one in run.steps()]
+        assert chi2 == pytest.approx([0.1, 0.11, 0.12, 0.13, *(0.64 + n / 100 for n in range(5))])
+        last = run.steps()[-1]
+        assert last.mean(group, "rollout.ppl_ratio") == pytest.approx(1.09 + 0.58)
+        assert last.mean(group, "grad_norm") == pytest.approx(0.5 + 0.58)
+        assert last.mean(group, "rollout.k1") == pytest.approx(0.01 + 0.58)
+        assert last.mean("*", "entropy") == pytest.approx(0.4 + 0.58)
+        assert last.mean("generator", "correct") == pytest.approx(0.6 + 0.58)
+        assert run.steps()[6].totals["val_accuracy"] == 0.36
+        assert run.steps()[5].totals.get("val_accuracy") is None
 
 
 def test_a_dump_is_recognised_at_every_level(tmp_path: Path) -> None:

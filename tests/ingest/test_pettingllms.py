@@ -3,7 +3,7 @@ from pathlib import Path
 
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.pettingllms import entries
-from tests.ingest.logs import imported
+from tests.ingest.logs import FIXTURES, imported
 
 
 def entry(turn: int, name: str, text: str, **extra: object) -> str:
@@ -21,6 +21,22 @@ def log(root: Path, moment: str, text: str, phase: str = "train") -> None:
     folder = root / "logs" / "exp" / "11-20" / moment / phase / "3" / "1"
     folder.mkdir(parents=True)
     (folder / "env_agent.log").write_text(text)
+
+
+def test_what_pettingllms_itself_wrote(tmp_path: Path) -> None:
+    """Two training phases and a validation between them, with a generation that failed in each."""
+    done, run = imported(FIXTURES / "pettingllms", tmp_path / "run")
+    assert (done.format, done.tally.steps, done.tally.spans) == ("pettingllms", 2, 28)
+    assert done.odd == {"generation that failed": 4, "log of a validation phase": 4}
+    assert run.header.workflow.role_names == ("coder", "tester")
+    first, second = run.steps()
+    # Rewards are in summary.log: rollouts 1 and 3 gave the coder 1.
+    assert (first.mean("coder", "reward"), first.mean("tester", "reward")) == (0.5, 0.5)
+    assert (first.totals.get("val_accuracy"), second.totals.get("val_accuracy")) == (0.75, None)
+    assert first.faults == {"generation that failed": 2}
+    assert {one.text for one in run.samples()} == {
+        f"[TURN:9] def f():\n    return {turn}" for turn in (1, 2)
+    }
 
 
 def test_phases_are_numbered_in_their_order(tmp_path: Path) -> None:

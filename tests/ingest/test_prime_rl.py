@@ -8,9 +8,39 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roledrift.ingest import sniff
-from tests.ingest.logs import imported, read, spans, write_lines
+from tests.ingest.logs import FIXTURES, imported, read, spans, write_lines
 
 PROMPT = [1, 2, 3]
+
+
+def test_what_prime_rl_itself_wrote(tmp_path: Path) -> None:
+    """Three episodes per step: two turns of a solver (once forked), a judge, a frozen user."""
+    done, run = imported(FIXTURES / "prime-rl", tmp_path / "run")
+    assert (done.tally.steps, done.tally.spans) == (3, 3 * (3 * 3 + 1))
+    # Every branch of every trace has found its export, the fork and its trunk too.
+    assert done.odd == {"trace of an agent that is not trained": 9}
+    assert run.header.workflow.role_names == ("solver", "judge")
+    for record in run.steps():
+        # The trainer's log-probabilities were recorded as 0.1 per step below the engine's.
+        for role, n in (("solver", 7), ("judge", 3)):
+            stat = record.stat(role, "length")
+            assert stat is not None
+            assert stat.n == n
+            chi2 = record.mean(role, "rollout.chi2")
+            assert chi2 == pytest.approx(math.exp(-0.2 * record.step) - 1, rel=1e-5)
+            assert record.mean(role, "entropy") == pytest.approx(0.5)
+            assert record.stat(role, "truncated") is not None
+        assert (record.totals["reward"], record.mean("*", "grad_norm")) == (0.5, 0.1)
+
+
+def test_an_export_that_the_trainer_cut_is_joined_as_far_as_it_goes(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    cut = {k: v[:4] if isinstance(v, list) else v for k, v in export([10, 11], -1.0, -1.5).items()}
+    write_lines(root / "token_exports" / "step_4" / "rank_0.jsonl", [cut])
+    events, job = read(root)
+    row = next(one for one in spans(events) if one.scored is not None)
+    assert (row.role, row.scored, row.tokens) == ("solver", 1, 1)
+    assert job.ledger.counts["token export cut at the trainer's length"] == 1
 
 
 def trace(name: str, answer: list[int], **agent: object) -> dict[str, Any]:

@@ -4,37 +4,49 @@ from pathlib import Path
 import pytest
 
 from roledrift.ingest import sniff
-from tests.ingest.logs import imported, read, spans, write_lines
+from tests.ingest.logs import FIXTURES, imported, read, spans, write_lines
+
+TRAIN = FIXTURES / "rllm" / "episodes" / "train_step_1_epoch_0"
+
+
+def test_what_rllm_itself_wrote(tmp_path: Path) -> None:
+    done, run = imported(FIXTURES / "rllm", tmp_path / "run")
+    assert (done.format, done.tally.steps, done.tally.spans, done.odd) == ("rllm", 2, 24, {})
+    assert [(one.name, one.slots) for one in done.workflow.roles] == [
+        ("solver", 2),
+        ("aggregator", 1),
+    ]
+    first, second = run.steps()
+    told = [json.loads(file.read_text()) for file in sorted(TRAIN.glob("episode_*.json"))]
+    right = sum(one["is_correct"] for one in told) / len(told)
+    # Grading again finds what rLLM stored: the aggregator's choice is the outcome.
+    assert run.header.notes["graded again"] == "8 episodes; 0 disagree with the stored outcome"
+    assert first.mean("aggregator", "correct") == first.mean("aggregator", "reward") == right
+    assert first.mean("solver", "correct") == sum(
+        one["metrics"]["solver_acc"] for one in told
+    ) / len(told)
+    assert second.totals["val_accuracy"] in (0.0, 1.0)
+    assert done.tally.columns["correct"] == 24
+
+
+def test_the_training_log_of_the_papers_code(tmp_path: Path) -> None:
+    done, run = imported(FIXTURES / "paper-training", tmp_path / "run")
+    assert (done.format, done.workflow.name, done.tally.spans) == ("rllm", "voting", 31)
+    assert done.odd == {"episode ended by max_prompt_length_exceeded": 1}
+    assert [one.step for one in run.steps()] == [1, 11]
 
 
 def log(root: Path, mode: str, step: int, number: int, right: bool = True) -> None:
-    """One episode file after the layout of rllm's episode logger (no token counts)."""
-    steps = [
-        {
-            "observation": None,
-            "thought": "",
-            "action": "x",
-            "reward": 1.0,
-            "done": True,
-            "model_response": "\\boxed{5}",
-            "chat_completions": [
-                {"role": "user", "content": "q"},
-                {"role": "assistant", "content": "\\boxed{5}"},
-            ],
-        }
-    ]
+    """One more episode of the kind that rLLM wrote."""
+    body = json.loads(next(TRAIN.glob("episode_*.json")).read_text())
     names = ("generator0", "generator1", "aggregator")
-    body = {
+    body |= {
         "training_step": step,
-        "epoch": 0,
         "episode_id": f"t:{number}",
-        "task": {"question": "q", "ground_truth": "5"},
-        "task_hash": "abcd1234",
         "is_correct": right,
-        "termination_reason": "env_done",
         "trajectories": [
-            {"name": name, "uid": "u", "reward": 1.0, "num_steps": 1, "steps": steps}
-            for name in names
+            {**one, "name": name, "steps": [{**one["steps"][0], "reward": 1.0}]}
+            for name, one in zip(names, body["trajectories"], strict=True)
         ],
     }
     folder = root / "episodes" / f"{mode}_step_{step}_epoch_0"

@@ -59,6 +59,7 @@ def test_csv_and_parquet_say_the_same(tmp_path: Path) -> None:
     flat = [{**row, "agent": row["meta"]["agent"]} for row in ROWS]
     for row in flat:
         del row["meta"]
+        row.setdefault("val", None)
     mapping = MAPPING | {"columns": MAPPING["columns"] | {"role": "agent"}}
     for suffix in ("csv", "parquet"):
         (tmp_path / suffix).mkdir()
@@ -185,8 +186,46 @@ def test_no_row_raises(
         "old_logp": "old",
         "text": "text",
     }
+    if not all(any(key in row for row in rows) for key in ("stepr", "ole")) and rows:
+        with pytest.raises(ConfigError, match="is no column"):
+            read(file, "table", mapping={"columns": columns})
+        return
     events, one = read(file, "table", mapping={"columns": columns})
     rejected = [n for what, n in one.ledger.counts.items() if what.startswith("row without")]
     assert len(spans(events)) + sum(rejected) == len(rows)
     with suppress(StoreError):  # nothing usable in it
         imported(file, file.parent / "run", "table", mapping={"columns": columns})
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    """Refused where there is a header; in JSON lines only if nothing can be done without it."""
+    table = tmp_path / "a.csv"
+    table.write_text("iteration;agent;score;text\n1;g;0.5;x\n")
+    wrong = {"columns": {"step": "iteration", "role": "agent", "reward": "scor", "text": "txt"}}
+    with pytest.raises(ConfigError) as caught:
+        read(table, "table", mapping=wrong)
+    assert str(caught.value) == (
+        f"{table}: the mapping's columns.reward = 'scor' is no column, did you mean 'score'?; the "
+        "mapping's columns.text = 'txt' is no column, did you mean 'text'? (there are iteration, "
+        "agent, score, text)"
+    )
+    rows = write_lines(tmp_path / "a.jsonl", [{"meta": {"iter": 1}, "agent": "g"}])
+    nested = {"columns": {"step": "meta.itr", "role": "agent"}}
+    with pytest.raises(ConfigError, match=r"'meta\.itr' is no column, did you mean 'meta\.iter'"):
+        read(rows, "table", mapping=nested)
+    nested["columns"] |= {"step": "meta.iter", "reward": "scor"}
+    events, one = read(rows, "table", mapping=nested)
+    assert len(spans(events)) == 1
+    assert list(one.ledger.counts) == ["mapped column that no row has: columns.reward = 'scor'"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("comma", [",", ";", "\t"])
+def test_tables_as_spreadsheets_write_them(tmp_path: Path, encoding: str, comma: str) -> None:
+    file = tmp_path / "a.csv"
+    rows = [["s", "who", "said"], ["3", "g", '"two\nlines"'], ["4", "g", "é"], ["5", "g", '"cut']]
+    file.write_text("\r\n".join(comma.join(row) for row in rows), encoding=encoding)
+    mapping = {"columns": {"step": "s", "role": "who", "text": "said"}}
+    events, one = read(file, "table", mapping=mapping)
+    assert [(row.step, row.text) for row in spans(events)] == [(3, "two\nlines"), (4, "é")]
+    assert one.ledger.counts["broken CSV row"] == 1

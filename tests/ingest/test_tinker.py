@@ -1,53 +1,52 @@
+import json
+import shutil
 from pathlib import Path
 
-from tests.ingest.logs import imported, read, spans, write_lines
+import pytest
 
+from tests.ingest.logs import FIXTURES, imported, read, spans
 
-def summaries(root: Path) -> Path:
-    """After the documented layout of tinker-cookbook's rollout summaries (schema 1)."""
-    for step in range(2):
-        write_lines(
-            root / f"iteration_{step:06d}" / "train_rollout_summaries.jsonl",
-            [
-                {
-                    "schema_version": 1,
-                    "split": "train",
-                    "iteration": step,
-                    "group_idx": group,
-                    "traj_idx": player,
-                    "total_reward": float(player),
-                    "steps": [
-                        {
-                            "step_idx": 0,
-                            "ob_len": 9,
-                            "ac_len": 5 + player,
-                            "reward": 0.0,
-                            "stop_reason": "length",
-                        }
-                    ],
-                }
-                for group in range(3)
-                for player in range(2)
-            ]
-            + [{"traj_idx": 0}],
-        )
-    write_lines(
-        root / "metrics.jsonl", [{"step": 0, "optim/entropy": 0.5, "env/all/reward/total": 0.4}]
-    )
-    return root
+TINKER = FIXTURES / "tinker"
 
 
 def test_players_are_roles_if_the_user_says_so(tmp_path: Path) -> None:
-    done, run = imported(summaries(tmp_path / "s"), tmp_path / "run", roles="0=solver,1=verifier")
-    first = run.steps()[0]
-    assert done.format == "tinker"
-    assert (first.mean("solver", "length"), first.mean("verifier", "length")) == (5, 6)
-    assert first.mean("solver", "truncated") == 1
-    assert (first.mean("*", "entropy"), first.totals["reward"]) == (0.5, 0.4)
-    assert first.faults == {"summary without steps or trajectory index": 1}
+    """What tinker-cookbook itself wrote: four games of two players, two turns each, per step."""
+    done, run = imported(TINKER, tmp_path / "run", roles="0=solver,1=verifier")
+    assert (done.format, done.tally.steps, done.tally.spans, done.odd) == ("tinker", 3, 48, {})
+    logged = [json.loads(line) for line in (TINKER / "metrics.jsonl").read_text().splitlines()]
+    for record, row in zip(run.steps(), logged, strict=True):
+        # First turns have 4 tokens, last turns 6 and 7.
+        assert (record.mean("solver", "length"), record.mean("verifier", "length")) == (5, 5.5)
+        assert record.mean("*", "length") == row["env/all/ac_tokens_per_turn"]
+        cut = [
+            "stop/max_tokens" in one["steps"][-1]["metrics"]
+            for one in rollouts(record.step)
+            if one["traj_idx"] == 0
+        ]
+        assert record.mean("solver", "truncated") == sum(cut) / 8  # first turns are never cut
+        assert record.mean("verifier", "truncated") == 0
+        assert record.mean("*", "entropy") == pytest.approx(row["optim/entropy"])
+        assert record.totals["reward"] == row["env/all/reward/total"]
+        assert record.mean("solver", "reward") == 1.5
+    assert "progress/batch" not in run.header.notes["numbers not imported"]
 
 
-def test_without_a_map_all_are_one_role(tmp_path: Path) -> None:
-    events, job = read(summaries(tmp_path))
+def rollouts(step: int) -> list[dict[str, list[dict[str, dict[str, float]]]]]:
+    file = TINKER / f"iteration_{step:06d}" / "train_rollout_summaries.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_summaries_that_are_no_summaries(tmp_path: Path) -> None:
+    shutil.copytree(TINKER, tmp_path / "t")
+    file = tmp_path / "t" / "iteration_000001" / "train_rollout_summaries.jsonl"
+    with file.open("a") as more:
+        more.write('{"traj_idx": 0}\n{"traj_idx": 1, "steps": [{"metrics": 3, "ac_len": 2}]}\n')
+    events, job = read(tmp_path / "t")
+    assert len(spans(events)) == 49
+    assert job.ledger.counts == {"summary without steps or trajectory index": 1}
+
+
+def test_without_a_map_all_are_one_role() -> None:
+    events, job = read(TINKER)
     assert {row.role for row in spans(events)} == {"policy"}
     assert "--roles" in job.facts.notes["roles"]

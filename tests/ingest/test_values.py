@@ -7,7 +7,6 @@ from roledrift.ingest.values import (
     at,
     content,
     number,
-    numbers,
     prompt_of,
     rows,
     section,
@@ -37,10 +36,6 @@ def test_whole_numbers() -> None:
     assert (whole(3), whole("4"), whole(5.0)) == (3, 4, 5)
     for odd in (1.5, "x", True, math.nan, math.inf, 2**70, "9" * 60, None):
         assert whole(odd) is None
-
-
-def test_numbers_of_a_row() -> None:
-    assert numbers({"a": "1.5", "b": "x", "c": [1], "d": True}) == {"a": 1.5, "d": 1.0}
 
 
 def test_truths() -> None:

@@ -1,10 +1,48 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from roledrift.ingest import sniff
 from roledrift.store.reader import open_run
-from tests.ingest.logs import imported, read, spans, write_lines
+from tests.ingest.logs import FIXTURES, imported, read, spans, write_lines
+
+
+def test_what_verl_itself_wrote(tmp_path: Path) -> None:
+    """Dumps of verl's own fit(), with its file logger and its console beside them."""
+    roles = "0=generator:0,1=generator:1,2=generator:2,3=aggregator"
+    done, run = imported(FIXTURES / "verl", tmp_path / "run", roles=roles)
+    assert (done.format, done.tally.spans, done.odd) == ("verl", 4 * 32, {})
+    assert (done.workflow.name, done.workflow.routing) == ("voting", "shared")
+    lines = (FIXTURES / "verl" / "p-e.jsonl").read_text().splitlines()
+    logged = {row["step"]: row["data"] for row in map(json.loads, lines)}
+    for record in run.steps():
+        row = logged[record.step]
+        if "actor/grad_norm" not in row:
+            continue
+        assert record.mean("*", "reward") == pytest.approx(row["critic/score/mean"])
+        assert record.totals["reward"] == row["critic/rewards/mean"]
+        assert record.mean("*", "rollout.chi2") == row["rollout_corr/chi2_token"]
+        assert record.mean("*", "length") == row["response_length/mean"]
+        # Every right answer of these ends in the box that is graded, an aggregator's in a choice.
+        assert record.mean("generator", "correct") == record.mean("*", "reward")
+        # The index in uid is the output's, the number before it the rollout's.
+        assert record.mean("*", "zero_variance") == 0
+    assert run.steps()[2].totals["val_accuracy"] == logged[2]["val-core/math/acc/mean@1"]
+    assert "length_inflation" in run.header.notes["not in it"]
+
+
+def test_verls_console_says_what_its_file_logger_says() -> None:
+    by_file, _ = read(FIXTURES / "verl" / "p-e.jsonl")
+    by_console, _ = read(FIXTURES / "verl" / "run.log")
+    assert by_file == by_console
+
+
+def test_the_older_trainers_dump(tmp_path: Path) -> None:
+    done, run = imported(FIXTURES / "verl-legacy", tmp_path / "run")
+    assert (done.tally.steps, done.tally.spans, done.odd) == (2, 12, {})
+    assert done.workflow.role_names == ("generator", "aggregator")
+    assert run.steps()[0].mean("generator", "correct") == 0.5
 
 
 def dump(root: Path, steps: int = 2, **more: object) -> Path:
@@ -88,3 +126,16 @@ def test_a_single_file_of_numbers(tmp_path: Path, name: str) -> None:
     assert (record.mean("a", "rollout.chi2"), record.mean("b", "rollout.chi2")) == (0.1, 0.2)
     assert done.workflow.routing == "isolated"
     assert "numbers of all roles" not in str(done.notes)
+
+
+def test_answers_that_are_in_no_box_are_not_called_wrong(tmp_path: Path) -> None:
+    for file in (FIXTURES / "verl-legacy").iterdir():
+        text = file.read_text().replace("\\\\boxed{5}", "#### 5").replace("\\\\boxed", "####")
+        (tmp_path / file.name).write_text(text)
+    done, run = imported(tmp_path, tmp_path / "run")
+    assert run.steps()[0].mean("generator", "correct") == 0.5  # of the reward function's acc
+    assert "in no boxes" in done.notes["correct"]
+    for file in tmp_path.glob("*.jsonl"):
+        file.write_text(file.read_text().replace('"acc"', '"x"'))
+    _, run = imported(tmp_path, tmp_path / "run2")
+    assert run.steps()[0].stat("generator", "correct") is None

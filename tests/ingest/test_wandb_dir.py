@@ -25,8 +25,11 @@ def numbers(step: int, shift: float = 0.0) -> dict[str, Any]:
 
 def test_segments_of_a_resumed_run_are_stitched(tmp_path: Path) -> None:
     """Two folders by the real wandb under one id; the second replays steps 8 and 9."""
+    named = {"experiment_name": "voting-qwen3_0.6b-multi_lora-deepcoder"}
     first = write(tmp_path / "one", "xyz", [(s, numbers(s)) for s in range(10)], seed=7)
-    second = write(tmp_path / "two", "xyz", [(s, numbers(s, 100)) for s in range(8, 14)])
+    second = write(
+        tmp_path / "two", "xyz", [(s, numbers(s, 100)) for s in range(8, 14)], trainer=named
+    )
     folder = tmp_path / "wandb"
     shutil.copytree(first, folder / "run-20260101_000000-xyz")
     shutil.copytree(second, folder / "run-20260102_000000-xyz")
@@ -49,6 +52,11 @@ def test_segments_of_a_resumed_run_are_stitched(tmp_path: Path) -> None:
     assert (done.workflow.name, done.workflow.routing) == ("voting", "isolated")
     assert (run.header.seed, run.header.notes["segments"]) == (7, "2 process starts, at steps 0, 8")
     assert "timing_s/step" in run.header.notes["numbers not imported"]
+    assert (run.header.run, run.header.scale, run.header.task) == (
+        named["experiment_name"],
+        "0.6b",
+        "deepcoder",
+    )
     assert imported(folder / "run-20260101_000000-xyz", tmp_path / "r2")[0].tally.last == 20
 
 

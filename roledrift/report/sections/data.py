@@ -50,6 +50,7 @@ def remarks(view: View) -> tuple[str, ...]:
     found += [
         f"detector {name} failed: {said}" for name, said in sorted(view.replay.faults.items())
     ]
+    found += _odd(view, set(faults))
     return tuple(found)
 
 
@@ -79,6 +80,16 @@ def _refused(view: View) -> list[str]:
         f"comparison {kind!r} refused for {times} answers: its two sides are log-probabilities at "
         "different temperatures"
         for kind, times in sorted(rows.items())
+    ]
+
+
+def _odd(view: View, told: set[str]) -> list[str]:
+    """What an import skipped or found odd and could lay to no step; the rest are faults."""
+    named = ((name.removeprefix("odd: "), said) for name, said in view.header.notes.items())
+    return [
+        f"in the imported log: {what} ({said})"
+        for what, said in sorted(named)
+        if f"odd: {what}" in view.header.notes and what not in told
     ]
 
 

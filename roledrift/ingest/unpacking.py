@@ -1,0 +1,107 @@
+"""Files as they lie around: compressed or not, in UTF-8 or UTF-16; told by their first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError)
+"""What reading a file raises that is cut off, damaged or not ours to read."""
+
+SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
+"""Of compressed files. Only their names are judged by it, what is in them by its first bytes."""
+
+UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Recoded(io.RawIOBase):
+    """UTF-16 as UTF-8 bytes, a line at a time: what a Windows shell redirects is of that kind."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        # Without newline="\n" every lone carriage return of a progress bar would end a line.
+        self._text = io.TextIOWrapper(file, "utf-16", errors="replace", newline="\n")
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """At most ``size`` characters of a line."""
+        return self._text.readline(-1 if size is None else size).encode("utf-8", "replace")
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """At most ``size`` characters."""
+        return self._text.read(-1 if size is None else size).encode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Close the file below, too."""
+        self._text.close()
+        super().close()
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The bytes of a file: unpacked, and as UTF-8 if they were UTF-16.
+
+    Raises:
+        OSError: If it cannot be opened or is a pipe or device, which could keep us waiting for
+            ever; reading on raises one of :data:`BROKEN`.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(f"{path}: no regular file")
+    file: Any = path.open("rb")
+    try:
+        start = file.peek(6)[:6]
+        unpack = next((make for magic, make in _PACKED.items() if start.startswith(magic)), None)
+        if unpack is not None:
+            file = unpack(file)
+            start = file.peek(2)
+        return Recoded(file) if start.startswith(_UTF16_MARKS) else file  # type: ignore[return-value]
+    except BROKEN:
+        file.close()
+        raise
+
+
+def _zstd(file: IO[bytes]) -> IO[bytes]:
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+
+
+_PACKED: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": _zstd,
+}
+
+
+def plain(name: str) -> str:
+    """A file's name without the suffix of its compression."""
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """Files of a folder whose names fit a pattern, compressed or not, sorted."""
+    return sorted({one for end in ("", *SUFFIXES) for one in folder.glob(pattern + end)})
+
+
+def present(path: Path) -> Path | None:
+    """The file at ``path`` or its compressed form; None if there is neither.
+
+    Where that may not be known, it is ``path``: whoever opens it will be told.
+    """
+    variants = (path.with_name(path.name + end) for end in ("", *SUFFIXES))
+    try:
+        return next((one for one in variants if one.is_file()), None)
+    except PermissionError:
+        return path
