@@ -45,11 +45,16 @@ class Payoff:
         self._warmup = Warmup(config, SHARE)
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._jumps: deque[float] = deque(maxlen=64)
+        self._now = 0.0
         self._best: float | None = None
         self._source = ""
+        # Asked for several times per record, and what it takes is a median: told once.
+        self._course: Course | None = None
+        self._told = ""
 
     def see(self, record: StepRecord) -> None:
         """Take one record."""
+        self._course, self._told = None, ""
         source, value = outcome(record)
         if value is None or (self._source and source != self._source):
             self._warmup.see(None)
@@ -60,16 +65,20 @@ class Payoff:
             self._jumps.append(abs(value - self._recent[-1]))
         self._recent.append(value)
         if len(self._recent) == RECENT:
-            now = fmean(self._recent)
+            self._now = now = fmean(self._recent)
             self._best = now if self._best is None else max(self._best, now)
 
     @property
     def course(self) -> Course:
         """Where it has gone; ``unknown`` before the baseline and :data:`RECENT` records."""
-        base = self._warmup.baseline
+        if self._course is None:
+            self._course = self._judged()
+        return self._course
+
+    def _judged(self) -> Course:
+        base, now = self._warmup.baseline, self._now
         if base is None or self._best is None:
             return "unknown"
-        now = fmean(self._recent)
         # Median |difference| of neighbours is 0.954 sd; a mean of n has sd / sqrt(n).
         noise = median(self._jumps) / 0.954 / RECENT**0.5
         if self._best - now >= max(LOSS * abs(self._best), _NOISE * noise, _GAIN):
@@ -82,19 +91,19 @@ class Payoff:
         base = self._warmup.baseline
         if base is None or self._best is None:
             return "reward unknown"
-        now, course = fmean(self._recent), self.course
-        told = f"{self._source} {base.typical:.3g} -> {now:.3g}"
-        return told + (f", best {self._best:.3g}" if course == "fell" else "")
+        if not self._told:
+            self._told = f"{self._source} {base.typical:.3g} -> {self._now:.3g}"
+            self._told += f", best {self._best:.3g}" if self.course == "fell" else ""
+        return self._told
 
 
 def outcome(record: StepRecord) -> tuple[str, float | None]:
     """What the workflow earned in a step, best source first, with the name of the source."""
-    for source, value in (
-        ("accuracy", record.totals.get("accuracy")),
-        ("reward", record.mean(EVERYONE, "reward")),
-        ("reward", record.totals.get("reward")),
-    ):
+    accuracy = measured(record.totals.get("accuracy"))
+    if accuracy is not None:
+        return "accuracy", accuracy
+    for value in (record.mean(EVERYONE, "reward"), record.totals.get("reward")):
         known = measured(value)
         if known is not None:
-            return source, known
+            return "reward", known
     return "", None

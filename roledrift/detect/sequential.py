@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from functools import lru_cache
 
 from roledrift.detect.baseline import ASSUMED_CORRELATION
 
@@ -53,6 +54,7 @@ def decision_for(false_alarms: float) -> float:
     return max(y0 + (wanted - x0) * (y1 - y0) / (x1 - x0), 1.0)
 
 
+@lru_cache(maxsize=256)
 def chance_of(false_alarms: float, decision: float) -> str:
     """What complete evidence is worth, in words; empty if none was asked for.
 
@@ -120,15 +122,14 @@ class Cusum:
         """
         more = max(correlation - ASSUMED_CORRELATION, 0.0)
         self._decision = self._plain * (1 + _PER_CORRELATION * more)
-        reference = max(self._reference, least / 2)
-        excess = min(z - reference, max(self._decision, 1.0) / 3)
-        value = self.value + excess
+        cap = max(self._decision, 1.0)
+        value = self.value + min(z - max(self._reference, least / 2), cap / 3)
         if value <= 0:
             self.reset()
             return
         if self.onset is None:
             self.onset = step
-        self.value = min(value, 2 * max(self._decision, 1.0))
+        self.value = min(value, 2 * cap)
 
     def reset(self) -> None:
         """Forget the excursion."""

@@ -173,29 +173,28 @@ class View:
         if key not in self._curves:
             self._curves[key] = {
                 step: float(value)
-                for step, stats in self._numbers(group)
-                if (one := stats.get(name)) is not None
-                and one["n"]
-                and (value := one.get(attribute)) is not None
+                for step, one in self._numbers(group).get(name, ())
+                if one["n"] and (value := one.get(attribute)) is not None
             }
         return self._curves[key]
 
     def measured(self, group: str) -> frozenset[str]:
         """Names of the statistics of a role or slot."""
-        return frozenset(name for _, stats in self._numbers(group) for name in stats)
+        return frozenset(self._numbers(group))
 
-    def _numbers(self, group: str) -> list[tuple[int, _Numbers]]:
-        """Per step the statistics of a group as plain numbers: a report draws nearly all."""
+    def _numbers(self, group: str) -> dict[str, list[tuple[int, _Numbers]]]:
+        """Per statistic of a group its steps and plain numbers: a report draws nearly all."""
         if group not in self._groups:
-            self._groups[group] = [
-                (record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats))
-                for record in self.records
-                if (stats := record.groups.get(group)) is not None
-            ]
+            self._groups[group] = found = {}
+            for record in self.records:
+                stats = record.groups.get(group, {})
+                body = stats.body if isinstance(stats, StoredStats) else _numbers(stats)
+                for name, one in body.items():
+                    found.setdefault(name, []).append((record.step, one))
         return self._groups[group]
 
     @cached_property
-    def _groups(self) -> dict[str, list[tuple[int, _Numbers]]]:
+    def _groups(self) -> dict[str, dict[str, list[tuple[int, _Numbers]]]]:
         return {}
 
     @cached_property
@@ -230,10 +229,10 @@ class View:
         return (finding.alert.onset, last)
 
 
-_Numbers = Mapping[str, Mapping[str, float | None]]
+_Numbers = Mapping[str, float | None]
 
 
-def _numbers(stats: Stats) -> _Numbers:
+def _numbers(stats: Stats) -> Mapping[str, _Numbers]:
     names = [one.name for one in fields(Stat)]
     return {key: {name: getattr(stat, name) for name in names} for key, stat in stats.items()}
 
@@ -302,7 +301,7 @@ def thinned(curve: dict[int, float], limit: int = 600) -> dict[int, float]:
     """
     steps = sorted(curve)
     if len(steps) <= limit:
-        return {step: curve[step] for step in steps}
+        return curve.copy() if steps == list(curve) else {step: curve[step] for step in steps}
     bins = limit // 2
     kept = {steps[0], steps[-1]}
     for index in range(bins):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from roledrift.records import Sample
 from roledrift.report.excerpts import excerpt, flags, of_role, over_time
@@ -76,8 +75,7 @@ def _browser(view: View, likeness: Likeness | None) -> Browser:
 
 
 def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
-    words, near, away = flags(sample, likeness)
-    return replace(excerpt(sample, limit=limit), flags=words, near=near, away=away)
+    return excerpt(sample, limit=limit, flagged=flags(sample, likeness))
 
 
 def _room(view: View) -> int:
