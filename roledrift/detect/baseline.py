@@ -268,4 +268,4 @@ def more_steps(lacks: int) -> str:
 
 def measured(value: float | None) -> float | None:
     """``value``, or None if it is missing or not a number."""
-    return value if value == value else None  # noqa: PLR0124 - NaN, without a call
+    return value if value == value else None

@@ -64,7 +64,6 @@ class Likeness:
         away = (totals[best] - totals[self.roles.index(role)]) / len(words)
         return self.roles[best], away
 
-
     def _said(self, word: str) -> tuple[float, ...]:
         found = self._seen.get(word)
         if found is None:

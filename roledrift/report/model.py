@@ -374,4 +374,3 @@ def _holds_words(hint: Any) -> bool:
     if get_origin(hint) is Literal or hint in (int, float, bool, type(None)):
         return False
     return any(_holds_words(part) for part in parts) if parts else True
-
