@@ -141,7 +141,7 @@ def baseline_of(values: list[float], scale: Scale) -> Baseline:
     return Baseline(center, max(spread * _LONG_RUN, scale.sigma_floor), n, scale, spread)
 
 
-def _middle(ordered: list[float]) -> float:
+def middle(ordered: list[float]) -> float:
     """The median of sorted values; ``statistics.median`` would sort them again."""
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
@@ -189,7 +189,7 @@ class _Healthy:
             return baseline
         self._take(x - baseline.center, baseline.spread)
         # About the start's centre, not their own: what the centre is wrong by is spread too.
-        scatter = _MAD * _middle(self._sorted)
+        scatter = _MAD * middle(self._sorted)
         floor = baseline.scale.sigma_floor / _LONG_RUN
         most = _SELF_EXCUSE * max(self._start.spread, floor)
         spread = min(max(self._start.spread, scatter), most)

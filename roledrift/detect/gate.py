@@ -51,5 +51,9 @@ def _spoiler(finding: str, reads: frozenset[str]) -> Spoil | None:
 
 
 def suspects(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
-    """Findings of ``hygiene`` among ``verdicts``, by role."""
-    return {one.role: one for one in verdicts if one.detector == NAME and one.state == "drift"}
+    """Findings of ``hygiene`` among ``verdicts`` that spoil something, by role."""
+    return {
+        one.role: one
+        for one in verdicts
+        if one.state == "drift" and one.detector == NAME and one.finding in SPOILS
+    }

@@ -93,6 +93,12 @@ class Movement:
             patience=settings.patience,
             forget_after=forget_after,
         )
+        self.source = ""
+        """The best source that was ever measured and can move; empty if there is none.
+
+        The ratio of old to current policy is 1 by construction as long as every batch is used for
+        one optimizer step: such a constant zero measures nothing.
+        """
         self.now: Moved | None = None
         """The last judgement; None before there is one."""
 
@@ -109,7 +115,7 @@ class Movement:
                 if len(recent) == recent.maxlen:
                     self._peaks[source] = max(self._peaks.get(source, 0.0), now)
         self._see_rest(record)
-        source = self.source
+        self.source = source = self._best()
         value = values[source] if source else None
         baseline = self.baseline(source)
         if value is not None and baseline is not None:
@@ -154,13 +160,7 @@ class Movement:
             onset=cusum.onset if moving else None,
         )
 
-    @property
-    def source(self) -> str:
-        """The best source that was ever measured and can move; empty if there is none.
-
-        The ratio of old to current policy is 1 by construction as long as every batch is used for
-        one optimizer step: such a constant zero measures nothing.
-        """
+    def _best(self) -> str:
         for source, warmup in self._warmups.items():
             base = warmup.baseline
             constant = base is not None and base.typical <= _ZERO and source != _BEST

@@ -11,6 +11,7 @@ from roledrift.config import Config
 from roledrift.detect import DETECTORS
 from roledrift.detect.alerts import AlertBook, closed
 from roledrift.detect.gate import gated, reads_of, suspects
+from roledrift.detect.hygiene import NAME as HYGIENE
 from roledrift.detect.installed import installed_detectors
 from roledrift.protocols import Detector
 from roledrift.records import Alert, StepRecord, Verdict
@@ -122,8 +123,9 @@ class Panel:
         for detector in now.detectors:
             told = self._verdicts_of(detector, record)
             # Hygiene is the first of the detectors: what it finds is known to those after it.
-            suspect |= suspects(told)
-            if suspect:
+            if detector.name == HYGIENE:
+                suspect = suspects(told)
+            elif suspect:
                 reads = reads_of(detector)
                 told = [gated(one, reads, suspect) for one in told]
             for verdict in told:

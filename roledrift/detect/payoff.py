@@ -7,12 +7,14 @@ such signs ask here first.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, insort
 from collections import deque
-from statistics import fmean, median
+from statistics import fmean
 from typing import Literal
 
 from roledrift.config import BaselineConfig
-from roledrift.detect.baseline import SHARE, Warmup, measured
+from roledrift.detect.baseline import SHARE, Warmup, measured, middle
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
@@ -26,6 +28,7 @@ LOSS = 0.25
 
 _GAIN = 0.05
 _NOISE = 3.0
+_JUMPS = 64
 
 
 class Payoff:
@@ -44,7 +47,8 @@ class Payoff:
     def __init__(self, config: BaselineConfig) -> None:
         self._warmup = Warmup(config, SHARE)
         self._recent: deque[float] = deque(maxlen=RECENT)
-        self._jumps: deque[float] = deque(maxlen=64)
+        self._jumps: deque[float] = deque(maxlen=_JUMPS)
+        self._sorted: list[float] = []
         self._now = 0.0
         self._best: float | None = None
         self._source = ""
@@ -62,11 +66,19 @@ class Payoff:
         self._source = source
         self._warmup.see(value)
         if self._recent:
-            self._jumps.append(abs(value - self._recent[-1]))
+            self._jump(abs(value - self._recent[-1]))
         self._recent.append(value)
         if len(self._recent) == RECENT:
             self._now = now = fmean(self._recent)
             self._best = now if self._best is None else max(self._best, now)
+
+    def _jump(self, size: float) -> None:
+        if math.isnan(size):
+            return  # from infinity to infinity; it has no place among sorted ones
+        if len(self._jumps) == _JUMPS:
+            del self._sorted[bisect_left(self._sorted, self._jumps[0])]
+        self._jumps.append(size)
+        insort(self._sorted, size)
 
     @property
     def course(self) -> Course:
@@ -80,7 +92,7 @@ class Payoff:
         if base is None or self._best is None:
             return "unknown"
         # Median |difference| of neighbours is 0.954 sd; a mean of n has sd / sqrt(n).
-        noise = median(self._jumps) / 0.954 / RECENT**0.5
+        noise = middle(self._sorted) / 0.954 / RECENT**0.5
         if self._best - now >= max(LOSS * abs(self._best), _NOISE * noise, _GAIN):
             return "fell"
         # Both sides of the difference are noisy: means of some eight records each.

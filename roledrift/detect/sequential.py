@@ -120,16 +120,19 @@ class Cusum:
             correlation: Lag-one correlation of healthy records: the more records repeat each other,
                 the less each of them says.
         """
-        more = max(correlation - ASSUMED_CORRELATION, 0.0)
-        self._decision = self._plain * (1 + _PER_CORRELATION * more)
-        cap = max(self._decision, 1.0)
-        value = self.value + min(z - max(self._reference, least / 2), cap / 3)
+        # Called for every sign of every role in every record, so without max() and min().
+        more = correlation - ASSUMED_CORRELATION
+        decision = self._plain * (1 + _PER_CORRELATION * more) if more > 0 else self._plain
+        self._decision = decision
+        cap = decision if decision > 1.0 else 1.0
+        excess = z - (least / 2 if least / 2 > self._reference else self._reference)
+        value = self.value + (cap / 3 if excess > cap / 3 else excess)
         if value <= 0:
             self.reset()
             return
         if self.onset is None:
             self.onset = step
-        self.value = min(value, 2 * cap)
+        self.value = 2 * cap if value > 2 * cap else value
 
     def reset(self) -> None:
         """Forget the excursion."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -170,31 +171,42 @@ class View:
     def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
         """Step to value of one statistic; steps without it are left out."""
         key = (group, name, attribute)
+        if attribute == "mean":
+            return self._means(group).get(name, {})
         if key not in self._curves:
             self._curves[key] = {
                 step: float(value)
-                for step, one in self._numbers(group).get(name, ())
-                if one["n"] and (value := one.get(attribute)) is not None
+                for step, stats in self._numbers(group)
+                if (one := stats.get(name)) is not None
+                and one["n"]
+                and (value := one.get(attribute)) is not None
             }
         return self._curves[key]
 
     def measured(self, group: str) -> frozenset[str]:
         """Names of the statistics of a role or slot."""
-        return frozenset(self._numbers(group))
+        return frozenset(name for name, curve in self._means(group).items() if curve)
 
-    def _numbers(self, group: str) -> dict[str, list[tuple[int, _Numbers]]]:
-        """Per statistic of a group its steps and plain numbers: a report draws nearly all."""
+    def _means(self, group: str) -> dict[str, dict[int, float]]:
+        """Curves of the means: a report draws nearly all, so they are taken in one go."""
         if group not in self._groups:
-            self._groups[group] = found = {}
-            for record in self.records:
-                stats = record.groups.get(group, {})
-                body = stats.body if isinstance(stats, StoredStats) else _numbers(stats)
-                for name, one in body.items():
-                    found.setdefault(name, []).append((record.step, one))
+            found: defaultdict[str, dict[int, float]] = defaultdict(dict)
+            for step, stats in self._numbers(group):
+                for name, one in stats.items():
+                    if one["n"] and (value := one["mean"]) is not None:
+                        found[name][step] = float(value)
+            self._groups[group] = dict(found)
         return self._groups[group]
 
+    def _numbers(self, group: str) -> Iterator[tuple[int, _Numbers]]:
+        """Per step the statistics of a group as plain numbers."""
+        for record in self.records:
+            stats = record.groups.get(group)
+            if stats is not None:
+                yield record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats)
+
     @cached_property
-    def _groups(self) -> dict[str, dict[str, list[tuple[int, _Numbers]]]]:
+    def _groups(self) -> dict[str, dict[str, dict[int, float]]]:
         return {}
 
     @cached_property
@@ -229,10 +241,10 @@ class View:
         return (finding.alert.onset, last)
 
 
-_Numbers = Mapping[str, float | None]
+_Numbers = Mapping[str, Mapping[str, float | None]]
 
 
-def _numbers(stats: Stats) -> Mapping[str, _Numbers]:
+def _numbers(stats: Stats) -> _Numbers:
     names = [one.name for one in fields(Stat)]
     return {key: {name: getattr(stat, name) for name in names} for key, stat in stats.items()}
 
