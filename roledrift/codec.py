@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import chain
 from typing import Any
 
 from roledrift.errors import SchemaError
@@ -143,20 +144,27 @@ _NUMBERS = frozenset({float, int})
 _PLAIN = frozenset({float, int, list})
 
 
-def _whole(one: Mapping[str, Any]) -> bool:
-    """Whether all numbers of a statistic are finite, so that nothing has to be decoded."""
-    kinds = set(map(type, one.values()))
-    if not kinds <= _PLAIN or "mean" not in one or "n" not in one:
-        return False
-    lists = [value for value in one.values() if type(value) is list] if list in kinds else []
+def _whole(body: Mapping[str, Any]) -> bool:
+    """Whether all numbers of some statistics are finite, so that nothing has to be decoded.
+
+    A long run has hundreds of thousands: they are looked at together, not one by one.
+    """
+    if {dict}.issuperset(map(type, body.values())):
+        kinds = set(map(type, chain.from_iterable(map(dict.values, body.values()))))
+        if kinds <= _PLAIN and all("mean" in one and "n" in one for one in body.values()):
+            return list not in kinds or all(map(_plain_lists, body.values()))
+    return False
+
+
+def _plain_lists(one: Mapping[str, Any]) -> bool:
+    lists = [value for value in one.values() if type(value) is list]
     return all(_NUMBERS.issuperset(map(type, value)) for value in lists)
 
 
 def _stats(body: Mapping[str, Any]) -> Mapping[str, Stat]:
-    for one in body.values():
-        if not _whole(one):
-            # Something is not finite, or malformed, which has to be noticed here.
-            return {name: _stat(stat) for name, stat in body.items()}
+    if not _whole(body):
+        # Something is not finite, or malformed, which has to be noticed here.
+        return {name: _stat(stat) for name, stat in body.items()}
     return StoredStats(body)
 
 

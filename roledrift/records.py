@@ -135,11 +135,22 @@ class StepRecord:
     def mean(self, group: str, name: str) -> float | None:
         """Mean of a statistic; None if it was not measured."""
         its = self.groups.get(group)
-        if isinstance(its, StoredStats):
+        if its is None:
+            return None
+        if type(its) is StoredStats:
             one = its.body.get(name)
             return None if one is None else float(one["mean"])
         found = self.stat(group, name)
         return None if found is None else found.mean
+
+    def counted(self, group: str, name: str) -> tuple[float, float] | None:
+        """What a statistic is the mean of, in number, and the mean; None if not measured."""
+        its = self.groups.get(group)
+        if type(its) is StoredStats:
+            one = its.body.get(name)
+            return None if one is None else (float(one["n"]), float(one["mean"]))
+        found = self.stat(group, name)
+        return None if found is None else (found.n, found.mean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ The verbs' own modules are loaded when they run, so that ``roledrift --help`` st
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -13,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from roledrift.cli import console
-from roledrift.cli.options import ConfigFile, FailOn, Json, Order, Pairing, Style, run_argument
+from roledrift.cli.options import (
+    ConfigFile,
+    FailOn,
+    Json,
+    Order,
+    Pairing,
+    Style,
+    run_argument,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from roledrift.records import Level
@@ -119,31 +129,37 @@ def _ls(
     raise typer.Exit(ls(folder, state=state, sort=sort.value, limit=limit, as_json=as_json))
 
 
-@app.command("report")
-def _report(  # noqa: PLR0913 - an option is a parameter
-    paths: Annotated[list[str], run_argument("PATH", "Runs or folders of runs.")],
+@dataclass(frozen=True, slots=True)
+class _Reported:
     out: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
-    ] = Path("report"),
+    ] = Path("report")
     formats: Annotated[
         str,
         typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png,status."),
-    ] = "html,md,json",
-    config: ConfigFile = None,
+    ] = "html,md,json"
+    config: ConfigFile = None
     no_text: Annotated[
         bool, typer.Option("--no-text", help="Leave out what models wrote, to share the page.")
-    ] = False,
+    ] = False
     redact: Annotated[
         str, typer.Option("--redact", metavar="REGEX", help="Replace what this matches.")
-    ] = "",
+    ] = ""
     jobs: Annotated[
         int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
-    ] = 0,
+    ] = 0
     by: Annotated[
         str, typer.Option("--by", metavar="KEYS", help="Group the runs: policy,scale or a setting.")
-    ] = "",
-    look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    as_json: Json = False,
+    ] = ""
+    look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
+    as_json: Json = False
+
+
+@app.command("report")
+@with_options(_Reported)
+def _report(
+    paths: Annotated[list[str], run_argument("PATH", "Runs or folders of runs.")],
+    how: _Reported,
 ) -> None:
     """Write a report on one or many runs.
 
@@ -155,8 +171,8 @@ def _report(  # noqa: PLR0913 - an option is a parameter
     """
     from roledrift.cli.report import Shown, report
 
-    shown = Shown(formats, not no_text, redact, jobs, by, look)
-    raise typer.Exit(report(paths, out, shown=shown, config=config, as_json=as_json))
+    shown = Shown(how.formats, not how.no_text, how.redact, how.jobs, how.by, how.look)
+    raise typer.Exit(report(paths, how.out, shown=shown, config=how.config, as_json=how.as_json))
 
 
 @app.command("watch")

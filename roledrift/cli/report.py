@@ -118,34 +118,37 @@ def _write(
     shown: Shown,
     config: Config | None,
 ) -> list[Path]:
+    from roledrift.report.crew import call_in, processes
+
+    paths = [place for _, place in places]
+    count, jobs = len(_found(paths)), shown.jobs or processes()
+    if count > TOGETHER and jobs > 1:
+        call_in()
     from rich.progress import Progress
 
-    from roledrift.report.build import build_report, runs_in
-    from roledrift.report.folder import processes, write_folder
+    from roledrift.report.build import build_report
+    from roledrift.report.folder import Asked, write_folder
     from roledrift.report.view import Sharing
     from roledrift.report.write import write_report
 
     redact = re.compile(shown.redact) if shown.redact else None
     sharing = Sharing(texts=shown.texts, redact=redact)
-    paths = [place for _, place in places]
     # What the user named, not where a foreign log was imported to.
     command = "roledrift report " + " ".join(shlex.quote(name) for name, _ in places)
     by = tuple(name.strip() for name in shown.by.split(",") if name.strip())
-    _, found = runs_in(paths)
     errors = console.console(errors=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task("reading and judging", total=len(found))
-        if len(found) <= TOGETHER:
+        task = progress.add_task("reading and judging", total=count)
+        if count <= TOGETHER:
             built = build_report(paths, config, sharing, command=command, by=by)
             return write_report(built, out, formats)
         return write_folder(
             paths,
             out,
-            formats,
-            config=config,
-            sharing=sharing,
-            command=command,
-            by=by,
-            jobs=shown.jobs or processes(),
+            Asked(formats, config, sharing, command, by, jobs),
             seen=lambda done, _: progress.update(task, completed=done),
         )
+
+
+def _found(paths: Sequence[str]) -> set[Path]:
+    return {run for path in paths for run in find_runs(path)}

@@ -209,11 +209,13 @@ class AlertBook:
         ``drift`` opens or escalates, ``ok`` counts toward closing, ``watch`` ends such a count, and
         ``no verdict`` says nothing.
         """
+        if verdict.state == "no verdict":
+            return None
         key = (verdict.detector, verdict.role)
         known = self._open.get(key)
         if verdict.state == "drift":
             return self._drift(step, verdict, known)
-        if known is None or verdict.state == "no verdict":
+        if known is None:
             return None
         known.clean = known.clean + 1 if verdict.state == "ok" else 0
         if known.clean < self._close_after:
@@ -222,22 +224,21 @@ class AlertBook:
         return closed(known.alert, step, f"clean for {known.clean} records: {verdict.reason}")
 
     def _drift(self, step: int, verdict: Verdict, known: _Open | None) -> Alert | None:
-        # The id is fixed when the alert opens: a later estimate of the onset must not rename it.
-        onset = step if verdict.onset is None else verdict.onset
-        alert = self._alert(step, verdict, onset if known is None else known.alert.onset)
         if known is None:
+            onset = step if verdict.onset is None else verdict.onset
+            alert = self._alert(step, verdict, onset)
             self._open[verdict.detector, verdict.role] = _Open(alert)
             return alert
         known.clean = 0
-        if known.alert.level == "ERROR" or alert.level != "ERROR":
+        if known.alert.level == "ERROR" or _level(verdict) != "ERROR":
             return None
-        known.alert = replace(alert, state="escalated")
+        # The id is fixed when the alert opens: a later estimate of the onset must not rename it.
+        known.alert = replace(self._alert(step, verdict, known.alert.onset), state="escalated")
         return known.alert
 
     def _alert(self, step: int, verdict: Verdict, onset: int) -> Alert:
         finding = verdict.finding or verdict.detector
-        # A detector that has only part of its evidence names a lesser finding than its own.
-        level: Level = "ERROR" if finding == verdict.detector else "WARN"
+        level = _level(verdict)
         known = verdict.role in self._workflow.role_names
         clean = [one for one in self._checkpoints if one.step < onset]
         checkpoint = max(clean, key=lambda one: one.step, default=None)
@@ -266,6 +267,11 @@ class AlertBook:
             chance=verdict.chance,
             checkpoint=checkpoint,
         )
+
+
+def _level(verdict: Verdict) -> Level:
+    # A detector that has only part of its evidence names a lesser finding than its own.
+    return "ERROR" if verdict.finding in ("", verdict.detector) else "WARN"
 
 
 def closed(alert: Alert, step: int, why: str) -> Alert:

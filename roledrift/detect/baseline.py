@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from roledrift.config import BaselineConfig
@@ -37,9 +37,12 @@ class Scale:
 
     def on(self, value: float) -> float:
         """``value`` on this scale."""
-        if not self.log:
-            return min(max(value, -self.largest), self.largest)
-        return math.log(min(max(value, self.smallest), self.largest))
+        least = self.smallest if self.log else -self.largest
+        if value < least:
+            value = least
+        elif value > self.largest:
+            value = self.largest
+        return math.log(value) if self.log else value
 
 
 LENGTH = Scale(log=True, sigma_floor=0.1, smallest=0.5)
@@ -138,6 +141,12 @@ def baseline_of(values: list[float], scale: Scale) -> Baseline:
     return Baseline(center, max(spread * _LONG_RUN, scale.sigma_floor), n, scale, spread)
 
 
+def middle(ordered: list[float]) -> float:
+    """The median of sorted values; ``statistics.median`` would sort them again."""
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
 class _Healthy:
     """Deviations of healthy records from the baseline: how far they scatter and how long they last.
 
@@ -180,7 +189,7 @@ class _Healthy:
             return baseline
         self._take(x - baseline.center, baseline.spread)
         # About the start's centre, not their own: what the centre is wrong by is spread too.
-        scatter = _MAD * median(self._sorted)
+        scatter = _MAD * middle(self._sorted)
         floor = baseline.scale.sigma_floor / _LONG_RUN
         most = _SELF_EXCUSE * max(self._start.spread, floor)
         spread = min(max(self._start.spread, scatter), most)
@@ -190,7 +199,7 @@ class _Healthy:
         r += 0.5 / max(self._pairs, 1)
         correlation = min(max(r, ASSUMED_CORRELATION), _LARGEST_CORRELATION)
         sigma = max(spread * _LONG_RUN, baseline.scale.sigma_floor)
-        return replace(baseline, sigma=sigma, spread=spread, correlation=correlation)
+        return Baseline(baseline.center, sigma, baseline.n, baseline.scale, spread, correlation)
 
 
 class Warmup:
@@ -222,10 +231,10 @@ class Warmup:
 
     def see(self, value: float | None) -> None:
         """Take one record's value; None or NaN if it was not measured."""
-        known = value is not None and not math.isnan(value)
-        self.seen |= known
         if self.baseline is not None:
             return
+        known = value is not None and not math.isnan(value)
+        self.seen |= known
         if self._skip > 0:
             self._skip -= 1
         elif known and value is not None:
@@ -259,4 +268,4 @@ def more_steps(lacks: int) -> str:
 
 def measured(value: float | None) -> float | None:
     """``value``, or None if it is missing or not a number."""
-    return None if value is None or math.isnan(value) else value
+    return value if value == value else None

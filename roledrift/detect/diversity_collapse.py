@@ -55,7 +55,7 @@ class _Siblings:
 
     @property
     def tally(self) -> Tally:
-        return Tally([Vote(str(sign), sign.cast) for sign in self.all])
+        return Tally([Vote(sign, sign.cast) for sign in self.all])
 
 
 class DiversityCollapse:

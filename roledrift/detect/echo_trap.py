@@ -55,7 +55,8 @@ class _Spikes:
         if not self._recent:
             return Vote("gradient norm", None)
         ratio, step = max((ratio, step) for step, ratio in self._recent)
-        return Vote(f"gradient norm x{ratio:.1f} at step {step}", ratio > 0)
+        told = f"gradient norm x{ratio:.1f} at step {step}" if ratio > 0 else "gradient norm"
+        return Vote(told, ratio > 0)
 
 
 class EchoTrap:
@@ -104,7 +105,7 @@ class EchoTrap:
         return spread if spread.seen else self._equals[role]
 
     def _judge(self, role: str, alike: Sign, entropy: Sign) -> Verdict:
-        votes = [Vote(str(sign), sign.drifting) for sign in (alike, entropy)]
+        votes = [Vote(sign, sign.drifting) for sign in (alike, entropy)]
         tally = Tally([*votes, self._spikes[role].vote])
         course = self._payoff.course
         trapped = tally.yes == 3 and course in ("level", "fell")

@@ -7,9 +7,10 @@ spoils. A withheld verdict is a *no verdict*, so it neither opens nor closes an 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from roledrift.detect.abstaining import no_verdict
-from roledrift.detect.hygiene import NAME, SPOILS
+from roledrift.detect.hygiene import NAME, SPOILS, Spoil
 from roledrift.protocols import Detector
 from roledrift.records import Verdict
 from roledrift.sums import EVERYONE
@@ -33,8 +34,8 @@ def gated(verdict: Verdict, reads: frozenset[str], suspect: Mapping[str, Verdict
     roles = suspect if verdict.role == EVERYONE else (verdict.role,)
     for role in roles:
         finding = suspect.get(role)
-        spoil = None if finding is None else SPOILS.get(finding.finding)
-        if finding is None or spoil is None or not spoil.touches(reads):
+        spoil = None if finding is None else _spoiler(finding.finding, reads)
+        if finding is None or spoil is None:
             continue
         if spoil.drift or verdict.state != "drift":
             why = f"withheld: {finding.finding} of {role}, {finding.reason}"
@@ -42,6 +43,17 @@ def gated(verdict: Verdict, reads: frozenset[str], suspect: Mapping[str, Verdict
     return verdict
 
 
+@cache
+def _spoiler(finding: str, reads: frozenset[str]) -> Spoil | None:
+    """What a finding spoils, if any of ``reads`` is among it."""
+    spoil = SPOILS.get(finding)
+    return spoil if spoil is not None and spoil.touches(reads) else None
+
+
 def suspects(verdicts: Iterable[Verdict]) -> dict[str, Verdict]:
-    """Findings of ``hygiene`` among ``verdicts``, by role."""
-    return {one.role: one for one in verdicts if one.detector == NAME and one.state == "drift"}
+    """Findings of ``hygiene`` among ``verdicts`` that spoil something, by role."""
+    return {
+        one.role: one
+        for one in verdicts
+        if one.state == "drift" and one.detector == NAME and one.finding in SPOILS
+    }

@@ -81,6 +81,11 @@ class GradientAmplification:
             for role in workflow.role_names
         }
         self._refusals = {role: refusal(workflow, role) for role in workflow.role_names}
+        self._refused = {
+            role: _none(role, f"does not apply: {why}")
+            for role, why in self._refusals.items()
+            if why
+        }
         self._coherences: dict[str, deque[tuple[int, float]]] = {
             role: deque(maxlen=256) for role, why in self._refusals.items() if not why
         }
@@ -90,12 +95,14 @@ class GradientAmplification:
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role; roles that were not measured in this record are passed over."""
+        if not self._coherences:
+            return list(self._refused.values())
         for movement in self._moves.values():
             movement.see(record)
         verdicts = []
         for role, why in self._refusals.items():
             if why:
-                verdicts.append(_none(role, f"does not apply: {why}"))
+                verdicts.append(self._refused[role])
                 continue
             self._see_gradients(record, role)
             verdict = self._verdict(role, record)

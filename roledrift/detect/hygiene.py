@@ -45,6 +45,9 @@ class Suspicion:
     told: str
 
 
+_FINE = Suspicion("", 0.0, 0.0, False, "")
+"""Checked, and nothing found: what nearly every rule says of nearly every record."""
+
 Rule = Callable[[StepRecord, str, HygieneConfig], Suspicion | None]
 
 
@@ -85,10 +88,10 @@ def _duplicates(record: StepRecord, role: str, settings: HygieneConfig) -> Suspi
     share = measured(record.mean(role, "duplicates"))
     if share is None:
         return None
+    if not share >= settings.duplicates > 0:
+        return _FINE
     told = f"{share:.1%} of the rows are there twice"
-    return Suspicion(
-        "duplicates", share, settings.duplicates, share >= settings.duplicates > 0, told
-    )
+    return Suspicion("duplicates", share, settings.duplicates, True, told)
 
 
 def _mode(record: StepRecord, role: str, _: HygieneConfig) -> Suspicion | None:
@@ -99,15 +102,17 @@ def _mode(record: StepRecord, role: str, _: HygieneConfig) -> Suspicion | None:
             told = f"{kind} compares log-probabilities that differ without any drift ({label})"
             return Suspicion(f"{kind}.refused", share, 0.0, share > 0, told)
     found = measured(record.mean(role, "rollout.k3"))
-    return None if found is None else Suspicion("rollout.refused", 0.0, 0.0, False, "")
+    return None if found is None else _FINE
 
 
 def _stale(record: StepRecord, role: str, settings: HygieneConfig) -> Suspicion | None:
     moved = measured(record.mean(role, "old.k3"))
     if moved is None or not record.labels.get("old", "").endswith(", 0 steps between"):
         return None
+    if not moved >= settings.stale:
+        return _FINE
     told = f"no optimizer step lies between, yet the ratio's denominator differs by {moved:.2g}"
-    return Suspicion("old.k3", moved, settings.stale, moved >= settings.stale, f"{told} (k3)")
+    return Suspicion("old.k3", moved, settings.stale, True, f"{told} (k3)")
 
 
 def _served(record: StepRecord, role: str, settings: HygieneConfig) -> Suspicion | None:
@@ -132,19 +137,23 @@ def _sampled(
     if moved is None:
         return None
     threshold = max(settings.stale, _OWN_STEPS * moved)
+    if not rollout >= threshold:
+        return _FINE
     told = (
         f"rollouts differ from the policy by {rollout:.2g} (k3) where its own steps of the "
         f"iteration account for {moved / 2:.2g} at most: the adapter is not served, or stale, or "
         "sampled at another temperature"
     )
-    return Suspicion("rollout.k3", rollout, threshold, rollout >= threshold, told)
+    return Suspicion("rollout.k3", rollout, threshold, True, told)
 
 
 def _updates(record: StepRecord, role: str, _: HygieneConfig) -> Suspicion | None:
-    updates, rows = record.stat(role, "updates"), record.stat(role, "advantage")
+    updates = record.stat(role, "updates")
     moved, clipped = record.mean(role, "update.k3"), record.mean(role, "clip_fraction")
-    if updates is not None and updates.high == 0 and rows is not None and rows.n:
-        return Suspicion("updates", 0.0, 1.0, True, f"{rows.n:.0f} rows, no optimizer step")
+    if updates is not None and updates.high == 0:
+        rows = record.counted(role, "advantage")
+        if rows is not None and rows[0]:
+            return Suspicion("updates", 0.0, 1.0, True, f"{rows[0]:.0f} rows, no optimizer step")
     if moved is not None and moved < _NOTHING:
         told = "the optimizer step has changed nothing"
         return Suspicion("update.k3", moved, _NOTHING, True, told)
@@ -152,23 +161,27 @@ def _updates(record: StepRecord, role: str, _: HygieneConfig) -> Suspicion | Non
         return Suspicion("clip_fraction", clipped, 0.999, True, "every token is clipped")
     if updates is None and measured(moved) is None and clipped is None:
         return None
-    return Suspicion("updates", 1.0, 1.0, False, "")
+    return _FINE
 
 
 def _truncated(record: StepRecord, role: str, settings: HygieneConfig) -> Suspicion | None:
     share = measured(record.mean(role, "truncated"))
     if share is None:
         return None
+    if not share >= settings.truncated > 0:
+        return _FINE
     told = f"{share:.0%} of the answers were cut by the length limit"
-    return Suspicion("truncated", share, settings.truncated, share >= settings.truncated > 0, told)
+    return Suspicion("truncated", share, settings.truncated, True, told)
 
 
 def _signal(record: StepRecord, role: str, settings: HygieneConfig) -> Suspicion | None:
     share = measured(record.mean(role, "zero_variance"))
     if share is None:
         return None
+    if not share >= settings.signal > 0:
+        return _FINE
     told = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
-    return Suspicion("zero_variance", share, settings.signal, share >= settings.signal > 0, told)
+    return Suspicion("zero_variance", share, settings.signal, True, told)
 
 
 RULES: Mapping[str, Rule] = {
@@ -197,7 +210,9 @@ class Hygiene:
         self._settings = config.detectors.hygiene
         self._payoff = Payoff(config.baseline)
         self._roles = workflow.role_names
-        self._streaks: dict[tuple[str, str], tuple[int, int]] = {}
+        self._streaks: dict[str, dict[str, tuple[int, int]]] = {
+            role: {} for role in workflow.role_names
+        }
         self._known: dict[str, set[str]] = {role: set() for role in workflow.role_names}
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
@@ -207,23 +222,24 @@ class Hygiene:
 
     def _verdict(self, role: str, record: StepRecord) -> Verdict | None:
         seen: list[tuple[str, Suspicion, int, int]] = []
+        known, streaks, settings = self._known[role], self._streaks[role], self._settings
         for finding, rule in RULES.items():
-            found = rule(record, role, self._settings)
+            found = rule(record, role, settings)
             if found is None:
                 continue
-            self._known[role].add(finding)
+            known.add(finding)
             if not found.there or (finding == "signal_loss" and self._payoff.course == "rose"):
-                self._streaks.pop((role, finding), None)
+                streaks.pop(finding, None)
                 continue
-            times, onset = self._streaks.get((role, finding), (0, record.step))
-            self._streaks[role, finding] = (times + 1, onset)
+            times, onset = streaks.get(finding, (0, record.step))
+            streaks[finding] = (times + 1, onset)
             seen.append((finding, found, times + 1, onset))
-        if not self._known[role]:
+        if not known:
             return no_verdict(NAME, role, "nothing that could be checked was recorded")
         patience = max(self._settings.patience, 1)
         lasting = [one for one in seen if one[2] >= patience]
         if not seen:
-            checked = ", ".join(name for name in RULES if name in self._known[role])
+            checked = ", ".join(name for name in RULES if name in known)
             return Verdict(NAME, role, "ok", reason=f"none of {checked}") if record.groups else None
         finding, found, times, onset = (lasting or seen)[0]
         others = ", ".join(one[0] for one in lasting[1:])

@@ -84,6 +84,7 @@ class Movement:
         self._recent: dict[str, deque[float]] = {
             source: deque(maxlen=max(settings.median_of, 1)) for source in SOURCES
         }
+        self._medians: dict[str, float] = {}
         self._peaks: dict[str, float] = {}
         self._ppl = Warmup(baseline, LENGTH)
         self._ppl_now: float | None = None
@@ -92,22 +93,30 @@ class Movement:
             patience=settings.patience,
             forget_after=forget_after,
         )
+        self.source = ""
+        """The best source that was ever measured and can move; empty if there is none.
+
+        The ratio of old to current policy is 1 by construction as long as every batch is used for
+        one optimizer step: such a constant zero measures nothing.
+        """
         self.now: Moved | None = None
         """The last judgement; None before there is one."""
 
     def see(self, record: StepRecord) -> None:
         """Take one record and judge it, if movement was measured in it."""
+        values: dict[str, float | None] = {}
         for source, warmup in self._warmups.items():
-            value = measured(record.mean(self.role, source))
+            values[source] = value = measured(record.mean(self.role, source))
             warmup.see(value)
             if value is not None:
                 recent = self._recent[source]
                 recent.append(value)
+                self._medians[source] = now = median(recent)
                 if len(recent) == recent.maxlen:
-                    self._peaks[source] = max(self._peaks.get(source, 0.0), median(recent))
+                    self._peaks[source] = max(self._peaks.get(source, 0.0), now)
         self._see_rest(record)
-        source = self.source
-        value = measured(record.mean(self.role, source)) if source else None
+        self.source = source = self._best()
+        value = values[source] if source else None
         baseline = self.baseline(source)
         if value is not None and baseline is not None:
             self.now = self._judge(record.step, source, value, baseline)
@@ -124,7 +133,7 @@ class Movement:
 
     def _judge(self, step: int, source: str, value: float, baseline: Baseline) -> Moved:
         settings = self._settings
-        own, base = median(self._recent[source]), baseline.typical
+        own, base = self._medians[source], baseline.typical
         # Not what healthy records teach about their spread: a collapse begins with records that
         # look healthy; learning from them found 106 of 150 simulated ones instead of 148, later.
         large = max(settings.drift_ratio * base, settings.floor * SOURCES[source])
@@ -151,13 +160,7 @@ class Movement:
             onset=cusum.onset if moving else None,
         )
 
-    @property
-    def source(self) -> str:
-        """The best source that was ever measured and can move; empty if there is none.
-
-        The ratio of old to current policy is 1 by construction as long as every batch is used for
-        one optimizer step: such a constant zero measures nothing.
-        """
+    def _best(self) -> str:
         for source, warmup in self._warmups.items():
             base = warmup.baseline
             constant = base is not None and base.typical <= _ZERO and source != _BEST
@@ -175,7 +178,7 @@ class Movement:
 
     def recent(self, source: str) -> float | None:
         """Median of a source over the last records; None before there are any."""
-        return median(self._recent[source]) if self._recent[source] else None
+        return self._medians.get(source)
 
     def peak(self, name: str) -> float | None:
         """Largest value (median over records, of ``ppl`` single ones) over the baseline."""

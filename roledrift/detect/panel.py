@@ -11,6 +11,7 @@ from roledrift.config import Config
 from roledrift.detect import DETECTORS
 from roledrift.detect.alerts import AlertBook, closed
 from roledrift.detect.gate import gated, reads_of, suspects
+from roledrift.detect.hygiene import NAME as HYGIENE
 from roledrift.detect.installed import installed_detectors
 from roledrift.protocols import Detector
 from roledrift.records import Alert, StepRecord, Verdict
@@ -122,9 +123,12 @@ class Panel:
         for detector in now.detectors:
             told = self._verdicts_of(detector, record)
             # Hygiene is the first of the detectors: what it finds is known to those after it.
-            suspect |= suspects(told)
-            reads = reads_of(detector)
-            for verdict in (gated(one, reads, suspect) for one in told):
+            if detector.name == HYGIENE:
+                suspect = suspects(told)
+            elif suspect:
+                reads = reads_of(detector)
+                told = [gated(one, reads, suspect) for one in told]
+            for verdict in told:
                 now.verdicts[verdict.detector, verdict.role] = verdict
                 alert = now.book.see(record.step, verdict)
                 if alert is not None:
@@ -143,7 +147,7 @@ class Panel:
             now.assumed |= {(name, role) for role in roles}
             reason = f"the detector failed in step {record.step} ({said})"
             return [Verdict(name, role, "no verdict", reason=reason) for role in roles]
-        for key in [key for key in now.assumed if key[0] == name]:
+        for key in [key for key in now.assumed if key[0] == name] if now.assumed else ():
             # The panel said something for every role; the detector may watch fewer of them.
             now.assumed.discard(key)
             del now.verdicts[key]

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from functools import lru_cache
 
 from roledrift.detect.baseline import ASSUMED_CORRELATION
 
@@ -53,6 +54,7 @@ def decision_for(false_alarms: float) -> float:
     return max(y0 + (wanted - x0) * (y1 - y0) / (x1 - x0), 1.0)
 
 
+@lru_cache(maxsize=256)
 def chance_of(false_alarms: float, decision: float) -> str:
     """What complete evidence is worth, in words; empty if none was asked for.
 
@@ -118,17 +120,19 @@ class Cusum:
             correlation: Lag-one correlation of healthy records: the more records repeat each other,
                 the less each of them says.
         """
-        more = max(correlation - ASSUMED_CORRELATION, 0.0)
-        self._decision = self._plain * (1 + _PER_CORRELATION * more)
-        reference = max(self._reference, least / 2)
-        excess = min(z - reference, max(self._decision, 1.0) / 3)
-        value = self.value + excess
+        # Called for every sign of every role in every record, so without max() and min().
+        more = correlation - ASSUMED_CORRELATION
+        decision = self._plain * (1 + _PER_CORRELATION * more) if more > 0 else self._plain
+        self._decision = decision
+        cap = decision if decision > 1.0 else 1.0
+        excess = z - (least / 2 if least / 2 > self._reference else self._reference)
+        value = self.value + (cap / 3 if excess > cap / 3 else excess)
         if value <= 0:
             self.reset()
             return
         if self.onset is None:
             self.onset = step
-        self.value = min(value, 2 * max(self._decision, 1.0))
+        self.value = 2 * cap if value > 2 * cap else value
 
     def reset(self) -> None:
         """Forget the excursion."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from roledrift.config import Config
 from roledrift.detect.baseline import BELIEVABLE, Baseline, Scale, Warmup, measured
 from roledrift.detect.sequential import Alarm, Cusum, decision_for
-from roledrift.records import Stat, StepRecord
+from roledrift.records import StepRecord
 
 REFERENCE = 1.0
 """Excess per value, in robust standard deviations, that adds no evidence."""
@@ -89,11 +89,11 @@ class Sign:
 
     def see(self, record: StepRecord, role: str) -> None:
         """Take one record."""
-        self.take(record.step, self._pooled(record.stat(role, self.of.statistic)))
+        self.take(record.step, self._pooled(record.counted(role, self.of.statistic)))
 
     def take(self, step: int, value: float | None) -> None:
         """Take one value; None if the record has none."""
-        base, value = self.baseline, measured(value)
+        base, value = self._warmup.baseline, measured(value)
         self.fresh = base is not None and value is not None
         self._warmup.see(value)
         if value is None:
@@ -103,7 +103,8 @@ class Sign:
             return
         way = 1.0 if self.of.effect > 0 else -1.0
         gone = way * (self.of.scale.on(value) - base.center)
-        effect = max(abs(self.of.effect), BELIEVABLE * base.spread)
+        wanted = abs(self.of.effect)
+        effect = max(wanted, BELIEVABLE * base.spread)
         self.large = gone >= effect
         self._alarm.see(
             step,
@@ -114,14 +115,14 @@ class Sign:
             correlation=base.correlation,
         )
         # A trend the other way (entropy that falls as it should) is no spread to be excused by.
-        healthy = self._alarm.cusum.quiet and abs(gone) < abs(self.of.effect) / 2
+        healthy = abs(gone) < wanted / 2 and self._alarm.cusum.quiet
         self._warmup.learn(value, healthy=healthy)
 
-    def _pooled(self, stat: Stat | None) -> float | None:
-        if stat is None or measured(stat.mean) is None:
+    def _pooled(self, counted: tuple[float, float] | None) -> float | None:
+        if counted is None or measured(counted[1]) is None:
             return None
-        self._n += stat.n
-        self._total += stat.n * stat.mean
+        self._n += counted[0]
+        self._total += counted[0] * counted[1]
         if self._n <= 0 or self._n < self.of.pool:
             return None
         mean, self._n, self._total = self._total / self._n, 0.0, 0.0

@@ -56,6 +56,7 @@ class _Profile:
             for name in (_LENGTH, *TEXT_FEATURES)
         }
         self.now: dict[str, float] = {}
+        self.baselines: dict[str, Baseline] = {}
         self.words = Vocabulary(baseline)
         self.outputs: Stat | None = None
         """Lengths in the current record: how many outputs, and how long."""
@@ -69,17 +70,16 @@ class _Profile:
         self.credit.see(record, role)
         for name, warmup in self._warmups.items():
             value = measured(record.mean(role, name))
-            if value is not None and warmup.baseline is not None:
+            if warmup.baseline is None:
+                warmup.see(value)
+                if warmup.baseline is not None:
+                    self.baselines[name] = warmup.baseline
+            elif value is not None:
                 self.now[name] = value
-            warmup.see(value)
 
     @property
     def seen(self) -> set[str]:
         return {name for name, warmup in self._warmups.items() if warmup.seen}
-
-    @property
-    def baselines(self) -> dict[str, Baseline]:
-        return {k: w.baseline for k, w in self._warmups.items() if w.baseline is not None}
 
     @property
     def lacks(self) -> int:
@@ -144,11 +144,16 @@ class SpRoleCapture:
         self._persisted = dict.fromkeys(workflow.role_names, 0)
         self._own = dict.fromkeys(workflow.role_names, 0)
         self._judged: set[str] = set()
+        self._apart: dict[tuple[str, str, int, int], dict[str, tuple[Baseline, Baseline]]] = {}
+        self._others = {role: workflow.sharing(role) for role in workflow.role_names}
+        why = "does not apply: isolated, the role has a policy of its own"
+        self._alone = {role: _none(role, why) for role, its in self._others.items() if not its}
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role whose profile was measured in this record."""
         for role, profile in self._profiles.items():
-            profile.see(record, role)
+            if role not in self._alone:
+                profile.see(record, role)
         verdicts = []
         for role in self._profiles:
             verdict = self._verdict(role, record)
@@ -157,9 +162,9 @@ class SpRoleCapture:
         return verdicts
 
     def _verdict(self, role: str, record: StepRecord) -> Verdict | None:
-        others = self._workflow.sharing(role)
-        if not others:
-            return _none(role, "does not apply: isolated, the role has a policy of its own")
+        if role in self._alone:
+            return self._alone[role]
+        others = self._others[role]
         obstacle = self._obstacle(role, others)
         if obstacle is not None:
             return obstacle
@@ -194,13 +199,19 @@ class SpRoleCapture:
     def _separated(self, a: str, b: str) -> dict[str, tuple[Baseline, Baseline]]:
         """Features that tell the two roles apart at the start."""
         mine, theirs = self._profiles[a].baselines, self._profiles[b].baselines
-        found = {}
-        for name in mine.keys() & theirs.keys():
-            gap = abs(theirs[name].center - mine[name].center)
-            spread = max(mine[name].sigma, theirs[name].sigma)
-            if gap >= max(self._settings.separation, 3 * spread):
-                found[name] = (mine[name], theirs[name])
-        return {name: found[name] for name in (_LENGTH, *TEXT_FEATURES) if name in found}
+        # A baseline that is there stays as it is: only a further one can change what is found.
+        key = (a, b, len(mine), len(theirs))
+        if key not in self._apart:
+            self._apart[key] = {
+                name: (mine[name], theirs[name])
+                for name in (_LENGTH, *TEXT_FEATURES)
+                if name in mine and name in theirs and self._differ(mine[name], theirs[name])
+            }
+        return self._apart[key]
+
+    def _differ(self, mine: Baseline, theirs: Baseline) -> bool:
+        spread = max(mine.sigma, theirs.sigma)
+        return abs(theirs.center - mine.center) >= max(self._settings.separation, 3 * spread)
 
     def _shift(self, a: str, b: str) -> _Shift | None:
         mine_all, its_all = self._profiles[a], self._profiles[b]

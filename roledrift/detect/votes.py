@@ -11,11 +11,12 @@ class Vote:
     """One sign.
 
     Attributes:
-        sign: What is looked for, in words, with its numbers once there are any.
+        sign: What is looked for; as a string it is words, with their numbers once there are any.
+            Read while the vote lasts: of the many that are cast few are told.
         cast: True if it is there, False if it is not, None if it was not measured.
     """
 
-    sign: str
+    sign: object
     cast: bool | None
 
 
@@ -42,10 +43,10 @@ class Tally:
     @property
     def missing(self) -> tuple[str, ...]:
         """Signs that were not measured."""
-        return tuple(vote.sign for vote in self.votes if vote.cast is None)
+        return tuple(str(vote.sign) for vote in self.votes if vote.cast is None)
 
     def __str__(self) -> str:
-        there = "; ".join(vote.sign for vote in self.votes if vote.cast)
+        there = "; ".join(str(vote.sign) for vote in self.votes if vote.cast)
         told = f"{self.yes} of {len(self.votes)} signs"
         told += f": {there}" if there else ""
         return told + (f" (not measured: {', '.join(self.missing)})" if self.missing else "")

@@ -58,6 +58,7 @@ class Vocabulary:
         self._warmup = Warmup(baseline, LENGTH)
         self._profiles: list[_Shares] = []
         self._start: _Shares | None = None
+        self._lines: list[tuple[Vocabulary, _Line | None]] = []
         self.now: _Shares | None = None
         """Shares in the last record; None if it had none, or completed the warm-up."""
 
@@ -109,6 +110,14 @@ class Vocabulary:
         mine, its = self._start, other._start
         if mine is None or its is None or mine.shape != its.shape:
             return None
+        # Neither start changes any more, so the line between them is found once.
+        for known, line in self._lines:
+            if known is other:
+                return line
+        self._lines.append((other, self._drawn(mine, its)))
+        return self._lines[-1][1]
+
+    def _drawn(self, mine: _Shares, its: _Shares) -> _Line | None:
         weights = 1.0 / (mine + its + 1.0 / mine.size)
         length = float((weights * (its - mine) ** 2).sum())
         if length <= 0:

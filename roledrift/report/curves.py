@@ -39,16 +39,16 @@ def limits(panels: Sequence[Panel], *, log: bool, share: bool) -> tuple[float, f
 
     Shares get an axis from 0 that ends at 1 or, where all values are small, a little above them.
     """
-    values = [
-        value
+    edges = [
+        values
         for one in panels
         for line in one.lines
-        for value in (*line.values, *line.low, *line.high)
-        if math.isfinite(value) and (value > 0 or not log)
+        for edge in (line.values, line.low, line.high)
+        if (values := _drawn(edge, log=log))
     ]
-    if not values:
+    if not edges:
         return None
-    low, high = min(values), max(values)
+    low, high = min(map(min, edges)), max(map(max, edges))
     if log:
         return low / 1.5, high * 1.5
     if share:
@@ -60,6 +60,14 @@ def limits(panels: Sequence[Panel], *, log: bool, share: bool) -> tuple[float, f
     if 0 <= low < 0.35 * high:
         lower = 0.0
     return lower, high + room
+
+
+def _drawn(values: Sequence[float], *, log: bool) -> Sequence[float]:
+    """Those of ``values`` that have a place on an axis."""
+    # A sum is finite only if every value is, and nearly all curves are: one pass instead of two.
+    if values and math.isfinite(sum(values)) and not (log and min(values) <= 0):
+        return values
+    return [value for value in values if math.isfinite(value) and (value > 0 or not log)]
 
 
 def table(
@@ -90,6 +98,8 @@ def table(
 def odd_values(curves: Sequence[Mapping[int, float]], *, log: bool) -> str:
     """A remark on values that a chart cannot show; empty if it shows all."""
     values = [value for curve in curves for value in curve.values()]
+    if len(_drawn(values, log=log)) == len(values):
+        return ""
     broken = sum(not math.isfinite(value) for value in values)
     below = sum(value <= 0 for value in values if math.isfinite(value)) if log else 0
     remarks = []

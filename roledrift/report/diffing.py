@@ -64,8 +64,9 @@ def grams(text: str, size: int = 3) -> frozenset[tuple[str, ...]]:
 
 def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
     """Shared over all; 0 for two empty sets, which share nothing."""
-    union = len(a | b)
-    return len(a & b) / union if union else 0.0
+    shared = len(a & b)
+    union = len(a) + len(b) - shared
+    return shared / union if union else 0.0
 
 
 def contained(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:

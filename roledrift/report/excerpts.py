@@ -26,8 +26,22 @@ PROMPT_LIMIT = 1_200
 _SHAPE_LIMIT = 4_000
 
 
-def excerpt(sample: Sample, when: str = "", limit: int = TEXT_LIMIT) -> Excerpt:
-    """A stored text, made harmless and cut to a readable length."""
+def excerpt(
+    sample: Sample,
+    when: str = "",
+    limit: int = TEXT_LIMIT,
+    *,
+    flagged: tuple[tuple[str, ...], str, float | None] | None = None,
+) -> Excerpt:
+    """A stored text, made harmless and cut to a readable length.
+
+    Args:
+        sample: The text.
+        when: Why it is shown.
+        limit: Characters of it.
+        flagged: What :func:`flags` says of it; None for the flags that it was kept with.
+    """
+    words, near, away = flagged or (sample.flags, "", None)
     text, left_out = cut(sample.text, limit)
     prompt_text, prompt_left_out = cut(sample.prompt_text, PROMPT_LIMIT)
     if prompt_left_out:
@@ -47,8 +61,10 @@ def excerpt(sample: Sample, when: str = "", limit: int = TEXT_LIMIT) -> Excerpt:
         finish=sample.finish,
         reward=_cell(sample.reward),
         advantage=_cell(sample.advantage),
-        flags=sample.flags,
+        flags=words,
         cut=left_out,
+        near=near,
+        away=away,
     )
 
 

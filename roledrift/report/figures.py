@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from html import escape
@@ -71,15 +70,14 @@ def plot_svg(plot: Plot) -> str:
 def _svg(
     size: tuple[float, float], key: str, draw: Callable[[Sheet], None], dots: Sequence[Dot] = ()
 ) -> str:
-    buffer = io.StringIO()
+    page = _Markup(size, dots)
     # Ids are hashes with this salt: they depend on the key and the drawing alone.
-    with own_style(key), warnings.catch_warnings():
-        # The browser picks the font, so a glyph that matplotlib's own lacks is no problem.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        renderer = RendererSVG(*size, buffer, metadata=_NOTHING)  # type: ignore[no-untyped-call]
+    with own_style(key):
+        renderer = RendererSVG(*size, io.StringIO(), metadata=_NOTHING)  # type: ignore[no-untyped-call]
+        renderer.writer = page
         draw(_PageSheet(renderer, size))
         renderer.finalize()  # type: ignore[no-untyped-call]
-    return _fit_for_page(buffer.getvalue(), dots)
+    return str(page)
 
 
 class _PageSheet(Sheet):
@@ -98,9 +96,6 @@ class _PageSheet(Sheet):
 
 _ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "end"}
 _NOTHING = {"Date": None, "Creator": None, "Format": None, "Type": None}
-_TAG = re.compile(r"<(/?)(\w+)([^<>]*?)(/?)>\s*")
-_ATTRIBUTE = re.compile(r'([\w:-]+)="([^"]*)"')
-_BEFORE = re.compile(r"<\?xml.*?(?=<svg\b)|<metadata>.*?</metadata>|<style.*?</style>", re.S)
 _LONG_NUMBERS = {1: re.compile(r"\.\d{2,}"), 2: re.compile(r"\.\d{3,}")}
 _STYLE_KEYS = frozenset(
     {
@@ -111,58 +106,88 @@ _STYLE_KEYS = frozenset(
 )
 
 
-def _fit_for_page(svg: str, dots: Sequence[Dot]) -> str:
-    """Rewrite tag by tag; what stands between tags is escaped, so it holds no ``<``."""
-    used = set(re.findall(r"""[("]#([\w.-]+)[)"]""", svg))
-    opened: list[str] = []
+class _Markup:
+    """Stands in for the renderer's writer of XML, and writes what fits a page.
 
-    def tag(match: re.Match[str]) -> str:
-        end, name, text, closed = match.groups()
-        if end:
-            return opened.pop()
-        if name == "svg":
-            found = _root(text)
-        elif name == "a":
-            found = _named(dots, text)
+    Rewriting the finished SVG instead took more time than drawing it.
+
+    Args:
+        size: Of the drawing.
+        dots: What its links stand for.
+    """
+
+    def __init__(self, size: tuple[float, float], dots: Sequence[Dot]) -> None:
+        box = " ".join(f"{side:f}".rstrip("0").rstrip(".") for side in size)
+        self._parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box}" stroke-linejoin="round" '
+            'aria-hidden="true">'
+        ]
+        self._ends = ["</svg>"]
+        self._dots = dots
+
+    def start(self, tag: str, attrib: Mapping[str, str] | None = None, **extra: str) -> int:
+        """Open an element."""
+        if tag == "a":
+            begin, end = _named(self._dots, str((attrib or extra)["xlink:href"]))
         else:
-            fine = name == "path" and (" id=" in text or opened[-1] in ("</a>", "</g>"))
-            attributes = _attributes(text, used, digits=2 if fine else 1)
-            # A group of one drawing says nothing.
-            found = f"<{name}{attributes}{closed}>" if attributes or name != "g" else ""
-        if not closed:
-            opened.append(f"</{found[1:].split(' ')[0].split('>')[0]}>" if found else "")
-        return found
+            fine = tag == "path" and ("id" in extra or self._ends[-1] in ("</a>", "</g>"))
+            attributes = _attributes({**(attrib or {}), **extra}, digits=2 if fine else 1)
+            begin, end = f"<{tag}{attributes}>", f"</{tag}>"
+            if tag == "g" and not attributes:
+                # A group of one drawing says nothing.
+                begin = end = ""
+        self._parts.append(begin)
+        self._ends.append(end)
+        return len(self._ends) - 1
 
-    text = _TAG.sub(tag, _BEFORE.sub("", svg))
-    return text.replace("<defs></defs>", "").strip()
+    def end(self, tag: str | None = None, indent: bool = True) -> None:  # noqa: ARG002 - its shape
+        """Close the last element that is open."""
+        self._parts.append(self._ends.pop())
+
+    def element(
+        self,
+        tag: str,
+        text: str | None = None,
+        attrib: Mapping[str, str] | None = None,
+        **extra: str,
+    ) -> None:
+        """Write a whole element."""
+        self.start(tag, attrib, **extra)
+        if text is None:
+            self._parts[-1] = self._parts[-1][:-1] + "/>"
+            self._ends.pop()
+        else:
+            self._parts.append(escape(text.lstrip(), quote=False))
+            self.end()
+
+    def close(self, first: int) -> None:
+        """Close what is open from the ``first`` element on."""
+        while len(self._ends) > first:
+            self.end()
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def __str__(self) -> str:
+        return "".join(self._parts)
 
 
-def _root(attributes: str) -> str:
-    box = dict(_ATTRIBUTE.findall(attributes))["viewBox"]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" stroke-linejoin="round" '
-        'aria-hidden="true">'
-    )
-
-
-def _named(dots: Sequence[Dot], attributes: str) -> str:
+def _named(dots: Sequence[Dot], link: str) -> tuple[str, str]:
     """The element around a dot: a link if it has one, with its name for those who point at it."""
-    number = re.search(r'"dot:(\d+)"', attributes)
-    assert number, "links in a drawing are those of dots"
-    dot = dots[int(number.group(1))]
-    start = f'<a href="{escape(dot.href)}">' if dot.href else "<g>"
-    return f"{start}<title>{escape(dot.name)}</title>"
+    dot = dots[int(link.removeprefix("dot:"))]
+    title = f"<title>{escape(dot.name)}</title>"
+    if dot.href:
+        return f'<a href="{escape(dot.href)}">{title}', "</a>"
+    return f"<g>{title}", "</g>"
 
 
-def _attributes(text: str, used: set[str], *, digits: int) -> str:
+def _attributes(given: Mapping[str, str], *, digits: int) -> str:
     found = []
-    for name, value in _ATTRIBUTE.findall(text):
+    for name, value in given.items():
+        if not value:
+            continue
         if name == "style":
             found.append(_unstyled(value))
-        elif name == "id":
-            found.append(f' id="{value}"' if value in used else "")
-        elif name == "transform" and value.startswith("rotate(-0 "):
-            continue
         elif name == "fill":
             found.append(f' fill="{_inks().get(value, value)}"')
         elif name in ("d", "x", "y", "width", "height"):

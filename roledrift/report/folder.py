@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import multiprocessing.context
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +12,7 @@ from pathlib import Path
 from roledrift import __version__
 from roledrift.config import Config
 from roledrift.report.build import build_run, cleaned, command_of, key_of, runs_in
+from roledrift.report.crew import fresh
 from roledrift.report.index import overview
 from roledrift.report.model import Report, RunReport
 from roledrift.report.summary import Summary, summarise
@@ -28,33 +26,49 @@ PAGES = "runs"
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What is written about a folder, how it is judged and how the work is shared.
+
+    Attributes:
+        formats: As for :func:`~roledrift.report.write.write_report`.
+        config: Judge with this configuration instead of each run's own.
+        sharing: What may be shown; None is everything.
+        command: How the report says it was made; empty makes one of the paths.
+        by: What the runs of one curve of the index have in common; see
+            :func:`~roledrift.report.index.overview`.
+        jobs: Processes that share the work.
+    """
+
+    formats: tuple[str, ...] = ("html", "md", "json")
+    config: Config | None = None
+    sharing: Sharing | None = None
+    command: str = ""
+    by: tuple[str, ...] = ()
+    jobs: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One run to be read and written.
 
     Attributes:
         out: Directory of the report.
-        formats: ``html`` writes its page, ``json`` its report as data.
+        command: The command that makes the run's page alone.
+        asked: As for the folder; ``html`` writes its page, ``json`` its report as data.
     """
 
     path: Path
     key: str
     out: Path
     command: str
-    config: Config | None
-    sharing: Sharing | None
-    formats: tuple[str, ...]
+    asked: Asked
 
 
-def write_folder(  # noqa: PLR0913 - what is written, how it is judged, how the work is shared
+def write_folder(
     paths: Sequence[Path | str] | Path | str,
     out_dir: Path | str,
-    formats: Sequence[str] = ("html", "md", "json"),
+    asked: Asked | None = None,
     *,
-    config: Config | None = None,
-    sharing: Sharing | None = None,
-    command: str | None = None,
-    by: Sequence[str] = (),
-    jobs: int = 1,
     seen: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
     """Write the report on a folder of runs: its index, and a page per run.
@@ -62,13 +76,7 @@ def write_folder(  # noqa: PLR0913 - what is written, how it is judged, how the 
     Args:
         paths: Run directories, or folders that hold some.
         out_dir: Directory; made if it is not there.
-        formats: As for :func:`~roledrift.report.write.write_report`.
-        config: Judge with this configuration instead of each run's own.
-        sharing: What may be shown; None is everything.
-        command: How the report says it was made; None makes one of ``paths``.
-        by: What the runs of one curve of the index have in common; see
-            :func:`~roledrift.report.index.overview`.
-        jobs: Processes that share the work.
+        asked: What is written and how; None for pages, Markdown and JSON of all there is.
         seen: Told after every run how many are done, and of how many.
 
     Returns:
@@ -79,14 +87,14 @@ def write_folder(  # noqa: PLR0913 - what is written, how it is judged, how the 
         StoreError: If there is no run, or the directory cannot be written.
         SchemaError: If a run was written by a newer version.
     """
+    asked = asked or Asked()
     given, found = runs_in(paths)
-    out, command = Path(out_dir), command or command_of(given)
+    out = Path(out_dir)
     todo = [
-        Job(path, key_of(at, path), out, command_of([path]), config, sharing, tuple(formats))
-        for at, path in enumerate(found)
+        Job(path, key_of(at, path), out, command_of([path]), asked) for at, path in enumerate(found)
     ]
     done: list[tuple[Summary, RunReport]] = []
-    with _workers(min(jobs, len(todo))) as run_all:
+    with _workers(min(asked.jobs, len(todo))) as run_all:
         for result in run_all(todo):
             done.append(result)
             if seen is not None:
@@ -95,11 +103,11 @@ def write_folder(  # noqa: PLR0913 - what is written, how it is judged, how the 
     index = Report(
         title=f"{len(done)} runs",
         version=__version__,
-        command=command,
-        overview=overview(summaries, by),
+        command=asked.command or command_of(given),
+        overview=overview(summaries, asked.by),
         runs=tuple(run for _, run in done),
     )
-    return write_report(cleaned(index, sharing), out, formats)
+    return write_report(cleaned(index, asked.sharing), out, asked.formats)
 
 
 @contextmanager
@@ -107,20 +115,17 @@ def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[tuple[Sum
     if jobs < 2:
         yield lambda todo: map(one, todo)
         return
-    with ProcessPoolExecutor(jobs, mp_context=_fresh(), initializer=_begin) as pool:
-        yield lambda todo: pool.map(one, todo)
+    with ProcessPoolExecutor(jobs, mp_context=fresh(), initializer=_begin) as pool:
 
+        def run_all(todo: Sequence[Job]) -> Iterator[tuple[Summary, RunReport]]:
+            results = pool.map(one, todo)
+            # The index needs it at the end, when nobody else works.
+            import roledrift.report.html
 
-def _fresh() -> multiprocessing.context.BaseContext:
-    """Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
+            _ = roledrift.report.html
+            return results
 
-    Where they can be forked from a process that only imported what is needed, that is paid once.
-    """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    start = multiprocessing.get_context("forkserver")
-    start.set_forkserver_preload(["__main__", __name__, "roledrift.report.html", "pyarrow.parquet"])
-    return start
+        yield run_all
 
 
 def _begin() -> None:
@@ -140,22 +145,15 @@ def one(job: Job) -> tuple[Summary, RunReport]:
 
 def _one(job: Job) -> tuple[Summary, RunReport]:
     page, body = (
-        f"{PAGES}/{job.key}.{name}" if name in job.formats else "" for name in ("html", "json")
+        f"{PAGES}/{job.key}.{name}" if name in job.asked.formats else ""
+        for name in ("html", "json")
     )
-    view = load(job.path, job.key, job.config, job.sharing)
+    view = load(job.path, job.key, job.asked.config, job.asked.sharing)
     run = build_run(view, job.command)
     if page or body:
         alone = Report(run.name, __version__, job.command, (), (run,), home="../index.html")
-        alone = cleaned(alone, job.sharing)
+        alone = cleaned(alone, job.asked.sharing)
         for name in filter(None, (page, body)):
             write_page(alone, job.out / name)
     short = replace(run, sections=(), page=page or "index.html", data=body)
     return summarise(view, run, page), short
-
-
-def processes() -> int:
-    """Processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1

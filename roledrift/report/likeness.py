@@ -17,6 +17,7 @@ from roledrift.records import Sample
 
 _WORD = re.compile(r"\w+|[^\w\s]+")
 _WORDS = 200
+_REMEMBERED = 16_384
 _FEWEST = 3
 
 
@@ -36,6 +37,7 @@ class Likeness:
     unknown: tuple[float, ...]
     until: int
     _known: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict, repr=False)
+    _seen: dict[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     def nearest(self, text: str, role: str) -> tuple[str, float]:
         """The role that ``text`` reads most like, and by how much more than like ``role``.
@@ -49,25 +51,40 @@ class Likeness:
         return found
 
     def _nearest(self, text: str, role: str) -> tuple[str, float]:
-        words = tokens(text)
+        words = _words(text)
         if role not in self.roles or not words:
             return "", math.nan
-        known, unknown = self.words, self.unknown
-        said = [known.get(word, unknown) for word in words]
+        seen = self._seen
+        try:
+            said = [seen[word] for word in words]
+        except KeyError:
+            said = [self._said(word) for word in words]
         totals = [math.fsum(column) for column in zip(*said, strict=True)]
         best = max(range(len(totals)), key=lambda index: totals[index])
         away = (totals[best] - totals[self.roles.index(role)]) / len(words)
         return self.roles[best], away
 
+    def _said(self, word: str) -> tuple[float, ...]:
+        found = self._seen.get(word)
+        if found is None:
+            found = self.words.get(_short(word), self.unknown)
+            if len(self._seen) < _REMEMBERED:
+                self._seen[word] = found
+        return found
+
 
 def tokens(text: str) -> list[str]:
     """The first words of ``text`` in lower case; digits all alike, for numbers say nothing."""
+    return [_short(word) for word in _words(text)]
+
+
+def _words(text: str) -> list[str]:
     # A word is seldom longer than 24 characters; a line of a million must not be scanned.
-    words = _WORD.findall(text[: 12 * _WORDS].lower())[:_WORDS]
-    return [_short(word) for word in words]
+    found: list[str] = _WORD.findall(text[: 12 * _WORDS].lower())
+    return found[:_WORDS]
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=_REMEMBERED)
 def _short(word: str) -> str:
     return "0" if word.isdigit() else word[:24]
 

@@ -286,20 +286,35 @@ def plain(value: Any) -> dict[str, Any]:
     Raises:
         TypeError: If ``value`` is no part of a report.
     """
-    names = _field_names(type(value))
+    kind, names, numbers = _shape(type(value))
     if not names:
         raise TypeError(f"no part of a report: {type(value).__name__}")
-    body = {name: _finite(getattr(value, name)) for name in names}
-    kind = "report" if type(value) is Report else getattr(value, "kind", None)
-    return {"kind": kind, **body} if kind else body
+    body: dict[str, Any] = {"kind": kind} if kind else {}
+    for name in names:
+        body[name] = getattr(value, name)
+    for name in numbers:
+        body[name] = _finite(body[name])
+    return body
 
 
 def _finite(value: Any) -> Any:
     if type(value) is float and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if type(value) is tuple and value and type(value[0]) in (float, tuple):
-        return [_finite(item) for item in value]
+    if type(value) is tuple and value:
+        first = type(value[0])
+        if first is float and _all_finite(value):
+            return value
+        if first is float or first is tuple:
+            return [_finite(item) for item in value]
     return value
+
+
+def _all_finite(values: tuple[Any, ...]) -> bool:
+    """True only if it is so: a sum of numbers is finite only if each of them is."""
+    try:
+        return math.isfinite(sum(values))
+    except TypeError:
+        return False
 
 
 ANCHORS = frozenset({"key", "href", "page", "data", "run", "home", "kind", "state"})
@@ -335,7 +350,19 @@ def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = fr
     return replace(value, **changed) if changed else value
 
 
-_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+@cache
+def _shape(cls: type[Any]) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """Kind and fields of a dataclass, and those fields that may hold numbers."""
+    if not is_dataclass(cls):
+        return None, (), ()
+    hints = get_type_hints(cls)
+    names = tuple(one.name for one in fields(cls))
+    kind = "report" if cls is Report else getattr(cls, "kind", None)
+    return kind, names, tuple(name for name in names if _holds_numbers(hints[name]))
+
+
+def _holds_numbers(hint: Any) -> bool:
+    return hint is float or hint is Any or any(map(_holds_numbers, get_args(hint)))
 
 
 @cache
@@ -352,10 +379,3 @@ def _holds_words(hint: Any) -> bool:
     if get_origin(hint) is Literal or hint in (int, float, bool, type(None)):
         return False
     return any(_holds_words(part) for part in parts) if parts else True
-
-
-def _field_names(cls: type[Any]) -> tuple[str, ...]:
-    """Names of a dataclass's fields; none for any other class."""
-    if cls not in _FIELDS:
-        _FIELDS[cls] = tuple(one.name for one in fields(cls)) if is_dataclass(cls) else ()
-    return _FIELDS[cls]

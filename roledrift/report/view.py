@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -187,6 +188,8 @@ class View:
     def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
         """Step to value of one statistic; steps without it are left out."""
         key = (group, name, attribute)
+        if attribute == "mean":
+            return self._means(group).get(name, {})
         if key not in self._curves:
             self._curves[key] = {
                 step: float(value)
@@ -199,20 +202,28 @@ class View:
 
     def measured(self, group: str) -> frozenset[str]:
         """Names of the statistics of a role or slot."""
-        return frozenset(name for _, stats in self._numbers(group) for name in stats)
+        return frozenset(name for name, curve in self._means(group).items() if curve)
 
-    def _numbers(self, group: str) -> list[tuple[int, _Numbers]]:
-        """Per step the statistics of a group as plain numbers: a report draws nearly all."""
+    def _means(self, group: str) -> dict[str, dict[int, float]]:
+        """Curves of the means: a report draws nearly all, so they are taken in one go."""
         if group not in self._groups:
-            self._groups[group] = [
-                (record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats))
-                for record in self.records
-                if (stats := record.groups.get(group)) is not None
-            ]
+            found: defaultdict[str, dict[int, float]] = defaultdict(dict)
+            for step, stats in self._numbers(group):
+                for name, one in stats.items():
+                    if one["n"] and (value := one["mean"]) is not None:
+                        found[name][step] = float(value)
+            self._groups[group] = dict(found)
         return self._groups[group]
 
+    def _numbers(self, group: str) -> Iterator[tuple[int, _Numbers]]:
+        """Per step the statistics of a group as plain numbers."""
+        for record in self.records:
+            stats = record.groups.get(group)
+            if stats is not None:
+                yield record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats)
+
     @cached_property
-    def _groups(self) -> dict[str, list[tuple[int, _Numbers]]]:
+    def _groups(self) -> dict[str, dict[str, dict[int, float]]]:
         return {}
 
     @cached_property
@@ -319,7 +330,7 @@ def thinned(curve: dict[int, float], limit: int = 600) -> dict[int, float]:
     """
     steps = sorted(curve)
     if len(steps) <= limit:
-        return {step: curve[step] for step in steps}
+        return curve.copy() if steps == list(curve) else {step: curve[step] for step in steps}
     bins = limit // 2
     kept = {steps[0], steps[-1]}
     for index in range(bins):

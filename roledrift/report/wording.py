@@ -102,7 +102,7 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
     inside = [boxes(text) for text in texts]
     verdicts = [_verdict(one) for one in inside]
     fences = [code_fence(text) for text in texts]
-    stamps = [bare_stamp(text) and one.tokens <= 200 for one, text in zip(its, texts, strict=True)]
+    stamps = [one.tokens <= 200 and bare_stamp(text) for one, text in zip(its, texts, strict=True)]
 
     def share(flags: Sequence[bool]) -> float:
         return sum(flags) / len(flags) if flags else math.nan

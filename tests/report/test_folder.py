@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from roledrift.errors import StoreError
-from roledrift.report.folder import processes, write_folder
+from roledrift.report.folder import Asked, write_folder
 from roledrift.report.schema import report_schema
 from roledrift.report.view import Sharing
 from roledrift.workflow import SINGLE, VOTING
@@ -33,7 +33,9 @@ def test_an_index_and_a_page_per_run_that_link_to_each_other(
 ) -> None:
     told: list[tuple[int, int]] = []
     formats = ("html", "md", "json", "csv", "tex")
-    files = write_folder(folder, tmp_path, formats, jobs=jobs, seen=lambda *at: told.append(at))
+    files = write_folder(
+        folder, tmp_path, Asked(formats, jobs=jobs), seen=lambda *at: told.append(at)
+    )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     index = (tmp_path / "index.html").read_text()
     links = set(re.findall(r'href="(runs/[^"#]+)#', index))
@@ -66,11 +68,10 @@ def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> N
 
 def test_nothing_that_must_not_be_seen_is_in_any_file(folder: Path, tmp_path: Path) -> None:
     formats = ("html", "md", "json", "csv", "tex")
-    write_folder(folder, tmp_path / "all", formats)
-    write_folder(folder, tmp_path / "no", formats, sharing=Sharing(texts=False))
-    write_folder(
-        folder, tmp_path / "cut", formats, sharing=Sharing(redact=re.compile(r"secret \d+"))
-    )
+    write_folder(folder, tmp_path / "all", Asked(formats))
+    write_folder(folder, tmp_path / "no", Asked(formats, sharing=Sharing(texts=False)))
+    redacted = Sharing(redact=re.compile(r"secret \d+"))
+    write_folder(folder, tmp_path / "cut", Asked(formats, sharing=redacted))
 
     def said(name: str) -> str:
         files = sorted(one for one in (tmp_path / name).rglob("*") if one.is_file())
@@ -85,4 +86,3 @@ def test_nothing_that_must_not_be_seen_is_in_any_file(folder: Path, tmp_path: Pa
 def test_no_runs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no run in"):
         write_folder(tmp_path, tmp_path / "out")
-    assert processes() >= 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
 
 from roledrift.records import Sample
 from roledrift.report.episodes import episodes, order
@@ -115,8 +114,7 @@ def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing])
 
 
 def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
-    words, near, away = flags(sample, likeness)
-    return replace(excerpt(sample, limit=limit), flags=words, near=near, away=away)
+    return excerpt(sample, limit=limit, flagged=flags(sample, likeness))
 
 
 def _room(view: View, pairings: Sequence[Pairing]) -> int:

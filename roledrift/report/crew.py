@@ -1,0 +1,37 @@
+"""The processes that share the work on a folder of runs. Light, so that they can start early."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.context
+import os
+
+_NEEDED = ("__main__", "roledrift.report.folder", "roledrift.report.html", "pyarrow.parquet")
+
+
+def fresh() -> multiprocessing.context.BaseContext:
+    """Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
+
+    Where they can be forked from a process that only imported what is needed, that is paid once.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    start = multiprocessing.get_context("forkserver")
+    start.set_forkserver_preload(list(_NEEDED))
+    return start
+
+
+def call_in() -> None:
+    """Let the process that others are forked from import what is needed while we do so too."""
+    if fresh().get_start_method() == "forkserver":
+        from multiprocessing.forkserver import ensure_running
+
+        ensure_running()
+
+
+def processes() -> int:
+    """Processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
