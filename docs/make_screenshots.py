@@ -25,7 +25,7 @@ from roledrift.store.writer import RunWriter
 
 PAGES = Path(__file__).with_name("images") / "pages"
 SIZES = {"phone": (500, 1400), "tablet": (820, 1400), "desk": (1360, 1400)}
-COLOURS = 48
+COLOURS = 64
 
 
 def write(path: Path, run: Run, *, until: int | None = None, **what: bool) -> Path:
@@ -104,14 +104,20 @@ def shoot(browser: str, page: Path, picture: Path, *, size: tuple[int, int], dar
         flags += [f"--window-size={size[0]},{size[1]}", f"--screenshot={picture}", page.as_uri()]
         subprocess.run([browser, *flags], check=True, capture_output=True, timeout=180)
     with Image.open(picture) as seen:
-        seen.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(picture, optimize=True)
+        few(seen).save(picture, optimize=True)
+
+
+def few(seen: Image.Image) -> Image.Image:
+    """The picture in few colours; rare ones, such as the states and the roles, are kept."""
+    method = Image.Quantize.MAXCOVERAGE
+    return seen.convert("RGB").quantize(COLOURS, method=method, dither=Image.Dither.NONE)
 
 
 def status(picture: Path) -> None:
     """Keep the picture for a chat, half as wide."""
     with Image.open(picture) as seen:
         small = seen.convert("RGB").resize((seen.width // 2, seen.height // 2))
-        small.quantize(COLOURS, dither=Image.Dither.NONE).save(PAGES / "status.png", optimize=True)
+        few(small).save(PAGES / "status.png", optimize=True)
 
 
 def main() -> int:
