@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial, wraps
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -79,6 +81,7 @@ class RoleDriftCallback(TrainerCallback):
         self._columns = (role_column, slot_column)
         self._config = config
         self._facts = facts
+        self._where = Path()
         self._wraps: dict[str, Any] = {}
         self._watch: Watch | ForwardWatch | None = None
 
@@ -134,6 +137,14 @@ class RoleDriftCallback(TrainerCallback):
         if probe is not None:
             self._watch.measure_gradients(probe)
         self._wrap(self._watch, told)
+        self._where = out
+        say(
+            args,
+            f"roledrift {version('roledrift')} watches {facts['host']}: "
+            f"{', '.join(f'{one.name} x{one.slots}' for one in self.workflow.roles)}, from step "
+            f"{state.global_step + 1}; run directory {out}\n"
+            f"  {said.splitlines()[0]}",
+        )
 
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         """Set rows aside that are scored again after the optimizer step."""
@@ -142,7 +153,7 @@ class RoleDriftCallback(TrainerCallback):
 
     def on_step_end(
         self,
-        args: TrainingArguments,  # noqa: ARG002 - the event's signature
+        args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,
         **_: Any,
@@ -150,6 +161,7 @@ class RoleDriftCallback(TrainerCallback):
         """Finish the step's record; stop the training if the user asked for it."""
         if self._watch is not None and self._watch.after_step(state.global_step):
             control.should_training_stop = True
+            say(args, f"roledrift stops the training after step {state.global_step} (stop_on)")
         return control
 
     def on_save(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
@@ -158,9 +170,12 @@ class RoleDriftCallback(TrainerCallback):
             folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
             self.monitor.note_checkpoint(state.global_step, folder)
 
-    def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Take the wraps off and close the run."""
+    def on_train_end(self, args: TrainingArguments, *_: Any, **__: Any) -> None:
+        """Take the wraps off, close the run and say how to see it."""
+        watched = self._watch is not None
         self.detach()
+        if watched:
+            say(args, f"roledrift is done; see the run with: roledrift report {self._where}")
 
     def detach(self) -> None:
         """Leave the trainer as it was. Calling it again does nothing."""
@@ -348,6 +363,14 @@ def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | No
             workflow.index(value)
         except ConfigError as error:
             raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
+
+
+def say(args: TrainingArguments, lines: str) -> None:
+    """On standard error, where alerts are, and of the first process only."""
+    if args.process_index == 0:
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            sys.stderr.write(f"{lines}\n")
+            sys.stderr.flush()
 
 
 def _canaries(out: Path) -> list[str]:

@@ -13,7 +13,7 @@ os.environ["WANDB_MODE"] = "disabled"
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
-from tests.integrations.test_trl import tiny_dataset, tiny_model, tiny_tokenizer
+from tests.integrations.trl_tiny import tiny_dataset, tiny_model, tiny_tokenizer
 
 HERE = Path(__file__).parent / "fixtures" / "trl"
 
