@@ -78,6 +78,19 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
 }
 """Ends of the names on the hub, chat templates of TRL, and what differs from the other sizes."""
+FRAGMENTS = (
+    "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are "
+    "provided with function signatures within <tools></tools> XML tags:\n<tools>",
+    "\n</tools>\n\nFor each function call, return a json object with function name and arguments "
+    "within <tool_call></tool_call> XML tags:\n<tool_call>\n",
+    '{"name": <function-name>, "arguments": <args-json-object>}',
+    '{"type": "function", "function": {"name": "',
+    '", "description": "',
+    '"parameters": {"type": "object", "properties": {',
+    '": {"type": "integer"',
+    '": {"type": "string"',
+)
+"""Whole sentences of Qwen's prompt for tools as tokens, so that it is not a thousand bytes."""
 SPELT = frozenset({"Qwen3Moe"})
 
 FAULTS: Counter[str] = Counter()
@@ -115,15 +128,17 @@ def make_tokenizer(first: int) -> Any:
 
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     alphabet = [chr(one) for one in (*printable, *range(256, 256 + 256 - len(printable)))]
-    named = {**PIECES, **dict(enumerate(alphabet)), **dict(enumerate(SPECIAL, start=first))}
-    size = max(first + len(SPECIAL), 1 + max(PIECES) if first == QWEN else 0)
+    named = {**dict(enumerate(alphabet)), **dict(enumerate(SPECIAL, start=first))}
+    if first == QWEN:
+        named |= PIECES | dict(enumerate(FRAGMENTS, start=1000))
+    size = 1 + max(named)
     spelt = [named.get(i, f"<|unused {i}|>") for i in range(size)]
     words = Tokenizer(models.BPE(vocab={one: i for i, one in enumerate(spelt)}, merges=[]))
     words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     words.decoder = decoders.ByteLevel()
     words.add_special_tokens(list(SPECIAL))
-    tools = [one for one in spelt[first + len(SPECIAL) :] if "tool_call" in one]
-    words.add_tokens([AddedToken(one, normalized=False) for one in tools])
+    whole = [one for one in named.values() if one in FRAGMENTS or one.endswith("tool_call>")]
+    words.add_tokens([AddedToken(one, normalized=False) for one in whole])
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=words, pad_token=SPECIAL[0], eos_token=SPECIAL[2]
     )

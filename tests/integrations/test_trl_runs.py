@@ -62,7 +62,7 @@ def test_length_inflation_stops_the_training(
     assert trainer.state.global_step == stop.step == records[-1].step < 60
     said = capsys.readouterr().err
     assert f"roledrift stops the training after step {stop.step} (stop_on)" in said
-    assert "  not measured: " in said
+    assert "  role gradients not measured: " in said
 
 
 def test_a_resumed_training_continues_its_run(tmp_path: Path) -> None:
@@ -79,6 +79,14 @@ def test_a_resumed_training_continues_its_run(tmp_path: Path) -> None:
     assert kept == tuple(Checkpoint(i, str(one)) for i, one in enumerate(folders, start=1))
     states = json.loads((tmp_path / "trainer/checkpoint-4/trainer_state.json").read_text())
     assert "RoleDriftCallback" not in states["stateful_callbacks"]
+
+
+def test_a_checkpoint_from_before_the_callback_begins_a_run(tmp_path: Path) -> None:
+    make_trainer(tmp_path, [], max_steps=2, save_strategy="steps", save_steps=2).train()
+    callback = RoleDriftCallback(PAIR, tmp_path / "run")
+    trainer = make_trainer(tmp_path, [callback], max_steps=3)
+    trainer.train(resume_from_checkpoint=str(tmp_path / "trainer" / "checkpoint-2"))
+    assert [record.step for record in open_run(tmp_path / "run").steps()] == [3]
 
 
 def test_the_example_runs(tmp_path: Path) -> None:

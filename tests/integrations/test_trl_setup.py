@@ -87,7 +87,7 @@ def test_without_a_trainer_it_says_how_to_name_it(tmp_path: Path) -> None:
 
 def test_an_old_run_is_not_overwritten(tmp_path: Path) -> None:
     watched(tmp_path, max_steps=1)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match=r"out=\.\.\..*resume_from_checkpoint"):
         watched(tmp_path, max_steps=1)
 
 
