@@ -196,8 +196,9 @@ def by_the_model(source: Scored, out: Mapping[str, Any]) -> Tensor:
     if out.get("tool_mask") is None:
         return mask_BC
     # Rows that mask_truncated_completions took out have lost their tool mask as well.
-    emptied_B = out["completion_mask"].sum(dim=1) == 0
-    return mask_BC & (out["tool_mask"].bool() | emptied_B[:, None])
+    emptied_B: Tensor = out["completion_mask"].sum(dim=1) == 0
+    bears_BC: Tensor = out["tool_mask"].bool()
+    return mask_BC & (bears_BC | emptied_B[:, None])
 
 
 def written(source: Scored, out: Mapping[str, Any], spans: Spans) -> Sequence[Sequence[int]] | None:
