@@ -103,7 +103,7 @@ $(OLDEST)/.ready: pyproject.toml constraints.txt
 	@$(OLDEST)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
 	@grep -v '^trl==' constraints.txt > $(OLDEST)/constraints.txt
 	@$(OLDEST)/bin/python -m pip install -q --disable-pip-version-check -c $(OLDEST)/constraints.txt \
-	  -e .[trl] trl==1.8.0 datasets pytest hypothesis
+	  -e .[trl] trl==1.8.0 datasets jmespath==1.1.0 tensorboard wandb pytest hypothesis
 	@touch $@
 
 test-trl-oldest: $(OLDEST)/.ready

@@ -97,10 +97,7 @@ def main() -> None:
         # the run when the answers of the aggregator have grown.
         callbacks=[RoleDriftCallback("voting", task="sums")],
     )
-    trainer.train()
-    run = asked.out / "roledrift"
-    print(f"run directory: {run.resolve()}")
-    print(f"see it with:   roledrift report {run}")
+    trainer.train()  # says at its end how to see the run
 
 
 if __name__ == "__main__":

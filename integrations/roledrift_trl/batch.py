@@ -166,12 +166,7 @@ def rollout(
     are left out where processes cut through them: half a group does not say whether it is uniform.
     """
     device, count = out["completion_ids"].device, len(made.roles)
-    length_B = column([len(ids) for ids in source.ids], device)
-    mask_BC = torch.arange(out["completion_ids"].shape[1], device=device) < length_B[:, None]
-    if out.get("tool_mask") is not None:
-        # Rows that mask_truncated_completions took out have lost their tool mask as well.
-        emptied_B = out["completion_mask"].sum(dim=1) == 0
-        mask_BC = mask_BC & (out["tool_mask"].bool() | emptied_B[:, None])
+    mask_BC = by_the_model(source, out)
     size, roles = trainer.num_generations, len(workflow.role_names)
     spans = made.spans(range(count), mask_BC.shape[1])
     groups = [made.number * count + row // size for row in spans.rows]
@@ -189,16 +184,40 @@ def rollout(
         truncated=truncated(source, trainer, made, spans),
         reward=spans.of(source.reward_B),
         advantage=spans.of(out["advantages"]),
-        text=texts(source, trainer, spans),
+        text=texts(source, out, spans, trainer=trainer),
     )
 
 
-def texts(source: Scored, trainer: Any, spans: Spans) -> list[str]:
+def by_the_model(source: Scored, out: Mapping[str, Any]) -> Tensor:
+    """Mask ``(B, C)`` of the tokens that the model wrote: not padding, not a tool's answer."""
+    width, device = out["completion_ids"].shape[1], out["completion_ids"].device
+    length_B = column([len(ids) for ids in source.ids], device)
+    mask_BC = torch.arange(width, device=device) < length_B[:, None]
+    if out.get("tool_mask") is None:
+        return mask_BC
+    # Rows that mask_truncated_completions took out have lost their tool mask as well.
+    emptied_B: Tensor = out["completion_mask"].sum(dim=1) == 0
+    bears_BC: Tensor = out["tool_mask"].bool()
+    return mask_BC & (bears_BC | emptied_B[:, None])
+
+
+def written(source: Scored, out: Mapping[str, Any], spans: Spans) -> Sequence[Sequence[int]] | None:
+    """The tokens that each span's role wrote; None where they are those of the whole row."""
+    if spans.owned_NC is None and out.get("tool_mask") is None:
+        return None
+    own_NC = spans.own(by_the_model(source, out)).tolist()
+    return [
+        [one for one, its in zip(source.ids[row], own, strict=False) if its]
+        for row, own in zip(spans.rows, own_NC, strict=True)
+    ]
+
+
+def texts(source: Scored, out: Mapping[str, Any], spans: Spans, *, trainer: Any) -> list[str]:
     """What each span says: the completion, or what its role wrote of it."""
-    if spans.owned_NC is None:
+    ids = written(source, out, spans)
+    if ids is None:
         return [text_of(one) for one in source.completions]
     tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
-    ids = [spans.tokens(span, source.ids[row]) for span, row in enumerate(spans.rows)]
     return [str(tokenizer.decode(one, skip_special_tokens=True)) for one in ids]
 
 
@@ -230,13 +249,17 @@ def samples(
     call that is just ending.
     """
     whole = made.spans(range(len(made.roles)), out["completion_ids"].shape[1])
-    said, cut_off = texts(source, trainer, whole), truncated(source, trainer, made, whole)
+    said, cut_off = (
+        texts(source, out, whole, trainer=trainer),
+        truncated(source, trainer, made, whole),
+    )
     known = [span for span, role in enumerate(whole.roles) if role >= 0]
     rows = [whole.rows[span] for span in known]
     names = [prompt_name(source.prompts[row]) for row in rows]
     roles = [workflow.role_names[whole.roles[span]] for span in known]
     cut = [cut_off[span] for span in known]
-    tokens = [len(whole.tokens(span, source.ids[whole.rows[span]])) for span in known]
+    its = written(source, out, whole) or source.ids
+    tokens = [len(its[span]) for span in known]
     advantages = out["advantages"].float()
     means = (advantages if advantages.ndim == 1 else advantages.mean(dim=1)).tolist()
     picks = sampler.pick(

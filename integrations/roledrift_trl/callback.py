@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from roledrift import __version__
 from roledrift.assembly import open_monitor, read_config
 from roledrift.capture.gradients import attach_gradients
 from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
-from roledrift.errors import AttachError, ConfigError
 from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
-from roledrift.store.reader import find_runs, open_run
+from roledrift.store.reader import open_run
 from roledrift.workflow import Workflow
+from roledrift_trl.checks import check_dataset, check_trainer, continues
 from roledrift_trl.forward import ForwardWatch, check_columns
 from roledrift_trl.watch import Watch
-
-_METHODS = (
-    "_generate_and_score_completions",
-    "_calculate_rewards",
-    "_compute_loss",
-    "_get_per_token_logps_and_entropies",
-)
 
 
 class RoleDriftCallback(TrainerCallback):
@@ -79,6 +74,7 @@ class RoleDriftCallback(TrainerCallback):
         self._columns = (role_column, slot_column)
         self._config = config
         self._facts = facts
+        self._where = Path()
         self._wraps: dict[str, Any] = {}
         self._watch: Watch | ForwardWatch | None = None
 
@@ -104,7 +100,7 @@ class RoleDriftCallback(TrainerCallback):
         else:
             check_columns(trainer, self._columns[0])
         out = Path(self._out or Path(str(args.output_dir)) / "roledrift")
-        resume = state.global_step > 0
+        resume = continues(out, args, state.global_step)
         canaries = _canaries(out) if resume else ()
         told = StatisticsLog(self.workflow.role_names)
         settings, scaler = read_config(self._config), trainer.accelerator.scaler
@@ -112,8 +108,8 @@ class RoleDriftCallback(TrainerCallback):
         probe, said = attach_gradients(
             trainer.model, self.workflow, settings, slots=slots, halves=slots, scaler=scaler
         )
-        package = "trl" if generates else "transformers"
-        facts = {"host": f"{package}.{type(trainer).__name__}", "seed": args.seed, **self._facts}
+        host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
+        facts = {"host": host, "seed": args.seed, **self._facts}
         facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
         self.monitor = open_monitor(
             self.workflow,
@@ -134,6 +130,14 @@ class RoleDriftCallback(TrainerCallback):
         if probe is not None:
             self._watch.measure_gradients(probe)
         self._wrap(self._watch, told)
+        self._where = out
+        roles = ", ".join(f"{one.name} x{one.slots}" for one in self.workflow.roles)
+        say(
+            args,
+            f"roledrift {__version__} watches {host}: {roles}, from step {state.global_step + 1}; "
+            f"run directory {out}\n"
+            f"  {said.splitlines()[0].replace('not measured', 'role gradients not measured', 1)}",
+        )
 
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         """Set rows aside that are scored again after the optimizer step."""
@@ -142,7 +146,7 @@ class RoleDriftCallback(TrainerCallback):
 
     def on_step_end(
         self,
-        args: TrainingArguments,  # noqa: ARG002 - the event's signature
+        args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,
         **_: Any,
@@ -150,6 +154,7 @@ class RoleDriftCallback(TrainerCallback):
         """Finish the step's record; stop the training if the user asked for it."""
         if self._watch is not None and self._watch.after_step(state.global_step):
             control.should_training_stop = True
+            say(args, f"roledrift stops the training after step {state.global_step} (stop_on)")
         return control
 
     def on_save(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
@@ -158,9 +163,12 @@ class RoleDriftCallback(TrainerCallback):
             folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
             self.monitor.note_checkpoint(state.global_step, folder)
 
-    def on_train_end(self, *_: Any, **__: Any) -> None:
-        """Take the wraps off and close the run."""
+    def on_train_end(self, args: TrainingArguments, *_: Any, **__: Any) -> None:
+        """Take the wraps off, close the run and say how to see it."""
+        watched = self._watch is not None
         self.detach()
+        if watched:
+            say(args, f"roledrift is done; see the run with: roledrift report {self._where}")
 
     def detach(self) -> None:
         """Leave the trainer as it was. Calling it again does nothing."""
@@ -285,73 +293,14 @@ def _find_trainer(callback: TrainerCallback) -> Any:
     return None
 
 
-def check_trainer(trainer: Any) -> bool:
-    """Is this a trainer that can be watched?
-
-    Returns:
-        True if it generates (GRPO, RLOO), False if it is any other ``transformers.Trainer``.
-
-    Raises:
-        AttachError: If it is None or lacks a method that is wrapped.
-    """
-    if trainer is None:
-        raise AttachError(
-            "no trainer found on the call stack: set callback.trainer = trainer before train()"
-        )
-    if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
-        return False
-    lacking = [name for name in _METHODS if not hasattr(trainer, name)]
-    if lacking:
-        raise AttachError(
-            f"{type(trainer).__name__} has no {', '.join(lacking)}: RoleDriftCallback watches "
-            "trl.GRPOTrainer, trl.RLOOTrainer and transformers.Trainer; for another loop use "
-            "roledrift.open_monitor and TokenCapture"
-        )
-    if hasattr(trainer, "compute_liger_loss") and trainer.args.use_liger_kernel:
-        raise AttachError(
-            "the Liger GRPO loss of this TRL version hides log-probabilities: set "
-            "use_liger_kernel=False, or use TRL 1.16, which has replaced that loss"
-        )
-    return True
-
-
-def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:
-    """Does the training dataset name a known role for every row, and does the column get through?
-
-    Raises:
-        ConfigError: Saying what the dataset holds and what to change.
-    """
-    dataset = trainer.train_dataset
-    there = getattr(dataset, "column_names", None)
-    if getattr(trainer, "rollout_func", None) is not None:
-        there = None
-    for name, setting in zip(columns, ("role_column", "slot_column"), strict=True):
-        if name is None:
-            continue
-        if there is not None and name not in there:
-            raise ConfigError(
-                f"the training dataset has no column {name!r}; its columns are {sorted(there)}: "
-                f"add it, or name the right one with RoleDriftCallback({setting}=...)"
-            )
-        kept = getattr(trainer, "_signature_columns", None) or ("prompt", "image", "images")
-        if there is not None and trainer.args.remove_unused_columns and name not in kept:
-            raise ConfigError(
-                f"remove_unused_columns=True drops the column {name!r} before training: "
-                "set GRPOConfig(remove_unused_columns=False)"
-            )
-    if there is None or not hasattr(dataset, "unique"):
-        return
-    for value in dataset.unique(columns[0]):
-        if not isinstance(value, str):
-            raise ConfigError(f"column {columns[0]!r} holds {value!r}: every row needs a role name")
-        try:
-            workflow.index(value)
-        except ConfigError as error:
-            raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
+def say(args: TrainingArguments, lines: str) -> None:
+    """On standard error, where alerts are, and of the first process only."""
+    if args.process_index == 0:
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            sys.stderr.write(f"{lines}\n")
+            sys.stderr.flush()
 
 
 def _canaries(out: Path) -> list[str]:
     """Prompts that the earlier segments of a run followed."""
-    if not find_runs(out):
-        return []
     return [one.prompt for one in open_run(out).samples() if "canary" in one.flags]

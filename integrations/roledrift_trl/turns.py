@@ -44,12 +44,6 @@ class Spans:
             return mask_BC
         return self.of(mask_BC) * self.owned_NC.to(mask_BC.device)
 
-    def tokens(self, span: int, ids: Sequence[int]) -> list[int]:
-        """The tokens of a span out of those of its row."""
-        if self.owned_NC is None:
-            return list(ids)
-        return [one for one, its in zip(ids, self.owned_NC[span].tolist(), strict=False) if its]
-
 
 def masks_of(
     rows: Sequence[Mapping[str, Any]], lengths: Sequence[int], roles: int

@@ -97,6 +97,8 @@ class Watch:
         source, self._scored = self._scored, None
         step = int(self.trainer.state.global_step)
         quiet, self._quiet = self._quiet, []
+        if source is not None and rows and "prompt" not in rows[0]:  # an environment's own
+            rows = [{**row, "prompt": one} for row, one in zip(rows, source.prompts, strict=True)]
         made = batch.generation(
             workflow,
             rows,

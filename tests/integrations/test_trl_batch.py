@@ -14,7 +14,9 @@ PAIR = Workflow.of({"generator": 1, "aggregator": 1})
 
 def trainer(**facts: Any) -> Any:
     known: dict[str, Any] = {
-        "processing_class": SimpleNamespace(eos_token_id=1, pad_token_id=0),
+        "processing_class": SimpleNamespace(
+            eos_token_id=1, pad_token_id=0, decode=lambda ids, **_: " ".join(map(str, ids))
+        ),
         "eos_token_ids": [1, 9],
         "max_completion_length": 3,
         "num_generations": 2,
@@ -64,9 +66,10 @@ def test_lengths_count_what_the_model_wrote() -> None:
         "tool_mask": torch.tensor([[0, 0, 0], [1, 1, 1], [1, 0, 1], [1, 1, 1]]),
         "advantages": torch.zeros(4),
     }
-    ids = [[5, 5, 5], [5, 1], [5, 5, 1], [1]]
+    ids = [[5, 5, 5], [5, 1], [5, 6, 1], [1]]
     found = batch.rollout(PAIR, made, out, source=source(ids), trainer=trainer())
     assert found.mask_BT.sum(1).tolist() == [3, 2, 2, 1]
+    assert found.text == ["5 5 5", "5 1", "5 1", "1"]
     assert found.group_B is not None
     assert found.group_B.tolist() == [8, 8, 9, 9]
     cut = batch.rollout(PAIR, made, out, source=source(ids), trainer=trainer(num_generations=8))

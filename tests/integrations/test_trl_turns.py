@@ -21,7 +21,6 @@ def test_one_span_per_row_and_role() -> None:
         [0, 0, 0, 1, 0],
     ]
     assert spans.of(torch.tensor([5.0, 6.0, 7.0])).tolist() == [5.0, 5.0, 6.0, 6.0]
-    assert spans.tokens(3, [11, 12, 13, 14]) == [14]
 
 
 def test_without_masks_nothing_is_copied() -> None:
@@ -30,7 +29,6 @@ def test_without_masks_nothing_is_copied() -> None:
     column = torch.zeros(2, 3)
     assert spans.of(column) is column
     assert spans.own(column) is column
-    assert spans.tokens(0, [1, 2]) == [1, 2]
 
 
 def test_masks_come_from_the_rows() -> None:

@@ -16,7 +16,7 @@ import torch
 from trl import GRPOConfig, GRPOTrainer
 from written import fresh, written
 
-from tests.integrations.test_trl import tiny_dataset, tiny_model, tiny_tokenizer
+from tests.integrations.trl_tiny import tiny_dataset, tiny_model, tiny_tokenizer
 
 
 def score(completion_ids: Any, role: Any, copy: Any, log_extra: Any, **_: Any) -> list[float]:

@@ -1,0 +1,104 @@
+"""What is wrong at set-up is said before the training begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformers import Trainer, TrainingArguments
+
+from roledrift.errors import AttachError, ConfigError, StoreError
+from roledrift.store.reader import find_runs
+from roledrift.workflow import Workflow
+
+_METHODS = (
+    "_generate_and_score_completions",
+    "_calculate_rewards",
+    "_compute_loss",
+    "_get_per_token_logps_and_entropies",
+)
+
+
+def check_trainer(trainer: Any) -> bool:
+    """Is this a trainer that can be watched?
+
+    Returns:
+        True if it generates (GRPO, RLOO), False if it is any other ``transformers.Trainer``.
+
+    Raises:
+        AttachError: If it is None or lacks a method that is wrapped.
+    """
+    if trainer is None:
+        raise AttachError(
+            "no trainer found on the call stack: set callback.trainer = trainer before train()"
+        )
+    if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
+        return False
+    lacking = [name for name in _METHODS if not hasattr(trainer, name)]
+    if lacking:
+        raise AttachError(
+            f"{type(trainer).__name__} has no {', '.join(lacking)}: RoleDriftCallback watches "
+            "trl.GRPOTrainer, trl.RLOOTrainer and transformers.Trainer; for another loop use "
+            "roledrift.open_monitor and TokenCapture"
+        )
+    if hasattr(trainer, "compute_liger_loss") and trainer.args.use_liger_kernel:
+        raise AttachError(
+            "the Liger GRPO loss of this TRL version hides log-probabilities: set "
+            "use_liger_kernel=False, or use TRL 1.16, which has replaced that loss"
+        )
+    return True
+
+
+def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:
+    """Does the training dataset name a known role for every row, and does the column get through?
+
+    Raises:
+        ConfigError: Saying what the dataset holds and what to change.
+    """
+    dataset = trainer.train_dataset
+    there = getattr(dataset, "column_names", None)
+    if getattr(trainer, "rollout_func", None) is not None:
+        there = None
+    for name, setting in zip(columns, ("role_column", "slot_column"), strict=True):
+        if name is None:
+            continue
+        if there is not None and name not in there:
+            raise ConfigError(
+                f"the training dataset has no column {name!r}; its columns are {sorted(there)}: "
+                f"add it, or name the right one with RoleDriftCallback({setting}=...)"
+            )
+        kept = getattr(trainer, "_signature_columns", None) or ("prompt", "image", "images")
+        if there is not None and trainer.args.remove_unused_columns and name not in kept:
+            raise ConfigError(
+                f"remove_unused_columns=True drops the column {name!r} before training: "
+                "set GRPOConfig(remove_unused_columns=False)"
+            )
+    if there is None or not hasattr(dataset, "unique"):
+        return
+    for value in dataset.unique(columns[0]):
+        if not isinstance(value, str):
+            raise ConfigError(f"column {columns[0]!r} holds {value!r}: every row needs a role name")
+        try:
+            workflow.index(value)
+        except ConfigError as error:
+            raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
+
+
+def continues(out: Path, args: TrainingArguments, step: int) -> bool:
+    """Does this training go on with a run that is there already?
+
+    A checkpoint may be from before the callback was added: then there is none, and a run begins.
+
+    Raises:
+        StoreError: If a run is there that this training does not go on with.
+    """
+    try:
+        there = find_runs(out) == [out]
+    except StoreError:
+        there = False
+    if there and not step and args.process_index == 0:
+        raise StoreError(
+            f"{out}: a run is here already; give another directory with RoleDriftCallback(out=...),"
+            " or continue its training with train(resume_from_checkpoint=...)"
+        )
+    return there and step > 0

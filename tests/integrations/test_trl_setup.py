@@ -1,0 +1,99 @@
+"""What is wrong is said before training; what is not said has a default."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+from roledrift_trl import RoleDriftCallback
+from trl import SFTConfig, SFTTrainer
+
+from roledrift.errors import AttachError, ConfigError, StoreError
+from roledrift.store.reader import open_run
+from tests.integrations.trl_tiny import (
+    PAIR,
+    WRAPPED,
+    make_trainer,
+    tiny_dataset,
+    tiny_model,
+    tiny_tokenizer,
+    watched,
+)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes", "says"),
+    [
+        (tiny_dataset().remove_columns("role"), {}, "no column 'role'; its columns are .*'prompt'"),
+        (
+            tiny_dataset().map(
+                lambda row: {"role": row["role"].replace("aggregator", "agregator")}
+            ),
+            {},
+            "Did you mean 'aggregator'",
+        ),
+        (tiny_dataset().map(lambda _, i: {"role": None}, with_indices=True), {}, "holds None"),
+        (tiny_dataset(), {"remove_unused_columns": True}, "remove_unused_columns=False"),
+    ],
+)
+def test_what_is_wrong_with_the_roles_is_said_before_training(
+    tmp_path: Path, dataset: Dataset, changes: dict[str, Any], says: str
+) -> None:
+    def any_reward(completions: Any, **_: Any) -> list[float]:
+        return [0.0] * len(completions)
+
+    with pytest.raises(ConfigError, match=says):
+        watched(tmp_path, train_dataset=dataset, reward=any_reward, **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_wrong_workflow_is_said_at_once() -> None:
+    with pytest.raises(ConfigError, match="Did you mean 'voting'"):
+        RoleDriftCallback("votin")
+
+
+def test_a_trainer_that_loses_the_roles_is_refused(tmp_path: Path) -> None:
+    trainer = SFTTrainer(
+        model=tiny_model(),
+        args=SFTConfig(
+            str(tmp_path / "trainer"), use_cpu=True, bf16=False, max_steps=1, report_to="none"
+        ),
+        train_dataset=Dataset.from_list([{"text": "a b c", "role": "generator"}] * 8),
+        processing_class=tiny_tokenizer(),
+        callbacks=[RoleDriftCallback(PAIR, tmp_path / "run")],
+    )
+    with pytest.raises(ConfigError, match="remove_unused_columns=False"):
+        trainer.train()
+
+
+def test_what_is_no_trainer_is_refused(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, [])
+    callback = RoleDriftCallback(PAIR, tmp_path / "run", trainer=object())
+    with pytest.raises(AttachError, match=r"object has no .*_compute_loss.*GRPOTrainer"):
+        callback.on_train_begin(trainer.args, trainer.state, trainer.control)
+
+
+def test_without_a_trainer_it_says_how_to_name_it(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, [])
+    callback = RoleDriftCallback(PAIR, tmp_path / "run")
+    with pytest.raises(AttachError, match=r"callback\.trainer = trainer"):
+        callback.on_train_begin(trainer.args, trainer.state, trainer.control)
+    callback.trainer = trainer
+    callback.on_train_begin(trainer.args, trainer.state, trainer.control)
+    assert set(WRAPPED) <= set(vars(trainer))
+    callback.detach()
+    assert not set(WRAPPED) & set(vars(trainer))
+
+
+def test_an_old_run_is_not_overwritten(tmp_path: Path) -> None:
+    watched(tmp_path, max_steps=1)
+    with pytest.raises(StoreError, match=r"out=\.\.\..*resume_from_checkpoint"):
+        watched(tmp_path, max_steps=1)
+
+
+def test_the_run_directory_and_header_have_defaults(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path, [RoleDriftCallback(PAIR, task="sums")], max_steps=1, seed=7)
+    trainer.train()
+    header = open_run(tmp_path / "trainer" / "roledrift").header
+    assert (header.host, header.task, header.seed) == ("trl.GRPOTrainer", "sums", 7)
+    assert header.workflow.routing == "shared"
