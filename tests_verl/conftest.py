@@ -14,6 +14,7 @@ os.environ.update(
     }
 )
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,9 @@ from tensordict import TensorDict
 from verl import DataProto
 
 torch.set_num_threads(1)
+
+if find_spec("verl.plugin") is not None:  # verl 0.9: its own workers run here, too
+    import tests_verl.cpu_platform  # noqa: F401
 
 ROLES = ["generator", "generator", "generator", "aggregator"]
 PROBLEMS, ROLLOUTS, WIDTH, PROMPT = 2, 4, 9, 5
