@@ -1,5 +1,7 @@
 """verl's own actor on a tiny model: configuration, model, rows."""
 
+import tests_verl.cpu_platform  # noqa: F401, I001 - before anything asks verl for its platform
+
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from verl.utils import tensordict_utils as tu
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import TrainingWorkerConfig
-from verl.workers.engine_workers import TrainingWorker
+from verl.workers.engine_workers import ActorRolloutRefWorker, TrainingWorker
 from verl.workers.utils.losses import ppo_loss
 
 SYMBOLS = 32
@@ -84,6 +86,15 @@ def worker_of(config: DictConfig) -> TrainingWorker:
     worker.reset()
     worker.set_loss_fn(partial(ppo_loss, config=actor))
     return worker
+
+
+class CPUActor(ActorRolloutRefWorker):
+    """verl's worker; it asks for a process group that the CPU has no name for."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        torch.set_num_threads(1)
+        torch.distributed.init_process_group("gloo")
+        super().__init__(*args, **kwargs)
 
 
 def jagged(rows: list[torch.Tensor]) -> torch.Tensor:

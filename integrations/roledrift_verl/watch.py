@@ -305,7 +305,7 @@ class Watch:
         self._capture.add(made)
         if made.reward_B is not None and len(made.reward_B):
             self.monitor.add_totals({"reward": float(made.reward_B.double().mean())})
-        if self.how.bypass:
+        if self.how.bypass and not self._heard:
             self.monitor.label(rollout="not compared: verl's bypass mode takes old for rollout")
 
     def _decode(self, ids: list[int]) -> str:
