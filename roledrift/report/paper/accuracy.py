@@ -34,6 +34,10 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             "Tables 1 and 3, figures 2 to 4 need validation accuracy (totals={'val_accuracy': …})."
         )
         return (Note(note),)
+    if not cells:
+        return (
+            Note("Tables 1 and 3, figures 2 to 4 need runs that were not disturbed on purpose."),
+        )
     return (table_1(cells), table_3(summaries, cells), figure_2(cells), figure_3(cells),
             figure_4(cells))  # fmt: skip
 

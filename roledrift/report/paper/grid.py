@@ -33,12 +33,26 @@ def place(one: Summary) -> Place:
     return Place(one.task, one.scale, one.workflow)
 
 
-def grid(summaries: Sequence[Summary]) -> dict[Place, dict[str, list[Summary]]]:
-    """Place to policy to runs, seeds in order; without runs on transferred adapters."""
+def stressed(one: Summary) -> str:
+    """How a run was disturbed on purpose, as its header says (note ``stress``); else empty."""
+    word = one.notes.get("stress", "")
+    return "" if word == "none" else word
+
+
+def grid(
+    summaries: Sequence[Summary], *, everything: bool = False
+) -> dict[Place, dict[str, list[Summary]]]:
+    """Place to policy to runs, seeds in order; without runs on transferred adapters.
+
+    Args:
+        summaries: The runs.
+        everything: With the runs that were disturbed on purpose. These must not be averaged with
+            others as if they were seeds of one cell.
+    """
     found: dict[Place, dict[str, list[Summary]]] = {}
     order = sorted(summaries, key=lambda one: (place(one), one.policy, one.seed or 0, one.key))
     for one in order:
-        if "transfer" not in one.notes:
+        if "transfer" not in one.notes and (everything or not stressed(one)):
             found.setdefault(place(one), {}).setdefault(one.policy, []).append(one)
     return found
 
@@ -78,7 +92,11 @@ def over_seeds(
     note = ""
     if len(values) > 1:
         spread = stdev(values)
-        note = f"n={len(values)} seeds, sd {f'{spread:{shown}}' if shown else number(spread)}"
+        alike = len({run.seed for run, _ in having}) < len(having)
+        note = (
+            f"n={len(values)} {'runs' if alike else 'seeds'}, "
+            f"sd {f'{spread:{shown}}' if shown else number(spread)}"
+        )
     return Cell(text, middle, note=note, href=having[0][0].href)
 
 

@@ -39,7 +39,7 @@ def _whole(one: Summary) -> Course | None:
 def table_2(summaries: Sequence[Summary]) -> Table:
     """Peak over first per role (IP) or for all roles together (SP)."""
     rows = []
-    for policies in grid(summaries).values():
+    for policies in grid(summaries, everything=True).values():
         for runs in policies.values():
             rows += [row for run in runs for row in _rows(run)]
     columns = ("run", "policy", "role", "chi²", "perplexity", "gradient norm", "step of chi² peak")
@@ -100,7 +100,7 @@ def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             lambda one: None if one.entropy is None else one.entropy.first - one.entropy.low,
         ),
     )
-    cells = grid(summaries)
+    cells = grid(summaries, everything=True)
     found: list[Block] = []
     for key, title, log, read in quantities:
         rows, data = [], []

@@ -6,18 +6,63 @@ from collections.abc import Sequence
 
 from roledrift.report.model import Block, Note
 from roledrift.report.numbers import number
-from roledrift.report.paper.grid import grid
+from roledrift.report.paper.grid import grid, stressed
 from roledrift.report.summary import Summary
 
 _FEW = 3
+_LISTED = 4
+_OWN = frozenset({"seed", "note: run"})
+"""What is every run's own. How a run was watched (``config: ``) does not change it either."""
 
 
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """One note with all warnings; nothing if there is nothing to warn of."""
-    found = (*_seeds(summaries), *_peaks(summaries), *_rows(summaries), *_sources(summaries))
+    found = (
+        *_stressed(summaries),
+        *_seeds(summaries),
+        *_unlike(summaries),
+        *_peaks(summaries),
+        *_rows(summaries),
+        *_sources(summaries),
+    )
     if not found:
         return ()
     return (Note("Before comparing these runs:", found),)
+
+
+def _stressed(summaries: Sequence[Summary]) -> list[str]:
+    """Runs that are in no mean."""
+    names = [one.name for one in summaries if stressed(one)]
+    if not names:
+        return []
+    listed = ", ".join(names[:_LISTED]) + (
+        f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    )
+    return [
+        f"Disturbed on purpose, as their headers say (note stress), and therefore left out of "
+        f"table 1 and figures 2 to 4: {listed}."
+    ]
+
+
+def _unlike(summaries: Sequence[Summary]) -> list[str]:
+    """Cells whose runs differ in more than their seeds."""
+    found = []
+    for at, policies in grid(summaries).items():
+        for policy, runs in policies.items():
+            names = {name for one in runs for name in one.settings} - _OWN
+            for name in sorted(name for name in names if not name.startswith("config: ")):
+                values = list(dict.fromkeys(one.settings.get(name, "not set") for one in runs))
+                if len(values) > 1:
+                    short = name.removeprefix("note: ")
+                    shown = " / ".join(values[:_LISTED])
+                    found.append(f"{at.label} {policy}: {short} {shown}")
+    if not found:
+        return []
+    more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    return [
+        "Runs of one cell are averaged as if they differed in the seed alone, but these differ in "
+        f"more: {'; '.join(found[:_LISTED])}{more}."
+    ]
 
 
 def _seeds(summaries: Sequence[Summary]) -> list[str]:

@@ -63,11 +63,13 @@ def _sentences(view: View) -> list[str]:
             f"{number(last)} at the last validation (step {max(view.validation)})."
         )
     if view.findings:
-        raised = view.findings[0].raised
+        # What a watcher would have acted on is the first alert, not the one that ended worst.
+        raised = min(one.raised for one in view.findings)
+        alert = f"the {'first ' if len(view.findings) > 1 else ''}alert at step {raised}"
         if top is not None and raised != top[0]:
             order = "preceded" if raised < top[0] else "came after"
             found.append(
-                f"The alert at step {raised} {order} the best validation by "
+                f"{alert[0].upper()}{alert[1:]} {order} the best validation by "
                 f"{abs(top[0] - raised)} steps."
             )
         for name, curve in (("validation accuracy", view.validation), ("reward", view.reward)):
@@ -82,7 +84,7 @@ def _sentences(view: View) -> list[str]:
             )
             found.append(
                 f"At step {step} the {name} first fell below half of its best "
-                f"({number(high)} → {number(value)}); the alert at step {raised} {order}."
+                f"({number(high)} → {number(value)}); {alert} {order}."
             )
     return found
 

@@ -126,7 +126,15 @@ def meanwhile(view: View) -> str:
     text = f"Meanwhile {' and '.join(parts)}. " if parts else ""
     others = len(view.findings) - 1
     if others:
-        text += f"{others} more alert{'s' if others > 1 else ''} below."
+        text += f"{others} more alert{'s' if others > 1 else ''} below"
+        first = min(view.findings, key=lambda one: one.raised)
+        if first.raised < finding.raised:
+            which = "the first of them" if others > 1 else "raised"
+            text += (
+                f", {which} at step {first.raised} already ({role_name(first.alert.role)}: "
+                f"{finding_name(first.alert.finding)})"
+            )
+        text += "."
     return text.strip()
 
 

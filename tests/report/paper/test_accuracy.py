@@ -20,7 +20,7 @@ def runs(failing: View) -> list[Summary]:
     tops = {"IP": 0.62, "SP": 0.51, "SA": 0.55}
     return [
         replace(
-            one, key=policy, name=policy, policy=policy, scale="1.7B",
+            one, key=policy, name=policy, policy=policy, scale="1.7B", notes={},
             workflow="single" if policy == "SA" else "voting",
             validation={0: 0.4, 10: top, 20: 0.3},
         )

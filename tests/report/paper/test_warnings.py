@@ -5,12 +5,16 @@ from dataclasses import replace
 from roledrift.report.build import build_run
 from roledrift.report.model import Note
 from roledrift.report.paper.warnings import blocks
-from roledrift.report.summary import Course, summarise
+from roledrift.report.summary import Course, Summary, summarise
 from roledrift.report.view import View
 
 
+def plain(failing: View) -> Summary:
+    return replace(summarise(failing, build_run(failing, "x")), notes={})
+
+
 def test_every_warning_has_its_case(failing: View) -> None:
-    one = summarise(failing, build_run(failing, "x"))
+    one = plain(failing)
     isolated = replace(
         one, policy="IP", rows={"generator": 48.0, "aggregator": 16.0}, validation={0: 0.1, 1: 0.2}
     )
@@ -29,5 +33,20 @@ def test_every_warning_has_its_case(failing: View) -> None:
 
 
 def test_nothing_to_warn_of(failing: View) -> None:
-    one = replace(summarise(failing, build_run(failing, "x")), validation={})
+    one = replace(plain(failing), validation={})
     assert blocks([replace(one, seed=seed) for seed in range(3)]) == ()
+
+
+def test_what_stands_against_a_mean_is_said(failing: View) -> None:
+    one = plain(failing)
+    hot = replace(one, name="hot", notes={"stress": "hot learning rate"})
+    fast = replace(one, settings={**one.settings, "note: lr": "0.002", "config: tier": "full"})
+    slow = replace(one, settings={**one.settings, "note: lr": "0.001"})
+    (note,) = blocks([hot, fast, slow])
+    assert isinstance(note, Note)
+    left, differ = (
+        next(item for item in note.items if word in item) for word in ("on purpose", "seed alone")
+    )
+    assert left.endswith(": hot.")
+    assert "math · voting SP: lr 0.002 / 0.001." in differ
+    assert "tier" not in differ
