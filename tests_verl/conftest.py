@@ -9,6 +9,7 @@ os.environ.update(
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_prestart_worker_first_driver": "0",  # one idle process per core otherwise
         "RAY_worker_niceness": "0",  # Ray starts its workers at 15: on a busy machine, never
         "VERL_USE_EXTERNAL_MODULES": "roledrift_verl.plugin",  # as verl up to 0.8 is told
     }

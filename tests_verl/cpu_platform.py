@@ -29,6 +29,9 @@ class Device:
     def current_device(self) -> str:
         return "cpu"
 
+    def set_rng_state(self, state: torch.Tensor) -> None:
+        torch.set_rng_state(state)
+
     def empty_cache(self) -> None:
         """Nothing is cached."""
 

@@ -17,11 +17,16 @@ from verl.utils import tensordict_utils as tu
 from roledrift import open_run
 from tests_verl.actor import CPUActor, actor_config, columns, jagged, tiny_model
 from tests_verl.conftest import ROLES
-from tests_verl.test_v1 import Trainer, logged, place, queue
+from tests_verl.test_v1 import Trainer, logged, place, queue_with
 
-__all__ = ["place", "queue"]
+__all__ = ["place"]
 
 ROWS = 32
+
+
+@pytest.fixture(scope="module", autouse=True)
+def queue() -> Iterator[None]:
+    yield from queue_with(cpus=6)  # a worker takes one each, as does the queue
 
 
 class Buffer:

@@ -32,14 +32,18 @@ from tests_verl.conftest import PROMPT, ROLES, WIDTH, Tokenizer
 SYMBOLS = 20
 
 
-@pytest.fixture(scope="module", autouse=True)
-def queue() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 * 2**20)
+def queue_with(*, cpus: int) -> Iterator[None]:
+    ray.init(num_cpus=cpus, include_dashboard=False, object_store_memory=80 * 2**20)
     storage = {"num_data_storage_units": 1, "total_storage_size": 1000}
     tq.init(OmegaConf.create({"backend": {"SimpleStorage": storage}}))
     yield
     tq.close()
     ray.shutdown()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def queue() -> Iterator[None]:
+    yield from queue_with(cpus=2)
 
 
 def jagged(rows: list[torch.Tensor]) -> torch.Tensor:
