@@ -98,14 +98,21 @@ def test_two_workers_then_resumed(
     train(watched, actors, 4)  # from verl's checkpoint of step 2
     rows += [row for row in logged(tmp_path) if "actor/grad_norm" in row]
     assert [row["training/global_step"] for row in rows] == [1, 2, 3, 4]
+    watched.trainer.resume_mode = "resume_path"
+    watched.trainer.resume_from_path = str(tmp_path / "checkpoints" / "global_step_3")
+    train(watched, actors, 4)  # step 4 once more, as after a crash
+    again = [row for row in logged(tmp_path) if "actor/grad_norm" in row]
+    assert [row["training/global_step"] for row in again] == [4]
+    rows[3:] = again
     said = capsys.readouterr().err
     assert "aggregator x1, from step 1; run directory" in said
     assert "aggregator x1, from step 3; run directory" in said
+    assert "aggregator x1, from step 4; run directory" in said
 
     run = open_run(tmp_path / "checkpoints" / "roledrift")
     records = list(run.steps())
     assert [one.step for one in records] == [1, 2, 3, 4]
-    assert len(run.segments) == 2
+    assert len(run.segments) == 3
     for row, record in zip(rows, records, strict=True):
         assert dict(record.faults) == {}
         assert not {"workers", "gradients"} & set(record.labels)
