@@ -9,11 +9,13 @@ os.environ.update(
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_prestart_worker_first_driver": "0",  # one idle process per core otherwise
         "RAY_worker_niceness": "0",  # Ray starts its workers at 15: on a busy machine, never
         "VERL_USE_EXTERNAL_MODULES": "roledrift_verl.plugin",  # as verl up to 0.8 is told
     }
 )
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,9 @@ from tensordict import TensorDict
 from verl import DataProto
 
 torch.set_num_threads(1)
+
+if find_spec("verl.plugin") is not None:  # verl 0.9: its own workers run here, too
+    import tests_verl.cpu_platform  # noqa: F401
 
 ROLES = ["generator", "generator", "generator", "aggregator"]
 PROBLEMS, ROLLOUTS, WIDTH, PROMPT = 2, 4, 9, 5

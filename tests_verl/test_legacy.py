@@ -11,6 +11,7 @@ import torch
 import verl
 from omegaconf import DictConfig
 from roledrift_verl import plugin
+from roledrift_verl.wire import ORDER, REPORT, ROLE, Report
 from verl import DataProto
 from verl.trainer.ppo import metric_utils, ray_trainer
 from verl.trainer.ppo.ray_trainer import AdvantageEstimator, RayPPOTrainer, compute_advantage
@@ -34,6 +35,15 @@ class Workers:
         return tu.get_tensordict(
             {"entropy": ragged, "log_probs": -ragged}, non_tensor_dict={"metrics": {"mfu": 0.1}}
         )
+
+    def update_actor(self, data: Any) -> Any:
+        metrics: dict[str, Any] = {"grad_norm": [0.5], "mfu": [0.1]}
+        self.asked = ROLE in data.keys()  # noqa: SIM118 - a TensorDict
+        if self.asked:
+            self.roles = data[ROLE].tolist()
+            told = {"faults": {"worker loss: KeyError": 2}, "coverage": "not measured: a test"}
+            metrics[REPORT] = [Report(data[ORDER].step, 0, **told)]
+        return tu.get_tensordict({}, non_tensor_dict={"metrics": metrics})
 
 
 class Trainer(RayPPOTrainer):
@@ -64,6 +74,12 @@ class Trainer(RayPPOTrainer):
                 scored: DataProto = result[0] if isinstance(result, tuple) else result
                 scored.batch.pop("entropys")
             done = compute_advantage(batch, adv_estimator=AdvantageEstimator.GRPO, num_repeat=4)
+            if SCORES:
+                columns = set(done.batch.keys())
+                done.batch["old_log_probs"] = scored.batch["old_log_probs"]
+                self.metrics = self._update_actor(done).meta_info["metrics"]
+                assert set(done.batch.keys()) == columns
+                assert ORDER not in done.meta_info
             self.logged.append(ray_trainer.compute_data_metrics(batch=done, use_critic=False))
             self.global_steps += 1
 
@@ -89,7 +105,14 @@ def test_statistics_are_added_to_verls(place: DictConfig, tmp_path: Path) -> Non
     trainer.fit()
     records = list(open_run(tmp_path / "checkpoints" / "roledrift").steps())
     assert [one.step for one in records] == [1, 2, 3]
-    assert [dict(one.faults) for one in records] == [{}, {}, {}]
+    told = {"worker loss: KeyError": 2} if SCORES else {}
+    assert [dict(one.faults) for one in records] == [told] * 3
+    if SCORES:
+        assert trainer.actor_rollout_wg.roles == [0, 0, 0, 1] * 8
+        assert set(trainer.metrics) == {"actor/grad_norm", "perf/mfu/actor"}
+        assert records[0].labels["gradients"] == "not measured: a test"
+        assert "workers" not in records[0].labels
+        assert records[0].mean("generator", "update.k3") == 0  # these workers never learn
     for row, record in zip(trainer.logged, records, strict=True):
         mean = (
             24 * row["roledrift/generator/length"] + 8 * row["roledrift/aggregator/length"]
@@ -107,6 +130,7 @@ def test_without_configuration_the_statistics_are_verls(place: DictConfig, tmp_p
     trainer.fit()
     assert not any(key.startswith("roledrift") for row in trainer.logged for key in row)
     assert not (tmp_path / "checkpoints").exists()
+    assert not (SCORES and trainer.actor_rollout_wg.asked)
 
 
 def test_the_environment_configures_it(
@@ -116,6 +140,26 @@ def test_the_environment_configures_it(
     monkeypatch.setenv("ROLEDRIFT_OUT", str(tmp_path / "run"))
     Trainer(place).fit()
     assert len(list(open_run(tmp_path / "run").steps())) == 3
+
+
+def test_the_environment_says_who_is_who(
+    place: DictConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ROLEDRIFT_ROLES maps names that the batch has to roles of the workflow."""
+    monkeypatch.setenv("ROLEDRIFT_WORKFLOW", "eval_opt")
+    monkeypatch.setenv("ROLEDRIFT_ROLES", "aggregator=evaluator")
+    trainer = Trainer(place)
+    trainer.fit()
+    records = list(open_run(tmp_path / "checkpoints" / "roledrift").steps())
+    counts = [records[0].stat(role, "length") for role in ("generator", "evaluator")]
+    assert [one and one.n for one in counts] == [24, 8]
+    place.roledrift = {"roles": "aggregator=generator"}  # the configuration comes first
+    place.roledrift.out = str(tmp_path / "second")
+    Trainer(place).fit()
+    (first, *_) = open_run(tmp_path / "second").steps()
+    stat = first.stat("generator", "length")
+    assert stat is not None
+    assert stat.n == 32
 
 
 def test_checkpoints_and_validations_are_noted(place: DictConfig, tmp_path: Path) -> None:

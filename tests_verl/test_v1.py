@@ -32,14 +32,18 @@ from tests_verl.conftest import PROMPT, ROLES, WIDTH, Tokenizer
 SYMBOLS = 20
 
 
-@pytest.fixture(scope="module", autouse=True)
-def queue() -> Iterator[None]:
-    ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 * 2**20)
+def queue_with(*, cpus: int) -> Iterator[None]:
+    ray.init(num_cpus=cpus, include_dashboard=False, object_store_memory=80 * 2**20)
     storage = {"num_data_storage_units": 1, "total_storage_size": 1000}
     tq.init(OmegaConf.create({"backend": {"SimpleStorage": storage}}))
     yield
     tq.close()
     ray.shutdown()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def queue() -> Iterator[None]:
+    yield from queue_with(cpus=2)
 
 
 def jagged(rows: list[torch.Tensor]) -> torch.Tensor:
@@ -127,14 +131,14 @@ class Buffer:
 class Trainer(PPOTrainer):
     """verl's trainer without what needs GPUs."""
 
-    def __init__(self, config: DictConfig, steps: int) -> None:
+    def __init__(self, config: DictConfig, steps: int, workers: Any = None) -> None:
         super().__init__(config)
         self.tokenizer = Tokenizer()
-        self.actor_rollout_wg = Workers()
+        self.actor_rollout_wg = workers or Workers()
         self.replay_buffer = Buffer(self.actor_rollout_wg)
         self.reward_loop_manager = SimpleNamespace(reward_loop_worker_handles=[])
         self.total_training_steps = self.steps_per_epoch = steps
-        self.train_dataloader = SimpleNamespace(state_dict=dict)
+        self.train_dataloader = SimpleNamespace(state_dict=dict, load_state_dict=print)
         self._dump_executor = None
         self._load_checkpoint()
 
@@ -224,6 +228,40 @@ def test_watched_from_the_configuration_alone(
         assert record.totals["reward"] == pytest.approx(row["critic/score/mean"])
     assert records[1].totals["val_accuracy"] == pytest.approx(0.27)
     assert {one.role for one in run.samples()} == {"generator", "aggregator"}
+
+
+def test_rows_are_scored_again_after_the_update(place: DictConfig, tmp_path: Path) -> None:
+    place.roledrift = {
+        "workflow": "voting",
+        "out": str(tmp_path / "run"),
+        "config": {"rescore": {"rows_per_role": 99}},
+    }
+    trainer = Trainer(place, 1)
+    sample, seen = trainer.replay_buffer.sample, []
+
+    def keeping(**kwargs: Any) -> Any:
+        batch, more = sample(**kwargs)
+        seen.extend(tq.kv_batch_get(batch.keys, batch.partition_id, ["responses"])["responses"])
+        return batch, more
+
+    trainer.replay_buffer.sample = keeping
+    trainer.fit(agent_loop_manager=None)
+    (record,) = open_run(tmp_path / "run").steps()
+    moved = torch.log_softmax(trainer.actor_rollout_wg.logits / 0.7, 0).double()
+    before = torch.full_like(moved, 1 / SYMBOLS).log()
+    for role in ("generator", "aggregator"):
+        ids = torch.cat([one for row, one in enumerate(seen) if ROLES[row % 4] == role])
+        d = (moved - before)[ids]
+        assert record.mean(role, "update.k3") == pytest.approx(
+            float((d.exp() - d - 1).mean()), rel=1e-4
+        )
+        assert record.mean(role, "update.chi2") == pytest.approx(
+            float(((2 * d).exp() - 1).mean()), rel=1e-4
+        )
+    assert record.labels["update"].endswith("T=0.7, 1 step between")
+    # These workers are none of verl's, and say nothing of what the loss saw.
+    assert record.labels["workers"].startswith("no report of the update")
+    assert dict(record.faults) == {}
 
 
 def test_nothing_is_changed_by_watching(place: DictConfig, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ class Rows:
         prompts: Token ids of the prompts, without padding.
         responses: Token ids of the responses, without padding.
         named: What each row says about itself: ``uid``, ``role``, ``slot``, ``turn``, ``episode``.
+        places: Place of each row in the batch that also holds those that fill it up.
         index: Number of the output within its episode, where the batch says so.
     """
 
@@ -56,6 +57,7 @@ class Rows:
     prompts: tuple[list[int], ...]
     responses: tuple[list[int], ...]
     named: tuple[Mapping[str, Any], ...]
+    places: tuple[int, ...] = ()
     index: tuple[int, ...] | None = None
 
 
@@ -102,6 +104,7 @@ def from_data_proto(data: Any, *, entropy: Tensor | None = None) -> Rows:
         tuple(batch["prompts"][row][real[row, :width]].tolist() for row in kept),
         tuple(batch["responses"][row][real[row, width:]].tolist() for row in kept),
         tuple(named[row] for row in kept),
+        tuple(kept),
     )
 
 
@@ -126,6 +129,7 @@ def from_queue(data: Any, keys: Sequence[str], tags: Sequence[Mapping[str, Any]]
         _lists(data["prompts"], kept),
         _lists(data["responses"], kept),
         tuple(named[row] for row in kept),
+        tuple(kept),
         tuple(int(parts[row][2]) for row in kept),
     )
 

@@ -1,8 +1,9 @@
 """What verl loads: importing this module is the whole installation.
 
 verl imports it while it is itself being imported, in every process, workers and rollout servers
-included. So nothing of verl is imported here: three modules of verl are changed when, and only
-where, they are imported, and a trainer is watched only if it is configured to be.
+included. So nothing of verl is imported here: four modules of verl are changed when, and only
+where, they are imported. A trainer is watched only if it is configured to be, and workers measure
+only what a watched trainer asks for.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from roledrift_verl.wire import ORDER, REPORT, ROLE
 
 if TYPE_CHECKING:
     from roledrift_verl.batch import Rows
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 _WATCHED: list[Watch] = []
 """The training of this process, if it is watched: some of verl's functions are not told which."""
 
-_MARK = "__roledrift__"
+_MARK, _AROUND = "__roledrift__", "__roledrift_around__"
 
 
 def install() -> None:
@@ -85,18 +89,34 @@ def _change_v1(module: ModuleType) -> None:
             return
 
         def read() -> Rows:
-            from roledrift_verl.batch import FIELDS, from_queue
+            from roledrift_verl.update import Queued
 
-            data = module.tq.kv_batch_get(
-                keys=keys.keys, partition_id=keys.partition_id, select_fields=list(FIELDS)
-            )
-            return from_queue(data, keys.keys, keys.tags)
+            kept = watch.kept(keys.keys)
+            return Queued(module, self, keys).read() if kept is None else kept
 
         with watch.monitor.fenced("validation"):  # also where a subclass validates its own way
             watch.validated(call["metrics"])
         call["metrics"].update(watch.record(read, int(call["global_steps"])))
 
+    def updating(self: Any, call: Mapping[str, Any]) -> AbstractContextManager[None] | None:
+        from roledrift_verl.update import Queued
+
+        watch = _watch_of(self)
+        return None if watch is None else watch.updating(Queued(module, self, call["batch"]))
+
     _after(trainer, "_compute_metrics", measured)
+    _around(trainer, "_update_actor", updating)
+    original: Callable[..., Any] = vars(module)["reduce_metrics"]
+    if hasattr(original, _MARK):
+        return
+
+    @wraps(original)
+    def reduce_metrics(metrics: dict[str, Any]) -> Any:
+        _hear(metrics)
+        return original(metrics)
+
+    setattr(reduce_metrics, _MARK, True)
+    vars(module)["reduce_metrics"] = reduce_metrics
 
 
 def _change_legacy(module: ModuleType) -> None:
@@ -112,8 +132,22 @@ def _change_legacy(module: ModuleType) -> None:
             data = result[0] if isinstance(result, tuple) else result
             watch.entropy = data.batch["entropys"]
 
-    if hasattr(trainer, "_compute_old_log_prob"):  # verl 0.6 has it inline: no entropy there
-        _after(trainer, "_compute_old_log_prob", scored)
+    def updating(self: Any, call: Mapping[str, Any]) -> AbstractContextManager[None] | None:
+        from roledrift_verl.update import Padded
+
+        watch = _watch_of(self)
+        return None if watch is None else watch.updating(Padded(self, call["batch"], score))
+
+    def updated(_self: Any, _call: Mapping[str, Any], result: Any) -> None:
+        _hear((getattr(result, "meta_info", None) or {}).get("metrics"))
+
+    if not hasattr(trainer, "_compute_old_log_prob"):
+        return  # verl 0.6 has both inline: neither entropy nor the update is seen there
+    score = trainer._compute_old_log_prob
+    score = getattr(score, "__wrapped__", score)
+    _after(trainer, "_compute_old_log_prob", scored)
+    _after(trainer, "_update_actor", updated)
+    _around(trainer, "_update_actor", updating)
 
 
 def _change_metrics(module: ModuleType) -> None:
@@ -141,10 +175,30 @@ def _change_metrics(module: ModuleType) -> None:
     vars(module)["compute_data_metrics"] = compute_data_metrics
 
 
+def _change_engine(module: ModuleType) -> None:
+    """``verl.workers.engine.base``: in the workers, since verl 0.7."""
+    original: Callable[..., Any] = module.BaseEngine.train_batch
+    if hasattr(original, _MARK):
+        return
+
+    @wraps(original)
+    def train_batch(self: Any, data: Any, loss_function: Any) -> Any:
+        there = data.keys()
+        if ROLE not in there or ORDER not in there:  # nobody asks, or this is the critic
+            return original(self, data, loss_function)
+        from roledrift_verl.worker import train_batch as followed
+
+        return followed(original, self, data, loss_function)
+
+    setattr(train_batch, _MARK, True)
+    module.BaseEngine.train_batch = train_batch
+
+
 _CHANGES: Mapping[str, Callable[[ModuleType], None]] = {
     "verl.trainer.ppo.v1.trainer_base": _change_v1,
     "verl.trainer.ppo.ray_trainer": _change_legacy,
     "verl.trainer.ppo.metric_utils": _change_metrics,
+    "verl.workers.engine.base": _change_engine,
 }
 
 
@@ -192,6 +246,14 @@ def _watch_of(trainer: Any) -> Watch | None:
     return next((one for one in _WATCHED if one.trainer is trainer), None)
 
 
+def _hear(metrics: dict[str, Any] | None) -> None:
+    """Take the workers' reports out of what verl is about to average."""
+    for key in [key for key in metrics or {} if key.endswith(REPORT)]:
+        reports = (metrics or {}).pop(key)
+        if _WATCHED:
+            _WATCHED[0].hear(reports)
+
+
 def _after(
     owner: type[Any], name: str, then: Callable[[Any, Mapping[str, Any], Any], None]
 ) -> None:
@@ -208,6 +270,29 @@ def _after(
         return result
 
     setattr(call, _MARK, True)
+    setattr(owner, name, call)
+
+
+def _around(
+    owner: type[Any],
+    name: str,
+    enter: Callable[[Any, Mapping[str, Any]], AbstractContextManager[None] | None],
+) -> None:
+    """Run a method of verl inside ``enter(self, arguments by name)``, where that is not None."""
+    original = getattr(owner, name)
+    if hasattr(original, _AROUND):
+        return
+    signature = inspect.signature(original)
+
+    @wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        inside = enter(self, signature.bind(self, *args, **kwargs).arguments)
+        if inside is None:
+            return original(self, *args, **kwargs)
+        with inside:
+            return original(self, *args, **kwargs)
+
+    setattr(call, _AROUND, True)
     setattr(owner, name, call)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -25,6 +26,8 @@ from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import find_runs, open_run
 from roledrift.workflow import Workflow
 from roledrift_verl import batch as verl_batch
+from roledrift_verl import update
+from roledrift_verl.wire import Order, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +123,16 @@ class Watch:
             resume=resume,
             sinks=(self.told,),
             host=f"verl.{type(trainer).__name__}",
-            notes={"gradients": "not measured: verl's workers hold them"},
+            notes={"gradients": "in verl's workers; the label of a record says what is measured"},
         )
         self._config = from_mapping(self.monitor.header.config)
         self._sampler = TextSampler(self._config.sampling, seen)
         self._capture = TokenCapture(workflow)
         self.monitor.attach(self._capture)
+        self._gradients = update.WorkerGradients()
+        self.monitor.attach(self._gradients)
+        self._heard = False
+        self._kept: dict[tuple[str, ...], verl_batch.Rows] = {}
         self._keys = Translator()
         self._nameless = False
         say(
@@ -147,6 +154,112 @@ class Watch:
         step = int(self.trainer.global_steps)
         folder = Path(self.trainer.config.trainer.default_local_dir) / f"global_step_{step}"
         self.monitor.note_checkpoint(step, folder)
+
+    @contextmanager
+    def updating(self, held: update.Held) -> Iterator[None]:
+        """Around an update of the actor: tell the workers whose rows they see, score some again."""
+        step = int(self.trainer.global_steps)
+        after: Callable[[], None] | None = None
+        self._heard = False
+        with self.monitor.fenced("before the update", cost="capture"):
+            rows = held.read()
+            self._kept = {held.keys: rows} if held.keys else {}
+            who = verl_batch.speakers(rows, self.names, self._decode)
+            workflow = self.monitor.workflow
+            columns, slots, problems = update.columns_of(workflow, rows, who, total=len(held))
+            held.send(columns, self._order(step, slots=slots, problems=problems))
+            after = self._scoring(held, rows, who)
+        try:
+            yield
+        finally:
+            with self.monitor.fenced("after the update"):
+                held.take_back()
+        if not self._heard:
+            self.monitor.label(
+                workers="no report of the update: is roledrift installed where they run?"
+            )
+        if after is not None:
+            with self.monitor.fenced("score again", cost="rescore"):
+                after()
+
+    def _order(self, step: int, *, slots: bool, problems: bool) -> Order:
+        return Order(
+            step,
+            self.monitor.workflow,
+            self._config,
+            slots=slots,
+            problems=problems,
+            clip=update.clip_of(self.trainer),
+            temperature=self.how.temperature,
+            rollout_temperature=self.how.rollout_temperature,
+            bypass=self.how.bypass,
+            on_policy=self.how.on_policy,
+            stretch=self._gradients.factor,
+        )
+
+    def _scoring(
+        self, held: update.Held, rows: verl_batch.Rows, who: Sequence[tuple[str, int | None]]
+    ) -> Callable[[], None] | None:
+        """What scores the chosen rows again after the update; None if that is not due."""
+        settings, workflow = self._config.rescore, self.monitor.workflow
+        step = int(self.trainer.global_steps)
+        if not (settings.rows_per_role and self.monitor.due(step, settings.every)):
+            return None
+        if update.replays_routing(self.trainer):
+            self.monitor.label(update="not measured: verl replays the routing of what it scores")
+            return None
+        chosen = update.choose(
+            workflow.role_names,
+            who,
+            per_role=settings.rows_per_role,
+            multiple=update.multiple_of(self.trainer),
+        )
+        if not chosen:
+            self.monitor.label(update="not measured: too few rows for verl to deal out")
+            return None
+        places = [rows.places[row] for row in chosen]
+        # The logged log-probabilities are the engine's in bypass mode, and older than this update
+        # where one iteration holds several.
+        own = not self.how.bypass and self.how.on_policy
+        before = rows.tokens["old_log_probs"][chosen] if own else held.score(places)
+        steps = update.steps_of(self.trainer, len(held))
+
+        def again() -> None:
+            made = update.compared(
+                workflow,
+                rows,
+                who,
+                chosen=chosen,
+                scores=(before, held.score(places)),
+                how=self.how,
+                steps=steps,
+            )
+            self._capture.add(made)
+
+        return again
+
+    def kept(self, keys: Sequence[str]) -> verl_batch.Rows | None:
+        """Rows that were read for the update and not since; None if they are not these."""
+        kept, self._kept = self._kept, {}
+        return kept.get(tuple(keys))
+
+    def hear(self, reports: Sequence[Report]) -> None:
+        """Take in what the workers saw during the update that is going on."""
+        with self.monitor.fenced("reports of the workers", cost="capture"):
+            self._heard = True
+            moved: dict[int, set[int]] = {}
+            for report in reports:
+                for table in report.tables:
+                    self.monitor.observe(table)
+                    moved.setdefault(report.number, set()).update(table.role_N.tolist())
+                for what, times in report.faults.items():
+                    self.monitor.count_fault(what, times)
+                self._gradients.add(report.gradients)
+                if report.coverage.startswith("not measured"):
+                    self.monitor.label(gradients=report.coverage)
+            names = self.monitor.workflow.role_names
+            for roles in moved.values():
+                self.monitor.add_updates({names[role]: 1 for role in roles})
 
     def record(self, read: Callable[[], verl_batch.Rows], step: int) -> dict[str, float]:
         """Measure the rows of a step and finish its record.
@@ -192,7 +305,7 @@ class Watch:
         self._capture.add(made)
         if made.reward_B is not None and len(made.reward_B):
             self.monitor.add_totals({"reward": float(made.reward_B.double().mean())})
-        if self.how.bypass:
+        if self.how.bypass and not self._heard:
             self.monitor.label(rollout="not compared: verl's bypass mode takes old for rollout")
 
     def _decode(self, ids: list[int]) -> str:

@@ -197,7 +197,7 @@ class RoleGradientProbe:
     def _coverage(
         self, model: nn.Module, parts: Sequence[Part], policies: Mapping[str, str]
     ) -> Coverage:
-        covered = {id(part.module.weight) for part in parts}
+        covered = {id(part.trained) for part in parts}
         trainable, uncovered = explain_uncovered(model, covered)
         stores = [ledger.store for ledger in self._ledgers if ledger.store is not None]
         tensors = [one for store in stores for one in store.tensors()]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 from roledrift.errors import AttachError
 from roledrift.workflow import Workflow
@@ -36,6 +36,12 @@ class Part:
     module: nn.Linear
     name: str
     adapter: str
+
+    @property
+    def trained(self) -> Tensor:
+        """The parameter; FSDP1 puts a flat one into the place of the layer's weight."""
+        flat: Tensor | None = getattr(self.module, "_flat_param", None)
+        return self.module.weight if flat is None else flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,9 @@ def _lora_parts(model: nn.Module) -> Iterator[Part]:
         for side in ("lora_A", "lora_B"):
             layers = getattr(module, side, None)
             if isinstance(layers, nn.ModuleDict):
-                for adapter, layer in layers.items():
+                for adapter, wrapped in layers.items():
+                    # FSDP1 wraps what is trained apart from what is frozen: every such layer alone.
+                    layer = getattr(wrapped, "_fsdp_wrapped_module", wrapped)
                     if isinstance(layer, nn.Linear):
                         yield Part(layer, f"{name}.{side}.{adapter}", adapter)
 

@@ -121,3 +121,25 @@ def test_compiled_models_are_known() -> None:
     assert not is_compiled(plain)
     assert is_compiled(torch.compile(whole))
     assert is_compiled(part)
+
+
+def test_layers_that_fsdp1_wraps_alone_are_found() -> None:
+    """It wraps what is trained apart from what is frozen, and trains a flat parameter for it."""
+
+    class Wrapped(nn.Module):
+        def __init__(self, layer: nn.Linear) -> None:
+            super().__init__()
+            self._fsdp_wrapped_module = layer
+
+    model = tiny_model()
+    plain = find_parts(model, plain=False)
+    for module in model.modules():
+        for side in ("lora_A", "lora_B"):
+            for name, layer in list(getattr(module, side, {}).items()):
+                getattr(module, side)[name] = Wrapped(layer)
+    found = find_parts(model, plain=False)
+    assert [one.module for one in found] == [one.module for one in plain]
+    flat = nn.Parameter(torch.zeros(3))
+    assert found[0].trained is found[0].module.weight
+    found[0].module._flat_param = flat
+    assert found[0].trained is flat
