@@ -112,6 +112,8 @@ def train(
     observation = None if out is None else _observation(setup, out, resume=resume, done=done)
     hand_over(setup, setup.bank.policies, done=done)
     before = _begin(setup, folder, done=done)
+    if before is not None and observation is not None:
+        observation.monitor.add_totals({"base_accuracy": before.accuracy})
     reports: list[StepReport] = []
     stopped = ""
     for report, stopped in _iterations(setup, observation, done=done):

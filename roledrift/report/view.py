@@ -28,6 +28,7 @@ from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
 
 VALIDATION = "val_accuracy"
+BASE = "base_accuracy"
 REWARD = "reward"
 MOST_TEXTS = 20_000
 """Texts of one run that are read; of a run with more, an even share of every step."""
@@ -243,8 +244,10 @@ class View:
 
     @cached_property
     def validation(self) -> dict[int, float]:
-        """Validation accuracy at the steps where the host gave it."""
-        return self.total(VALIDATION)
+        """Validation accuracy at the steps where the host gave it; at 0 before training."""
+        base = self.total(BASE)
+        start = {0: base[min(base)]} if base else {}
+        return {**start, **self.total(VALIDATION)}
 
     def inside(self, curve: dict[int, float], window: tuple[int, int] | None) -> list[float]:
         """Values of ``curve`` in a window of steps, both ends included; empty for None."""

@@ -54,6 +54,12 @@ def test_what_the_monitor_gets(
     assert (seen.header.host, seen.header.scale) == ("reference_trainer", "tiny-S")
     records = list(seen.steps())
     assert [record.step for record in records] == [1, 2, 3]
+    assert result.before is not None
+    assert [one.totals.get("base_accuracy") for one in records] == [
+        result.before.accuracy,
+        None,
+        None,
+    ]
     for record, report in zip(records, result.steps, strict=True):
         assert not record.faults
         assert record.totals["reward"] == pytest.approx(report.reward)

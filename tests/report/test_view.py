@@ -50,6 +50,13 @@ def test_curves(healthy: View) -> None:
     assert healthy.reward[0] == 0.5
 
 
+def test_accuracy_before_training_stands_at_step_0(healthy: View) -> None:
+    records = tuple(replace(one, step=one.step + 1) for one in healthy.records)
+    first = replace(records[0], totals={**records[0].totals, "base_accuracy": 0.25})
+    told = replace(healthy, records=(first, *records[1:]))
+    assert list(told.validation.items())[:2] == [(0, 0.25), (1, first.totals["val_accuracy"])]
+
+
 def test_an_unreadable_configuration_is_named(healthy: View, tmp_path: Path) -> None:
     assert healthy.config_note == ""
     header = RunHeader("odd", VOTING, config={"baseline": {"windw": 3}})
