@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from roledrift.records import Verdict
 
 
+@lru_cache(maxsize=1024)
 def no_verdict(detector: str, role: str, reason: str, *needs: str) -> Verdict:
-    """A verdict that opens and closes nothing.
+    """A verdict that opens and closes nothing; said again it is the same object.
 
     Args:
         detector: Name of the detector.

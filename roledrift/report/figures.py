@@ -74,7 +74,7 @@ def _svg(
     # Ids are hashes with this salt: they depend on the key and the drawing alone.
     with own_style(key):
         renderer = RendererSVG(*size, io.StringIO(), metadata=_NOTHING)  # type: ignore[no-untyped-call]
-        renderer.writer = page
+        cast(Any, renderer).writer = page
         draw(_PageSheet(renderer, size))
         renderer.finalize()  # type: ignore[no-untyped-call]
     return str(page)

@@ -286,7 +286,7 @@ def plain(value: Any) -> dict[str, Any]:
     Raises:
         TypeError: If ``value`` is no part of a report.
     """
-    kind, names, numbers = _shape(type(value))
+    kind, names, numbers = _shape(cast(Any, type(value)))
     if not names:
         raise TypeError(f"no part of a report: {type(value).__name__}")
     body: dict[str, Any] = {"kind": kind} if kind else {}
