@@ -192,7 +192,17 @@ def make_dataset(folder: Path) -> None:
 
 
 def pytest_configure() -> None:
-    """As a plugin: watch every trainer that is made from now on."""
+    """As a plugin: watch every trainer that is made from now on, on a CPU if there is no GPU."""
+    import torch
+    from transformers import TrainingArguments
+
+    checked = TrainingArguments.__post_init__
+
+    def on_cpu(self: Any) -> None:
+        self.use_cpu = self.use_cpu or not torch.cuda.is_available()
+        checked(self)
+
+    TrainingArguments.__post_init__ = on_cpu
     if os.environ.get("ROLEDRIFT_TRL_TESTS") != "watched":
         return
     import trl

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import trl
+from packaging.version import Version
 from roledrift_trl import RoleDriftCallback
 from trl import GRPOTrainer
 
@@ -144,6 +146,10 @@ def test_a_role_mask_that_does_not_fit_is_counted(
         assert "length" not in record.groups.get("*", {})
 
 
+LOSES = Version(trl.__version__) > Version("1.8.0")
+"""TRL 1.8 cannot train where the engine gives no log-probability for a token."""
+
+
 class Engine:
     """In the place of TRL's vLLM: samples from the model, and rounds what it says of it."""
 
@@ -167,7 +173,8 @@ class Engine:
             ids.append(whole[0, len(prompt) :].tolist())
             logp_T = token_logps(self.model, prompt, ids[-1], self.temperature)
             said.append([[round(one * 8) / 8] for one in logp_T.tolist()])
-        said[0][0] = [None]  # vLLM has had NaN here
+        if LOSES:
+            said[0][0] = [None]  # vLLM has had NaN here
         return prompts, ids, said, None
 
 
@@ -188,15 +195,15 @@ def test_the_log_probs_of_the_sampling_engine(
     trainer, records = watched(tmp_path, **changes)
     assert trace(trainer) == trace(alone)
     for record, row in zip(records, trainer.state.log_history, strict=False):
-        assert record.faults == {"non-finite log-prob": 1}
+        assert record.faults == ({"non-finite log-prob": 1} if LOSES else {})
         assert record.labels["rollout"] == "policy vs rollout engine, T=0.7, 0 steps between"
         assert record.mean("*", "rollout.refused") is None
         ratio, lengths = record.stat("*", "rollout.ratio"), record.stat("*", "length")
         assert ratio is not None
         assert lengths is not None
         tokens = round(lengths.n * lengths.mean)
-        assert ratio.n == tokens - 1, "all but the one that the engine lost"
+        assert ratio.n == tokens - LOSES, "all but the one that the engine lost"
         # TRL takes 1 for that one.
-        whole = (ratio.mean * ratio.n + 1) / tokens
+        whole = (ratio.mean * ratio.n + LOSES) / tokens
         assert row["sampling/importance_sampling_ratio/mean"] == pytest.approx(whole, rel=1e-4)
         assert 0 < record.mean("*", "rollout.k3") < 0.01
