@@ -241,6 +241,9 @@ class _Plan:
             for section, named in (("columns", self._columns), ("totals", self._totals))
             for name, column in named.items()
         }
+        mapped = {*self._columns, *self._constants}
+        self._counted = [name for name in (*_WHOLES, *_NUMBERS) if name in mapped]
+        self._texts = [name for name in _NAMES if name in mapped]
         self._there: dict[str, None] = {}
         self._looked = 0
         self._spans = "role" in self._columns or "role" in self._constants
@@ -309,14 +312,14 @@ class _Plan:
         prompt = text(self._get(row, "prompt_text")) or ""
         role, slot = job.roles.resolve(name, prompt)
         span = SpanRow(step=step, role=role, slot=slot, truncated=self._truncated(row))
-        for column in (*_WHOLES, *_NUMBERS):
+        for column in self._counted:
             raw = self._get(row, column)
             value = whole(raw) if column in _WHOLES else number(raw)
             if value is None and raw not in (None, ""):
                 job.ledger.skip(f"{column} is no number", where, step=step)
             if value is not None and not (column == "tokens" and value < 0):
                 setattr(span, column, value)
-        for column in _NAMES:
+        for column in self._texts:
             raw = self._get(row, column)
             if raw is not None and not isinstance(raw, list | dict):
                 setattr(span, column, str(raw))
