@@ -71,6 +71,8 @@ _SUFFIXES = {
     ".parquet": "parquet",
 }
 _BATCH = 2048
+_BUFFER = 1 << 20
+"""Bytes of a Parquet column that are read at once; without it, all of a row group are held."""
 _PATIENCE = 10_000
 """Rows after which a table without a step is given up."""
 _NAMES_KEPT = 200
@@ -206,7 +208,9 @@ def _parquet(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     try:
         seen = 0
-        for batch in pq.ParquetFile(file).iter_batches(_BATCH):
+        for batch in pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False).iter_batches(
+            _BATCH
+        ):
             for row in batch.to_pylist():
                 seen += 1
                 yield f"{file.name}:{seen}", row
