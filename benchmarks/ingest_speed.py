@@ -140,7 +140,10 @@ def comma(folder: Path, size: int, rng: random.Random) -> None:
 
 
 def parquet(folder: Path, size: int, rng: random.Random) -> None:
-    """Neither packed nor with a dictionary, so that a megabyte is a megabyte of text."""
+    """Neither packed nor with a dictionary, so that a megabyte is a megabyte of text.
+
+    A row group is a 40th of the file; what is read at once does not depend on it.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -71,6 +71,8 @@ _SUFFIXES = {
     ".parquet": "parquet",
 }
 _BATCH = 2048
+_BUFFER = 1 << 20
+"""Bytes of a Parquet column that are read at once; without it, all of a row group are held."""
 _PATIENCE = 10_000
 """Rows after which a table without a step is given up."""
 _NAMES_KEPT = 200
@@ -206,7 +208,9 @@ def _parquet(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     try:
         seen = 0
-        for batch in pq.ParquetFile(file).iter_batches(_BATCH):
+        for batch in pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False).iter_batches(
+            _BATCH
+        ):
             for row in batch.to_pylist():
                 seen += 1
                 yield f"{file.name}:{seen}", row
@@ -241,6 +245,9 @@ class _Plan:
             for section, named in (("columns", self._columns), ("totals", self._totals))
             for name, column in named.items()
         }
+        mapped = {*self._columns, *self._constants}
+        self._counted = [name for name in (*_WHOLES, *_NUMBERS) if name in mapped]
+        self._texts = [name for name in _NAMES if name in mapped]
         self._there: dict[str, None] = {}
         self._looked = 0
         self._spans = "role" in self._columns or "role" in self._constants
@@ -309,14 +316,14 @@ class _Plan:
         prompt = text(self._get(row, "prompt_text")) or ""
         role, slot = job.roles.resolve(name, prompt)
         span = SpanRow(step=step, role=role, slot=slot, truncated=self._truncated(row))
-        for column in (*_WHOLES, *_NUMBERS):
+        for column in self._counted:
             raw = self._get(row, column)
             value = whole(raw) if column in _WHOLES else number(raw)
             if value is None and raw not in (None, ""):
                 job.ledger.skip(f"{column} is no number", where, step=step)
             if value is not None and not (column == "tokens" and value < 0):
                 setattr(span, column, value)
-        for column in _NAMES:
+        for column in self._texts:
             raw = self._get(row, column)
             if raw is not None and not isinstance(raw, list | dict):
                 setattr(span, column, str(raw))

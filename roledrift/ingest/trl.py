@@ -124,7 +124,8 @@ def _spans(file: Path, step: int, functions: frozenset[str], job: Job) -> Iterat
     import pyarrow.parquet as pq
 
     try:
-        table = pq.ParquetFile(file)
+        # A bit at a time: as it comes, a whole row group is held.
+        table = pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
         names = [str(name) for name in table.schema_arrow.names]
         counted: dict[str, int] = {}
         columns = _columns(names, table.schema_arrow, functions)
