@@ -123,7 +123,7 @@ class Watch:
             resume=resume,
             sinks=(self.told,),
             host=f"verl.{type(trainer).__name__}",
-            notes={"gradients": "in verl's workers; the label of a record says what is measured"},
+            notes={"gradients": "measured in verl's workers; a record without any says why"},
         )
         self._config = from_mapping(self.monitor.header.config)
         self._sampler = TextSampler(self._config.sampling, seen)
