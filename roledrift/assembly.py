@@ -18,9 +18,10 @@ from roledrift.detect.panel import Panel
 from roledrift.errors import ConfigError
 from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
-from roledrift.monitor import Monitor, Parts
+from roledrift.monitor import Monitor
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
 from roledrift.notify.forward import Forward
+from roledrift.parts import Parts
 from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run, reference_steps

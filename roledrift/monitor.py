@@ -17,17 +17,11 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from roledrift.budget import Budget
 from roledrift.checkpoints import Checkpoints
+from roledrift.parts import Parts
 from roledrift.protocols import (
     Closing,
     GradientSource,
-    Judge,
-    Notifier,
-    Probe,
-    Pulse,
-    Reducer,
-    Sink,
     SpanSource,
 )
 from roledrift.records import (
@@ -43,37 +37,13 @@ from roledrift.records import (
 )
 from roledrift.relative import relative
 from roledrift.spans import Kind, Source, SpanTable, describe
-from roledrift.sums import Key, Moments, Sums, add
+from roledrift.sums import Sums, add, counted
 from roledrift.textpairs import TextPairs
 
+VALIDATION = frozenset({"val_accuracy", "val_n"})
+"""Totals that a host may give after the step that they are about."""
+
 _LOG = logging.getLogger("roledrift")
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a monitor is made of.
-
-    Attributes:
-        probes: Measure spans.
-        judge: All detectors; None records without judging.
-        sinks: Keep records.
-        notifiers: Pass on alerts.
-        reducer: Adds over ranks; None for a single process.
-        history: Records of earlier segments of the same run, for a resumed run.
-        texts: Texts of earlier segments, likewise.
-        pulse: Is told of every step, and of the end.
-        budget: What watching may cost; by default nothing is thinned.
-    """
-
-    probes: Sequence[Probe] = ()
-    judge: Judge | None = None
-    sinks: Sequence[Sink] = ()
-    notifiers: Sequence[Notifier] = ()
-    reducer: Reducer | None = None
-    history: Callable[[], Iterable[StepRecord]] | None = None
-    texts: Callable[[], Iterable[Sample]] | None = None
-    pulse: Pulse | None = None
-    budget: Budget = field(default_factory=lambda: Budget(0.0))
 
 
 @dataclass(slots=True)
@@ -131,6 +101,7 @@ class Monitor:
         self._now = now or _utc_now
         self._sources: list[SpanSource | GradientSource] = []
         self._pending = _Pending()
+        self._last: int | None = None
         self._named: set[str] = set()
         self._texts = TextPairs()
         self._checkpoints = Checkpoints()
@@ -219,13 +190,14 @@ class Monitor:
         pending, self._pending = self._pending, _Pending()
         sums: Sums = {}
         with self.fenced("sums", cost="reduce", into=pending):
-            sums = add([*pending.sums, self._updates(pending)])
+            roles = self.workflow.role_names if pending.updates else ()
+            sums = add([*pending.sums, counted("updates", pending.updates, roles)])
         reducer = self._parts.reducer
         if reducer is not None:
             with self.fenced("reduce over ranks", cost="reduce", into=pending):
                 sums = reducer.add(sums)
-        decision = Decision()
-        if reducer is None or reducer.is_first():
+        decision, self._last = Decision(), int(step)
+        if self._is_first():
             decision = self._finish(step, sums, pending)
         if reducer is not None:
             with self.fenced("spread the decision"):
@@ -261,6 +233,7 @@ class Monitor:
         if self._closed:
             return
         self._closed = True
+        self._write_late()
         if self._parts.pulse is not None:
             with self.fenced("close"):
                 self._parts.pulse.close()
@@ -271,6 +244,16 @@ class Monitor:
             if isinstance(notifier, Closing):
                 with self.fenced("close"):
                     notifier.close()
+
+    def _write_late(self) -> None:
+        """A validation after the last step becomes another record of that step, not judged."""
+        late = {name: x for name, x in self._pending.totals.items() if name in VALIDATION}
+        if not late or self._last is None or not self._is_first():
+            return
+        record = StepRecord(self._last, time=self._now(), totals=late)
+        for sink in self._parts.sinks:
+            with self.fenced("write"):
+                sink.write_step(record)
 
     @contextmanager
     def fenced(self, part: str, *, cost: str = "", into: _Pending | None = None) -> Iterator[None]:
@@ -313,15 +296,6 @@ class Monitor:
                 with self.fenced(f"drain {name}", cost="gradients"):
                     self._pending.gradients.extend(source.drain_gradients())
                     self._pending.faults.update(source.faults())
-
-    def _updates(self, pending: _Pending) -> Sums:
-        # Moments, because ranks see different rows: high is the count of the rank that saw most.
-        roles = self.workflow.role_names if pending.updates else ()
-        return {
-            Key(role, "updates"): Moments(1, times, times**2, times, times)
-            for role in roles
-            for times in [pending.updates[role]]
-        }
 
     def _finish(self, step: int, sums: Sums, pending: _Pending) -> Decision:
         self._start(step)
@@ -369,6 +343,10 @@ class Monitor:
         """The alert with its time and, unless it closes, with texts that show the finding."""
         pairs = self._texts.around(alert.role, alert.onset)
         return replace(alert, time=record.time, pairs=() if alert.state == "closed" else pairs)
+
+    def _is_first(self) -> bool:
+        reducer = self._parts.reducer
+        return reducer is None or reducer.is_first()
 
     def _tell(self, alert: Alert) -> None:
         for sink in self._parts.sinks:

@@ -254,6 +254,15 @@ def add(parts: Iterable[Sums]) -> Sums:
     return total
 
 
+def counted(name: str, times: Mapping[str, int], groups: Iterable[str]) -> Sums:
+    """How often something happened to each group, 0 where ``times`` does not name it.
+
+    As moments, because ranks count different things: ``high`` is that of the rank with most.
+    """
+    found = {group: times.get(group, 0) for group in groups}
+    return {Key(group, name): Moments(1, n, n**2, n, n) for group, n in found.items()}
+
+
 def _plus(key: Key, mine: Summable, value: Summable) -> Summable:
     if isinstance(mine, Mean) and isinstance(value, Mean):
         return mine + value

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from roledrift.budget import Budget
-from roledrift.monitor import Monitor, Parts
+from roledrift.monitor import Monitor
+from roledrift.parts import Parts
 from roledrift.records import (
     Alert,
     Checkpoint,
@@ -236,6 +237,25 @@ def test_close_is_idempotent() -> None:
     monitor.close()
     monitor.close()
     assert keeper.closed == 1
+
+
+def test_a_validation_after_the_last_step_is_kept_with_it() -> None:
+    keeper, judge = Keeper(), StopAt(9)
+    monitor = Monitor(HEADER, Parts(sinks=[keeper], judge=judge))
+    monitor.end_step(7, {"reward": 0.5})
+    monitor.add_totals({"val_accuracy": 0.25, "reward": 9.0})  # of a step that never ended
+    monitor.close()
+    assert [one.totals for one in keeper.records] == [{"reward": 0.5}, {"val_accuracy": 0.25}]
+    assert [one.step for one in keeper.records] == [7, 7]
+    assert judge.seen == [7]
+
+
+def test_a_run_without_steps_keeps_no_validation() -> None:
+    keeper = Keeper()
+    monitor = Monitor(HEADER, Parts(sinks=[keeper]))
+    monitor.add_totals({"val_accuracy": 0.25})
+    monitor.close()
+    assert keeper.records == []
 
 
 def test_every_comparison_is_labelled_with_its_two_sides() -> None:

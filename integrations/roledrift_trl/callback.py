@@ -47,6 +47,9 @@ class RoleDriftCallback(TrainerCallback):
             instead.
         slot_column: Dataset column with the copy of the role (0, 1, ...), if there are several.
         config: As for :func:`roledrift.open_monitor`; likewise ``routing``.
+        accuracy: What of an evaluation's logs is the validation accuracy, for example
+            ``"eval_rewards/correct/mean"``. None: ``eval_accuracy``, else ``eval_reward`` where
+            there is one reward function and its mean lies between 0 and 1.
         trainer: The trainer, if it cannot be found by itself (it is looked for up the stack).
         facts: ``task``, ``scale``, ``seed``, ``notes``, ``host`` for the header of the run, and
             ``notifiers``; see :func:`roledrift.open_monitor`.
@@ -64,6 +67,7 @@ class RoleDriftCallback(TrainerCallback):
         slot_column: str | None = None,
         config: Config | Mapping[str, Any] | str | Path | None = None,
         routing: Literal["shared", "isolated"] | None = None,
+        accuracy: str | None = None,
         trainer: Any = None,
         **facts: Any,
     ) -> None:
@@ -73,6 +77,7 @@ class RoleDriftCallback(TrainerCallback):
         self._out = out
         self._columns = (role_column, slot_column)
         self._config = config
+        self._accuracy = accuracy
         self._facts = facts
         self._where = Path()
         self._wraps: dict[str, Any] = {}
@@ -157,6 +162,25 @@ class RoleDriftCallback(TrainerCallback):
             say(args, f"roledrift stops the training after step {state.global_step} (stop_on)")
         return control
 
+    def on_log(
+        self,
+        args: TrainingArguments,  # noqa: ARG002 - the event's signature
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        logs: Mapping[str, float] | None = None,
+        **_: Any,
+    ) -> None:
+        """Take the validation accuracy out of what an evaluation logs."""
+        if self._watch is None or not any(name.startswith("eval_") for name in logs or ()):
+            return
+        with self._watch.monitor.fenced("evaluation"):
+            found = _accuracy(logs or {}, self._accuracy, self._watch.trainer)
+            if self._accuracy and not found:
+                self._watch.monitor.count_fault(f"evaluation without {self._accuracy}")
+            if state.global_step == 0:
+                found = {"base_accuracy": found["val_accuracy"]} if found else {}
+            self._watch.monitor.add_totals(found)
+
     def on_save(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
         """Tell where the checkpoint is, so that an alert can name the last one before the onset."""
         if self.monitor is not None:
@@ -235,6 +259,18 @@ class RoleDriftMixin:
     def _roledrift(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         original, around = _original(self, name), self.roledrift_rounds.get(name)
         return original(*args, **kwargs) if around is None else around(original, *args, **kwargs)
+
+
+def _accuracy(logs: Mapping[str, float], name: str | None, trainer: Any) -> dict[str, float]:
+    """Totals of an evaluation; empty if it says nothing that is an accuracy."""
+    key = name or ("eval_accuracy" if "eval_accuracy" in logs else "eval_reward")
+    value = logs.get(key)
+    several = key == "eval_reward" and len(getattr(trainer, "reward_funcs", ())) != 1
+    if value is None or not (name or (0 <= value <= 1 and not several)):
+        return {}
+    problems = trainer.eval_dataset
+    sized = hasattr(problems, "__len__") and not isinstance(problems, Mapping)
+    return {"val_accuracy": float(value), **({"val_n": float(len(problems))} if sized else {})}
 
 
 def _original(trainer: Any, name: str) -> Callable[..., Any]:

@@ -77,7 +77,7 @@ def _united(records: Sequence[StepRecord]) -> StepRecord:
             groups.setdefault(group, {}).update(stats)
         first = StepRecord(
             step=first.step,
-            writer=f"{first.writer}+{other.writer}",
+            writer="+".join(dict.fromkeys((*first.writer.split("+"), other.writer))),
             seq=max(first.seq, other.seq),
             time=max(first.time, other.time),
             groups=groups,

@@ -9,6 +9,7 @@ import pytest
 import torch
 from roledrift_trl import RoleDriftCallback
 
+from roledrift.records import StepRecord
 from roledrift.store.reader import open_run
 from tests.integrations.trl_tiny import (
     PAIR,
@@ -218,6 +219,51 @@ def test_evaluation_is_not_mixed_in(tmp_path: Path) -> None:
         assert ("eval_loss" in row) != any(name.startswith("roledrift/") for name in row) or (
             "train_runtime" in row
         )
+
+
+def evaluated(tmp_path: Path, **changes: Any) -> tuple[Any, list[StepRecord]]:
+    trainer, records = watched(
+        tmp_path,
+        eval_dataset=tiny_dataset().select(range(4)),
+        eval_strategy="steps",
+        eval_on_start=True,
+        eval_steps=1,
+        per_device_eval_batch_size=8,
+        **changes,
+    )
+    return trainer, records
+
+
+def test_an_evaluation_is_the_validation(tmp_path: Path) -> None:
+    """The last one comes after the last record and is there all the same."""
+
+    def first(completion_ids: Any, **_: Any) -> list[float]:
+        return [float(ids[0] % 2) for ids in completion_ids]
+
+    trainer, records = evaluated(tmp_path, reward=first)
+    said = [row["eval_reward"] for row in trainer.state.log_history if "eval_reward" in row]
+    assert len(said) == len(records) + 1 > 2
+    assert records[0].totals["base_accuracy"] == said[0]
+    assert "val_accuracy" not in records[0].totals
+    assert [one.totals["val_accuracy"] for one in records[1:-1]] == said[1:-2]
+    # Two evaluations meet in the last record: the later one is the run's.
+    assert records[-1].totals["val_accuracy"] == said[-1]
+    assert records[-1].totals["val_n"] == 4
+    assert not any(one.faults for one in records)
+
+
+def test_a_reward_that_is_no_accuracy_is_not_called_one(tmp_path: Path) -> None:
+    _, records = evaluated(tmp_path)
+    assert not any("accuracy" in name for one in records for name in one.totals)
+
+
+def test_an_accuracy_can_be_named(tmp_path: Path) -> None:
+    name = "eval_completions/mean_length"
+    trainer, records = evaluated(tmp_path, accuracy=name)
+    said = [row[name] for row in trainer.state.log_history if name in row]
+    assert records[-1].totals["val_accuracy"] == said[-1]
+    _, records = evaluated(tmp_path / "other", accuracy="eval_rewards/corect/mean")
+    assert records[0].faults == {"evaluation without eval_rewards/corect/mean": 1}
 
 
 def test_texts_belong_to_their_rows(tmp_path: Path) -> None:

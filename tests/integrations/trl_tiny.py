@@ -153,7 +153,8 @@ def make_trainer(out: Path, callbacks: list[Any], **changes: Any) -> GRPOTrainer
 
 
 def watched(out: Path, **changes: Any) -> tuple[GRPOTrainer, list[StepRecord]]:
-    callback = RoleDriftCallback(PAIR, out / "run", config=changes.pop("config", None))
+    facts = {name: changes.pop(name, None) for name in ("config", "accuracy")}
+    callback = RoleDriftCallback(PAIR, out / "run", **facts)
     trainer = make_trainer(out, [callback, *changes.pop("callbacks", [])], **changes)
     trainer.train()
     return trainer, open_run(out / "run").steps()
