@@ -44,8 +44,8 @@ def test_an_index_and_a_page_per_run_that_link_to_each_other(
         page = (tmp_path / link).read_text()
         assert 'href="../index.html"' in page
         assert len(page) < 3_000_000
-    assert (tmp_path / "tables" / "table1.csv") in files
-    assert (tmp_path / "tables" / "table1.tex") in files
+    assert (tmp_path / "tables" / "table2.csv") in files
+    assert (tmp_path / "tables" / "table2.tex") in files
     assert len((tmp_path / "report.md").read_text().splitlines()) <= 200
     body = json.loads((tmp_path / "report.json").read_text())
     assert [run["page"] for run in body["runs"]] == sorted(links)
