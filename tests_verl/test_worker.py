@@ -121,6 +121,19 @@ def test_the_gradients_of_roles_are_those_that_verl_took(
         assert np.sqrt(products[block, block].sum()) == pytest.approx(alone, rel=1e-5)
 
 
+@pytest.mark.parametrize("strategy", ["fsdp", "fsdp2"])
+def test_mixed_precision(config: DictConfig, model: Path, strategy: str) -> None:
+    """verl's default: weights in float32, computing in bfloat16."""
+    mine = actor_config(config, model, strategy=strategy)
+    mine.actor_rollout_ref.actor.fsdp_config.mixed_precision = None
+    worker = worker_of(mine)
+    metrics = train(worker, watched(training_rows(worker)), **{ORDER: order()})
+    (report,) = reports(metrics)
+    assert report.faults == {}
+    norm = np.sqrt(np.array(report.gradients[0].products).sum())
+    assert norm == pytest.approx(metrics["grad_norm"][0], rel=1e-2)
+
+
 @pytest.mark.parametrize(("strategy", "packed"), ENGINES)
 def test_the_training_is_the_same_watched_and_unwatched(
     config: DictConfig, model: Path, strategy: str, packed: bool
