@@ -90,14 +90,12 @@ def notices(view: View) -> tuple[str, ...]:
 
 
 def _found(view: View, finding: Finding) -> str:
-    alert = finding.alert
-    together = alert.role == EVERYONE
-    verb = ("drift" if together else "drifts") if finding.state == "drift" else "was watched"
+    alert, name = finding.alert, finding_name(finding.alert.finding)
+    verb = "drifts" if finding.state == "drift" else "was watched"
+    # What is said of all roles is a sentence of its own.
+    what = name[:1].upper() + name[1:] if alert.role == EVERYONE else f"{alert.role} {verb}: {name}"
     until = f" until step {finding.closed}" if finding.closed is not None else ""
-    sentence = (
-        f"{role_name(alert.role)} {verb}: {finding_name(alert.finding)} "
-        f"since step {alert.onset}{until} (alert at step {finding.raised}), "
-    )
+    sentence = f"{what} since step {alert.onset}{until} (alert at step {finding.raised}), "
     sentence += strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     sentence += f" when raised{_peak(view, finding)}."
     return sentence
@@ -111,10 +109,9 @@ def strength(
     if value is None:
         return f"judged by {name}"
     if baseline is not None and baseline > 0 and value > 0:
-        return (
-            f"{name} at {ratio(value / baseline)} of its baseline "
-            f"({number(baseline)} → {number(value)})"
-        )
+        # A baseline of 1 is that of a value which is a ratio already.
+        values = "" if baseline == 1 else f" ({number(baseline)} → {number(value)})"
+        return f"{name} at {ratio(value / baseline)} of its baseline{values}"
     limit = f", threshold {number(threshold)}" if threshold is not None else ""
     return f"{name} at {number(value)}{limit}"
 
