@@ -21,7 +21,7 @@ from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import open_run
 from roledrift.workflow import Workflow
-from roledrift_trl.checks import check_dataset, check_trainer, continues
+from roledrift_trl.checks import check_dataset, check_trainer, continues, scales_in_place
 from roledrift_trl.forward import ForwardWatch, check_columns
 from roledrift_trl.watch import Watch
 
@@ -108,6 +108,9 @@ class RoleDriftCallback(TrainerCallback):
         probe, said = attach_gradients(
             trainer.model, self.workflow, settings, slots=slots, halves=slots, scaler=scaler
         )
+        if probe is not None and generates and scales_in_place(trainer):
+            probe.detach()
+            probe, said = None, "not measured: this TRL changes logits in place; TRL 1.16 does not"
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
         facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
