@@ -14,14 +14,14 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from roledrift import __version__
 from roledrift.assembly import open_monitor, read_config
-from roledrift.capture.gradients import attach_gradients
+from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
 from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
 from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import open_run
 from roledrift.workflow import Workflow
-from roledrift_trl.checks import check_dataset, check_trainer, continues
+from roledrift_trl.checks import check_dataset, check_trainer, continues, scales_in_place
 from roledrift_trl.forward import ForwardWatch, check_columns
 from roledrift_trl.watch import Watch
 
@@ -108,11 +108,8 @@ class RoleDriftCallback(TrainerCallback):
         resume = continues(out, args, state.global_step)
         canaries = _canaries(out) if resume else ()
         told = StatisticsLog(self.workflow.role_names)
-        settings, scaler = read_config(self._config), trainer.accelerator.scaler
-        slots = generates and self._columns[1] is not None
-        probe, said = attach_gradients(
-            trainer.model, self.workflow, settings, slots=slots, halves=slots, scaler=scaler
-        )
+        settings = read_config(self._config)
+        probe, said = self._gradients(trainer, settings, generates)
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
         facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
@@ -143,6 +140,23 @@ class RoleDriftCallback(TrainerCallback):
             f"run directory {out}\n"
             f"  {said.splitlines()[0].replace('not measured', 'role gradients not measured', 1)}",
         )
+
+    def _gradients(
+        self, trainer: Any, settings: Config, generates: bool
+    ) -> tuple[RoleGradientProbe | None, str]:
+        slots = generates and self._columns[1] is not None
+        probe, said = attach_gradients(
+            trainer.model,
+            self.workflow,
+            settings,
+            slots=slots,
+            halves=slots,
+            scaler=trainer.accelerator.scaler,
+        )
+        if probe is not None and generates and scales_in_place(trainer):
+            probe.detach()
+            return None, "not measured: this TRL changes logits in place; TRL 1.16 does not"
+        return probe, said
 
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         """Set rows aside that are scored again after the optimizer step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,18 @@ def check_trainer(trainer: Any) -> bool:
             "use_liger_kernel=False, or use TRL 1.16, which has replaced that loss"
         )
     return True
+
+
+def scales_in_place(trainer: Any) -> bool:
+    """Does this TRL divide the logits of an output layer that is trained in place (1.8 does)?
+
+    PyTorch forbids that where the layer is tapped for gradients: the training would end there.
+    """
+    head = getattr(trainer.model, "get_output_embeddings", lambda: None)()
+    if head is None or not any(one.requires_grad for one in head.parameters()):
+        return False
+    own = [vars(one)[_METHODS[3]] for one in type(trainer).__mro__ if _METHODS[3] in vars(one)]
+    return any("logits.div_(" in inspect.getsource(one) for one in own)
 
 
 def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:

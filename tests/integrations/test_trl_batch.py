@@ -69,7 +69,7 @@ def test_lengths_count_what_the_model_wrote() -> None:
     ids = [[5, 5, 5], [5, 1], [5, 6, 1], [1]]
     found = batch.rollout(PAIR, made, out, source=source(ids), trainer=trainer())
     assert found.mask_BT.sum(1).tolist() == [3, 2, 2, 1]
-    assert found.text == ["5 5 5", "5 1", "5 1", "1"]
+    assert found.text == ("5 5 5", "5 1", "5 1", "1")
     assert found.group_B is not None
     assert found.group_B.tolist() == [8, 8, 9, 9]
     cut = batch.rollout(PAIR, made, out, source=source(ids), trainer=trainer(num_generations=8))
