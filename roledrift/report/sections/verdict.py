@@ -30,12 +30,16 @@ def build(view: View) -> Section:
 
 
 def overall(view: View) -> Mood:
-    """The worst state that the run reached; a run without any judgement has no verdict."""
+    """The worst state that the run reached.
+
+    A run of which less than half could be judged is not green: it has no verdict.
+    """
     states: list[Mood] = [one.state for one in view.verdicts]
     states += [one.state for one in view.findings]
     if not view.records or not states:
         return "no verdict"
-    return max(states, key=_ORDER.index)
+    worst = max(states, key=_ORDER.index)
+    return "no verdict" if worst == "ok" and _mostly_blind(view) else worst
 
 
 def headline(view: View) -> str:
@@ -56,7 +60,7 @@ def headline(view: View) -> str:
             "detector what it needs."
         )
     blind, asked = _unjudged(view), sum(one.applies for one in view.verdicts)
-    if 2 * len(blind) > asked:
+    if _mostly_blind(view):
         return (
             f"No drift found in steps {first}–{last}, but only {asked - len(blind)} of {asked} "
             "judgements were possible."
@@ -64,6 +68,10 @@ def headline(view: View) -> str:
     has = "has" if len(blind) == 1 else "have"
     tail = f" {len(blind)} of {asked} judgements {has} no verdict." if blind else ""
     return f"No drift found in steps {first}–{last}.{tail}"
+
+
+def _mostly_blind(view: View) -> bool:
+    return 2 * len(_unjudged(view)) > sum(one.applies for one in view.verdicts)
 
 
 def _unjudged(view: View) -> list[Verdict]:

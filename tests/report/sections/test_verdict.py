@@ -25,7 +25,13 @@ def test_a_run_without_findings_says_how_much_was_judged(healthy: View, empty: V
     about = [one for one in healthy.verdicts if not one.reason.startswith("does not apply")]
     assert asked == len(about)
     assert possible == sum(one.state != "no verdict" for one in about)
-    assert verdict.overall(healthy) == "ok"
+    # Less than half could be judged, so the run is not green.
+    assert 2 * possible < asked
+    assert verdict.overall(healthy) == "no verdict"
+    reached = tuple(one for one in healthy.verdicts if one.state != "no verdict")
+    judged = replace(healthy, replay=replace(healthy.replay, verdicts=reached))
+    assert verdict.overall(judged) == "ok"
+    assert verdict.headline(judged) == "No drift found in steps 0–39."
     assert verdict.meanwhile(healthy) == ""
     assert "no verdict" in verdict.headline(empty)
     assert verdict.overall(empty) == "no verdict"
