@@ -18,7 +18,7 @@ from roledrift.errors import ConfigError
 from roledrift.ingest.roles import RoleMap
 from roledrift.measure.sampling import TextSampler
 from roledrift.notify.forward import StatisticsLog
-from roledrift.store.reader import find_runs, open_run
+from roledrift.store.reader import is_run, open_run
 from roledrift.workflow import Workflow
 from roledrift_rllm.rows import rows_of
 
@@ -88,7 +88,7 @@ class Watch:
         for rule in self._names.rules:
             workflow.index(rule.role)
         self._how = sampling_of(backend)
-        resume = step > 0 and bool(find_runs(settings.out))
+        resume = step > 0 and is_run(settings.out)  # else it was not watched before
         earlier = open_run(settings.out).samples() if resume else ()
         seen = [one.prompt for one in earlier if "canary" in one.flags]
         self._told = StatisticsLog(workflow.role_names)
@@ -165,7 +165,7 @@ class Watch:
             )
         made = role_batch(workflow, rows, who, how=self._how, texts=texts)
         self._capture.add(made)
-        if made.reward_B is not None:
+        if made.reward_B is not None and len(made.reward_B):
             self.monitor.add_totals({"reward": float(made.reward_B.double().mean())})
 
     def _decode(self, ids: list[int]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from transformers import Trainer, TrainingArguments
 
 from roledrift.errors import AttachError, ConfigError, StoreError
-from roledrift.store.reader import find_runs
+from roledrift.store.reader import is_run
 from roledrift.workflow import Workflow
 
 _METHODS = (
@@ -59,7 +59,15 @@ def scales_in_place(trainer: Any) -> bool:
     if head is None or not any(one.requires_grad for one in head.parameters()):
         return False
     own = [vars(one)[_METHODS[3]] for one in type(trainer).__mro__ if _METHODS[3] in vars(one)]
-    return any("logits.div_(" in inspect.getsource(one) for one in own)
+    return any("logits.div_(" in _source(one) for one in own)
+
+
+def _source(method: Any) -> str:
+    """Empty for a method without any: one that was typed into a shell, or is compiled."""
+    try:
+        return inspect.getsource(method)
+    except (OSError, TypeError):
+        return ""
 
 
 def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:
@@ -105,10 +113,7 @@ def continues(out: Path, args: TrainingArguments, step: int) -> bool:
     Raises:
         StoreError: If a run is there that this training does not go on with.
     """
-    try:
-        there = find_runs(out) == [out]
-    except StoreError:
-        there = False
+    there = is_run(out)
     if there and not step and args.process_index == 0:
         raise StoreError(
             f"{out}: a run is here already; give another directory with RoleDriftCallback(out=...),"

@@ -84,25 +84,30 @@ def _change_v1(module: ModuleType) -> None:
     _attach(trainer)
 
     def measured(self: Any, call: Mapping[str, Any], _result: Any) -> None:
-        watch, keys = _watch_of(self), call["batch"]
+        watch = _watch_of(self)
         if watch is None:
             return
 
         def read() -> Rows:
             from roledrift_verl.update import Queued
 
+            keys = call["batch"]
             kept = watch.kept(keys.keys)
             return Queued(module, self, keys).read() if kept is None else kept
 
         with watch.monitor.fenced("validation"):  # also where a subclass validates its own way
             watch.validated(call["metrics"])
-        call["metrics"].update(watch.record(read, int(call["global_steps"])))
+        with watch.monitor.fenced("record"):  # arguments may have other names in the next verl
+            call["metrics"].update(watch.record(read, int(call["global_steps"])))
 
     def updating(self: Any, call: Mapping[str, Any]) -> AbstractContextManager[None] | None:
         from roledrift_verl.update import Queued
 
         watch = _watch_of(self)
-        return None if watch is None else watch.updating(Queued(module, self, call["batch"]))
+        if watch is not None:
+            with watch.monitor.fenced("update"):
+                return watch.updating(Queued(module, self, call["batch"]))
+        return None
 
     _after(trainer, "_compute_metrics", measured)
     _around(trainer, "_update_actor", updating)
@@ -136,7 +141,10 @@ def _change_legacy(module: ModuleType) -> None:
         from roledrift_verl.update import Padded
 
         watch = _watch_of(self)
-        return None if watch is None else watch.updating(Padded(self, call["batch"], score))
+        if watch is not None:
+            with watch.monitor.fenced("update"):
+                return watch.updating(Padded(self, call["batch"], score))
+        return None
 
     def updated(_self: Any, _call: Mapping[str, Any], result: Any) -> None:
         _hear((getattr(result, "meta_info", None) or {}).get("metrics"))

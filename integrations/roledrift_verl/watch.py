@@ -23,7 +23,7 @@ from roledrift.ingest.roles import RoleMap
 from roledrift.measure.sampling import TextSampler
 from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
-from roledrift.store.reader import find_runs, open_run
+from roledrift.store.reader import is_run, open_run
 from roledrift.workflow import Workflow
 from roledrift_verl import batch as verl_batch
 from roledrift_verl import update
@@ -112,7 +112,7 @@ class Watch:
         place = trainer.config.trainer
         out = Path(settings.out or Path(place.default_local_dir) / "roledrift")
         step = int(trainer.global_steps)
-        resume = step > 0 and bool(find_runs(out))
+        resume = step > 0 and is_run(out)  # its checkpoint may be from before it was watched
         earlier = open_run(out).samples() if resume else ()
         seen = [one.prompt for one in earlier if "canary" in one.flags]
         self.told = StatisticsLog(workflow.role_names)

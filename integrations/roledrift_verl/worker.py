@@ -113,14 +113,18 @@ class WorkerWatch:
             self._probe.stretch(order.stretch)
 
     def _attach(self, order: Order, engine: Any) -> None:
-        made, self._coverage = attach_gradients(
-            engine.module,
-            order.workflow,
-            order.config,
-            slots=order.slots,
-            halves=order.slots and order.problems,
-            scaler=getattr(engine, "scaler", None),
-        )
+        made: RoleGradientProbe | None = None
+        self._coverage = "not measured: it failed, see the faults"
+        # A fence of its own: the others wait below, also for a rank that ran out of memory here.
+        with self.fenced("attach"):
+            made, self._coverage = attach_gradients(
+                engine.module,
+                order.workflow,
+                order.config,
+                slots=order.slots,
+                halves=order.slots and order.problems,
+                scaler=getattr(engine, "scaler", None),
+            )
         answers: list[bool] = [made is not None] * _ranks()
         if _ranks() > 1:
             distributed.all_gather_object(answers, made is not None)

@@ -64,8 +64,13 @@ class Ledger:
     def receive_whole(self, weight: int, dw: Tensor, rows: RowGroups) -> None:
         """Add one layer's weight gradient of a micro-batch that holds a single group."""
         self.note(rows)
-        if self.store is not None and rows.only is not None and rows.only < self.n_groups:
+        if self.store is None or rows.only is None or rows.only >= self.n_groups:
+            return
+        try:
             self.store.add(weight, rows.only, dw)
+        except RuntimeError:
+            # As above: out of memory here is no reason to end a training run.
+            self.misfits += 1
 
     def note(self, rows: RowGroups) -> None:
         """Count the groups of a micro-batch, once although every layer reports it."""

@@ -142,7 +142,9 @@ def baseline_of(values: list[float], scale: Scale) -> Baseline:
 
 
 def middle(ordered: list[float]) -> float:
-    """The median of sorted values; ``statistics.median`` would sort them again."""
+    """The median of sorted values, NaN of none; ``statistics.median`` would sort them again."""
+    if not ordered:
+        return math.nan
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 

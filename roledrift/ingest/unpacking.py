@@ -55,27 +55,31 @@ def opened(path: Path) -> IO[bytes]:
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise OSError(f"{path}: no regular file")
-    file: Any = path.open("rb")
+    with path.open("rb") as raw:
+        start = raw.peek(6)[:6]
+    # Opened anew: what unpacks does not close a file that it was handed.
+    make = next((make for magic, make in _PACKED.items() if start.startswith(magic)), _raw)
+    file = make(path)
     try:
-        start = file.peek(6)[:6]
-        unpack = next((make for magic, make in _PACKED.items() if start.startswith(magic)), None)
-        if unpack is not None:
-            file = unpack(file)
-            start = file.peek(2)
+        start = file.peek(2)
         return Recoded(file) if start.startswith(_UTF16_MARKS) else file  # type: ignore[return-value]
     except BROKEN:
         file.close()
         raise
 
 
-def _zstd(file: IO[bytes]) -> IO[bytes]:
+def _raw(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _zstd(path: Path) -> IO[bytes]:
     import pyarrow as pa
 
-    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(_raw(path), "r"), "zstd"))
 
 
-_PACKED: dict[bytes, Callable[[Any], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+_PACKED: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.GzipFile,
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"\x28\xb5\x2f\xfd": _zstd,

@@ -229,7 +229,9 @@ def _groups(summaries: Sequence[Summary]) -> dict[str, list[Summary]]:
         runs = placed[place]
         if len(runs) > 1 and len({one.seed for one in runs}) == len(runs):
             label = " ".join(place[index] for index in telling if place[index]) or "all seeds"
-            found[_cut(label, _LABEL)] = runs
+            label = _cut(label, _LABEL)
+            # Cut, two can be the same; the key of a run is nobody else's.
+            found[f"{label} ({runs[0].key})" if label in found else label] = runs
         else:
             for one in runs:
                 found[one.name if names[one.name] == 1 else one.key] = [one]

@@ -54,8 +54,11 @@ def merge(segments: Iterable[Segment]) -> tuple[list[StepRecord], frozenset[tupl
     for record in (record for segment in segments for record in segment.records):
         mine = _measured(record)
         before = kept.get(record.step, [])
-        replaced |= {(one.writer, one.step) for one, its in before if its & mine}
-        kept[record.step] = [pair for pair in before if not pair[1] & mine] + [(record, mine)]
+        gone = {one.writer for one, its in before if its & mine}
+        replaced |= {(writer, record.step) for writer in gone}
+        # What its writer added about the step afterwards is of the same training, and goes too.
+        kept[record.step] = [pair for pair in before if pair[0].writer not in gone]
+        kept[record.step].append((record, mine))
     merged = [_united([record for record, _ in kept[step]]) for step in sorted(kept)]
     alive = {(record.writer, step) for step, pairs in kept.items() for record, _ in pairs}
     return merged, frozenset(replaced - alive)

@@ -323,6 +323,14 @@ def find_runs(path: Path | str) -> list[Path]:
         ) from error
 
 
+def is_run(path: Path | str) -> bool:
+    """Whether ``path`` itself is a run directory; False also where there is nothing."""
+    try:
+        return find_runs(path) == [Path(path)]
+    except StoreError:
+        return False
+
+
 def _no_directory(path: Path | str, advice: str) -> str:
     shown = layout.as_url(path) or str(path)
     if shown == str(path) and Path(path).is_file():

@@ -132,11 +132,12 @@ def test_rows_that_do_not_fit_leave_the_gradient_right(install) -> None:  # type
     assert site.ledger.misfits == 1
 
 
-def test_an_error_of_torch_inside_a_tap_does_not_end_training() -> None:
+@pytest.mark.parametrize("groups", [[0, 1], [1, 1]], ids=["mixed", "one group alone"])
+def test_an_error_of_torch_inside_a_tap_does_not_end_training(groups: list[int]) -> None:
     layer, site = one_site()
     site.ledger.store = FullStore([(3, 5)], 3, dtype=torch.float64, device=torch.device("cpu"))
     install_tap(site)
-    site.watch.label(labelled(torch.tensor([0, 1])))
+    site.watch.label(labelled(torch.tensor(groups)))
     layer(torch.randn(2, 6, 4, dtype=torch.float64)).sum().backward()
     assert site.ledger.misfits == 1
     assert layer.weight.grad is not None

@@ -48,3 +48,10 @@ def test_the_best_source_is_taken_and_kept() -> None:
 
 def test_unknown_is_said() -> None:
     assert str(Payoff(BaselineConfig())) == "reward unknown"
+
+
+def test_a_reward_that_stays_infinite_is_judged_without_its_noise() -> None:
+    payoff = Payoff(BaselineConfig())
+    for step in range(30):
+        payoff.see(StepRecord(step, totals={"reward": math.inf}))
+    assert payoff.course == "rose"

@@ -1,7 +1,9 @@
 import bz2
+import gc
 import gzip
 import lzma
 import os
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,6 +35,20 @@ def test_files_are_told_by_their_first_bytes(tmp_path: Path, how: str, encoding:
     ledger = Ledger()
     assert [line.decode() for _, line in lines(file, ledger)] == ['{"a": "é"}', '{"a": 2}']
     assert ledger.counts == ({"file in UTF-16": 1} if "16" in encoding else {})
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("how", PACK)
+def test_nothing_stays_open(tmp_path: Path, how: str, encoding: str) -> None:
+    file = tmp_path / "a"
+    file.write_bytes(PACK[how](TEXT.encode(encoding)))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        with opened(file) as stream:
+            stream.readline()
+        del stream
+        gc.collect()
+    assert [str(one.message) for one in told] == []
 
 
 @pytest.mark.parametrize("how", ["gz", "bz2", "xz", "zst"])

@@ -1,11 +1,14 @@
 """What is wrong is said before training; what is not said has a default."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from datasets import Dataset
 from roledrift_trl import RoleDriftCallback
+from roledrift_trl.checks import scales_in_place
 from trl import SFTConfig, SFTTrainer
 
 from roledrift.errors import AttachError, ConfigError, StoreError
@@ -97,3 +100,11 @@ def test_the_run_directory_and_header_have_defaults(tmp_path: Path) -> None:
     header = open_run(tmp_path / "trainer" / "roledrift").header
     assert (header.host, header.task, header.seed) == ("trl.GRPOTrainer", "sums", 7)
     assert header.workflow.routing == "shared"
+
+
+def test_a_method_that_was_typed_into_a_shell_has_no_source_and_is_no_obstacle() -> None:
+    typed: dict[str, Any] = {}
+    exec("def _get_per_token_logps_and_entropies(self): ...", typed)
+    typed = {name: its for name, its in typed.items() if name.startswith("_get")}
+    head = SimpleNamespace(get_output_embeddings=lambda: torch.nn.Linear(2, 2))
+    assert not scales_in_place(type("Trainer", (), {**typed, "model": head})())

@@ -32,6 +32,17 @@ def test_runs_that_differ_in_nothing_but_their_name_stand_alone(failing: View) -
     assert [line.label for line in figure.panels[0].lines] == ["r0", "r1", "r2"]
 
 
+def test_groups_whose_names_begin_alike_are_all_drawn(failing: View) -> None:
+    long = "a note that is longer than what a label has room for, and ends in "
+    some = [
+        replace(one, notes={"idea": long + end}, name=f"{end}{one.name}", key=f"{end}{one.key}")
+        for end in "xy"
+        for one in runs(failing)
+    ]
+    figure = next(one for one in overview(some) if isinstance(one, Figure))
+    assert len({line.label for line in figure.panels[0].lines}) == 2
+
+
 def test_only_settings_that_differ_are_listed(failing: View) -> None:
     given = runs(failing)
     given[1] = replace(given[1], settings={**given[1].settings, "config: tier": "full"})

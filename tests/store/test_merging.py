@@ -26,3 +26,16 @@ def test_a_validation_after_the_last_step_joins_its_record() -> None:
     (record,), replaced = merge([Segment("a", (0, "", "a"), (step, late), True)])
     assert (record.writer, record.groups, replaced) == ("a", stats, frozenset())
     assert record.totals == {"reward": 0.5, "val_accuracy": 0.25}
+
+
+def test_a_replayed_step_loses_the_late_validation_of_the_abandoned_timeline() -> None:
+    step, again = (
+        StepRecord(3, writer, groups={"g": {"x": Stat(1, 1.0)}}, totals={"reward": 0.5})
+        for writer in "ab"
+    )
+    late = StepRecord(3, "a", 1, totals={"val_accuracy": 0.25})
+    merged, replaced = merge(
+        [Segment("a", (0, "", "a"), (step, late), True), Segment("b", (1, "", "b"), (again,), True)]
+    )
+    assert merged == [again]
+    assert replaced == {("a", 3)}

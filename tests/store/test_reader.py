@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from roledrift.codec import to_json
 from roledrift.errors import SchemaError, StoreError
 from roledrift.records import Stat, StepRecord
-from roledrift.store.reader import find_runs, open_run, reference_steps
+from roledrift.store.reader import find_runs, is_run, open_run, reference_steps
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import ORCH_WORKERS
 from tests.store.records import HEADER, alert, sample, step
@@ -299,6 +299,9 @@ def test_find_runs_is_recursive_sorted_and_stops_at_runs(tmp_path: Path) -> None
         RunWriter(tmp_path / name, HEADER).close()
     (tmp_path / "empty").mkdir()
     assert find_runs(tmp_path) == [tmp_path / "a/deep/er", tmp_path / "a/x", tmp_path / "b"]
+    assert is_run(tmp_path / "b")
+    assert not is_run(tmp_path), "a folder of runs is none"
+    assert not is_run(tmp_path / "nothing")
     assert find_runs(tmp_path / "b") == [tmp_path / "b"]
     assert find_runs(tmp_path / "empty") == []
     with pytest.raises(StoreError, match="no such directory"):
