@@ -12,6 +12,7 @@ export TOKENIZERS_PARALLELISM ?= false
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
 	@echo "make test   the whole test suite"
+	@echo "make test-fast  without its long tests"
 	@echo "make test-vllm  what runs on vLLM, on its CPU build, in an environment of its own"
 	@echo "make test-verl  the plugin for verl, on verl's own classes, in an environment of its own"
 	@echo "make test-rllm RLLM=<folder of its sources>  the backend for rLLM 0.3, in rLLM's own trainer, likewise"
@@ -22,6 +23,7 @@ help:
 	@echo "make bench-detection       what the detectors find in recorded runs, beside other methods"
 	@echo "make bench-detection-full  the same, after training all of those runs again (an hour)"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
+	@echo "make clean  remove runs, caches and every environment made here"
 
 # torch goes first and by exact version, so that nothing else pulls in another build of it.
 $(READY): pyproject.toml constraints.txt requirements-dev.txt

@@ -75,7 +75,8 @@ def write_dump(root: Path, steps: int) -> Path:
     return dataset
 
 
-def main() -> None:
+def main() -> int:
+    """Returns the exit code of the first command that fails, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/offline"))
     parser.add_argument("--dump", type=Path, help="a dump of your own; without it one is written")
@@ -87,8 +88,11 @@ def main() -> None:
         ["report", str(asked.out / "run"), "--out", str(asked.out / "report")],
     ):
         print("$ roledrift", *words, flush=True)
-        subprocess.run([sys.executable, "-m", "roledrift", *words], check=True)
+        code = subprocess.call([sys.executable, "-m", "roledrift", *words])
+        if code:
+            return code
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,7 +3,7 @@
 It runs in seconds on a CPU and needs no network: model and tokenizer are made here, untrained.
 With a real model only ``tiny_model``, ``tiny_tokenizer``, the dataset and the reward change.
 
-    pip install "roledrift[trl]"
+    pip install -e ".[trl]"    # in a clone of the repository
     python examples/trl_grpo_roles.py --out runs/trl_roles
 """
 

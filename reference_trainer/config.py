@@ -45,9 +45,7 @@ class PretrainSettings:
         seed: For the weights and the demonstrations. Not the run's seed: runs share a base model.
         clean_share: Share of the steps, from the first, in which the arithmetic of the
             demonstrations is right: slips slow the learning of the 300 facts down threefold, and a
-            few steps suffice
-                to
-            make the model doubt them again.
+            few steps suffice to make the model doubt them again.
         noise: How imperfect the demonstrations are.
         skills: What is demonstrated: names in ``demonstrations.DEMONSTRATORS``.
     """

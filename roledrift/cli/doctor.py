@@ -139,6 +139,8 @@ def of_run(path: str) -> Sequence[Item]:
         reached = [one.role for one in its if one.state != "no verdict"]
         needs = sorted({need for one in its for need in one.needs})
         said = next((one.reason for one in its if one.reason and one.state == "no verdict"), "")
+        if needs and said.startswith("needs "):
+            said = ""  # the advice says it, of all roles
         text = (
             f"judges {', '.join(map(console.role, reached))}" if reached else (said or "no verdict")
         )

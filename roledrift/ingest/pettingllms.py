@@ -178,7 +178,7 @@ def _entry(
         ledger.skip("entry without a whole JSON object", where)
 
 
-_NOWHERE = "not logged; watch it live (docs/integrations/custom.md)"
+_NOWHERE = "not logged; watch it live (docs/integrations/multi_agent.md)"
 FORMAT = Format(
     "pettingllms",
     "PettingLLMs environment logs",

@@ -109,16 +109,16 @@ def _logged(job: Job) -> dict[int, Series]:
     return found
 
 
-_PLUGIN = "measured live with its verl backend (docs/integrations/verl.md)"
+_BACKEND = "measured live with roledrift_rllm (docs/integrations/multi_agent.md)"
 FORMAT = Format(
     "rllm",
     "rllm episode logs",
     _sniff,
     _read,
     {
-        gaps.LENGTHS: _PLUGIN,
-        gaps.LOGPROBS: _PLUGIN,
-        gaps.ENTROPY: _PLUGIN,
+        gaps.LENGTHS: _BACKEND,
+        gaps.LOGPROBS: f"{_BACKEND}, with verl underneath",
+        gaps.ENTROPY: "measured live in its older trainer only (docs/integrations/multi_agent.md)",
         gaps.VALIDATION: "validate during training: the same switch logs val_step_* episodes",
     },
 )

@@ -20,3 +20,11 @@ def test_a_dump_becomes_a_run_and_a_report(tmp_path: Path) -> None:
         "aggregator": 1,
     }
     assert (tmp_path / "offline" / "report" / "index.html").exists()
+
+
+def test_what_is_no_dump_is_said_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    command = [sys.executable, str(EXAMPLE), "--dump", str(tmp_path / "empty")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
