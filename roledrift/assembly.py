@@ -97,6 +97,14 @@ def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:
     return (*probes_for(config.tier, roles), *installed_probes(roles, shipped=PROBES))
 
 
+def disabled() -> bool:
+    """Whether the environment says ``ROLEDRIFT_DISABLED=1``, which is also said on the log."""
+    if _on("ROLEDRIFT_DISABLED"):
+        _LOG.warning("ROLEDRIFT_DISABLED is set: nothing is watched or written")
+        return True
+    return False
+
+
 def _on(switch: str) -> bool:
     return os.environ.get(switch, "") not in ("", "0")
 
@@ -117,10 +125,9 @@ def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Confi
         config = load(config)
     else:
         config = check_installed(config if isinstance(config, Config) else from_mapping(config))
-    if not _on("ROLEDRIFT_DISABLED"):
+    if not disabled():
         return config
     # What trainers hand over is still taken from them, and dropped: it would pile up otherwise.
-    _LOG.warning("ROLEDRIFT_DISABLED is set: nothing is watched or written")
     return replace(
         config,
         tier="economy",

@@ -11,7 +11,7 @@ from typing import Any
 from roledrift_verl.batch import Rows, Sampling, role_batch, samples, speakers
 from roledrift_verl.watch import Settings, say
 
-from roledrift.assembly import open_monitor
+from roledrift.assembly import disabled, open_monitor
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import from_mapping
 from roledrift.errors import ConfigError
@@ -50,7 +50,8 @@ def watched(backend: type[Any], settings: Settings | None = None, **given: Any) 
 
         async def on_train_start(self, trainer_state: Any) -> None:
             await super().on_train_start(trainer_state)
-            self.roledrift = Watch(self, chosen, int(trainer_state.global_step))
+            if not disabled():
+                self.roledrift = Watch(self, chosen, int(trainer_state.global_step))
 
         async def on_batch_end(self, trainer_state: Any) -> None:
             await super().on_batch_end(trainer_state)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from roledrift import __version__
-from roledrift.assembly import open_monitor, read_config
+from roledrift.assembly import disabled, open_monitor, read_config
 from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
 from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
@@ -98,6 +98,8 @@ class RoleDriftCallback(TrainerCallback):
             StoreError: If the run directory cannot be written.
         """
         self.detach()
+        if disabled():
+            return
         trainer = self.trainer or _find_trainer(self)
         generates = check_trainer(trainer)
         if generates:

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from roledrift.assembly import open_monitor
+from roledrift.assembly import disabled, open_monitor
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import from_mapping
 from roledrift.errors import ConfigError
@@ -75,7 +75,7 @@ def settings_of(config: Any) -> Settings | None:
         said = os.environ.get(f"ROLEDRIFT_{name.upper()}", "")
         if said and not section.get(name):
             section[name] = said
-    return Settings(**section) if section.get("workflow") else None
+    return Settings(**section) if section.get("workflow") and not disabled() else None
 
 
 def _plain(value: Any) -> Any:

@@ -58,8 +58,8 @@ def opened(path: Path) -> IO[bytes]:
     with path.open("rb") as raw:
         start = raw.peek(6)[:6]
     # Opened anew: what unpacks does not close a file that it was handed.
-    make = next((make for magic, make in _PACKED.items() if start.startswith(magic)), _raw)
-    file = make(path)
+    found = (make for magic, make in _PACKED.items() if start.startswith(magic))
+    file: Any = next(found, _raw)(path)
     try:
         start = file.peek(2)
         return Recoded(file) if start.startswith(_UTF16_MARKS) else file  # type: ignore[return-value]

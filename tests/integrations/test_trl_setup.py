@@ -108,3 +108,15 @@ def test_a_method_that_was_typed_into_a_shell_has_no_source_and_is_no_obstacle()
     typed = {name: its for name, its in typed.items() if name.startswith("_get")}
     head = SimpleNamespace(get_output_embeddings=lambda: torch.nn.Linear(2, 2))
     assert not scales_in_place(type("Trainer", (), {**typed, "model": head})())
+
+
+def test_switched_off_it_asks_for_nothing_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLEDRIFT_DISABLED", "1")
+    callback = RoleDriftCallback("voting", tmp_path / "run")
+    nobody: Any = None
+    callback.on_train_begin(nobody, nobody, nobody)
+    callback.on_train_end(nobody)
+    assert callback.monitor is None
+    assert not (tmp_path / "run").exists()

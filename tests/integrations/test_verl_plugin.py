@@ -1,13 +1,15 @@
 """The methods of a trainer that the plugin stands around. verl's own trainers: tests_verl/."""
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from roledrift_rllm.watch import watched
 from roledrift_verl import plugin
 from roledrift_verl.batch import Rows
-from roledrift_verl.watch import Settings, Watch
+from roledrift_verl.watch import Settings, Watch, settings_of
 
 from roledrift import open_run
 from tests.integrations.test_verl_update import _Section as Section
@@ -74,3 +76,20 @@ def test_a_training_that_was_not_watched_before_its_checkpoint_can_be_resumed(
     watch.record(lambda: Rows({}, (), (), ()), 21)
     watch.monitor.close()
     assert [one.step for one in open_run(tmp_path / "run").steps()] == [21]
+
+
+def test_switched_off_the_workers_are_told_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLEDRIFT_DISABLED", "1")
+    assert settings_of(configuration(tmp_path / "run")) is None
+
+
+def test_switched_off_rllm_has_no_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Backend:
+        async def on_train_start(self, _: Any) -> None: ...
+
+    monkeypatch.setenv("ROLEDRIFT_DISABLED", "1")
+    backend = watched(Backend, workflow="voting", out=str(tmp_path / "run"))()
+    asyncio.run(backend.on_train_start(SimpleNamespace(global_step=0)))
+    assert backend.roledrift is None
