@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 from roledrift.errors import SchemaError
 from roledrift.records import (
@@ -20,6 +20,7 @@ from roledrift.records import (
     Alert,
     Checkpoint,
     GramRecord,
+    Level,
     RunHeader,
     Sample,
     Stat,
@@ -220,6 +221,8 @@ def _verdict(body: Mapping[str, Any]) -> Verdict:
 
 def _alert(body: Mapping[str, Any]) -> Alert:
     known = _known(Alert, body)
+    if known["level"] not in get_args(Level):
+        raise ValueError(f"level {known['level']!r} is none of {get_args(Level)}")
     for name in ("value", "threshold", "baseline", "evidence"):
         known[name] = _optional(known.get(name))
     known["advice"] = _strings(known.get("advice", ()))

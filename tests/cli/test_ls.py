@@ -145,3 +145,12 @@ def test_some_of_them_in_another_order(tmp_path: Path) -> None:
     code, out, err = ls(tmp_path, "--state", "silnet")
     assert (code, out) == (2, "")
     assert "Did you mean 'silent'?" in err
+
+
+def test_an_alert_of_a_level_that_is_none_is_left_out(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", 3)
+    raise_alert(tmp_path / "a", "role_drift", "FATAL")
+    assert ls(tmp_path)[0] == 0
+    run = open_run(tmp_path / "a")
+    assert run.alerts() == []
+    assert "level 'FATAL' is none of" in run.problems[0]
