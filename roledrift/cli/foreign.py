@@ -131,7 +131,18 @@ def opened(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
             console.say(f"{path}: a report, left out")
         paths = [path for path in paths if path not in reports]
     with tempfile.TemporaryDirectory(prefix="roledrift-") as folder:
-        yield [(path, _place(path, Path(folder) / str(n))) for n, path in enumerate(paths)]
+        places = []
+        for number, path in enumerate(paths):
+            try:
+                place = _place(path, Path(folder) / str(number))
+            except (RoleDriftError, OSError) as error:
+                if len(paths) == 1:
+                    raise
+                # The others are still to be looked at.
+                console.say(console.failure_of(error, path).message)
+                place = path
+            places.append((path, place))
+        yield places
 
 
 def _is_report(path: Path) -> bool:

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,16 @@ def test_a_file_is_not_called_missing(tmp_path: Path) -> None:
         assert (code, out if verb == "check" else "") == (2, "")
         assert f"{log}: a file, not a run directory" in err
         assert f"roledrift import {log}" in err
+
+
+def test_a_log_that_cannot_be_imported_keeps_nothing_from_the_others(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(FIXTURES / "trl", broken)
+    for file in broken.rglob("*.parquet"):
+        file.write_bytes(b"PAR1 and nothing more")
+    for file in broken.rglob("trainer_state.json"):
+        file.write_text("{")
+    code, out, err = call("check", broken, write_run(tmp_path / "run"))
+    assert code == 3
+    assert err.startswith(f"roledrift: {broken}: read as 'trl', but it holds no step")
+    assert "run: clean" in out
