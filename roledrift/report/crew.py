@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.context
 import os
+import threading
 
 _NEEDED = ("__main__", "roledrift.report.folder", "roledrift.report.html", "pyarrow.parquet")
 
@@ -27,6 +28,18 @@ def call_in() -> None:
         from multiprocessing.forkserver import ensure_running
 
         ensure_running()
+
+
+def end_with_parent() -> None:
+    """Leave when the command is gone: workers of one that was killed would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
 
 
 def processes() -> int:

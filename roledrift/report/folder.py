@@ -12,7 +12,7 @@ from pathlib import Path
 from roledrift import __version__
 from roledrift.config import Config
 from roledrift.report.build import build_run, cleaned, command_of, key_of, runs_in
-from roledrift.report.crew import fresh
+from roledrift.report.crew import end_with_parent, fresh
 from roledrift.report.index import overview
 from roledrift.report.model import Report, RunReport
 from roledrift.report.summary import Summary, summarise
@@ -129,6 +129,7 @@ def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[tuple[Sum
 
 
 def _begin() -> None:
+    end_with_parent()
     # A worker reads a run, writes it and forgets it: looking for cycles meanwhile finds none.
     gc.disable()
     gc.freeze()

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 from roledrift.report.crew import call_in, fresh, processes
 
 
@@ -13,3 +18,37 @@ def test_workers_can_be_called_in_before_they_are_needed() -> None:
     call_in()
     with fresh().Pool(1) as pool:
         assert pool.apply(processes) >= 1
+
+
+_COMMAND = """
+import os, time
+from concurrent.futures import ProcessPoolExecutor
+from roledrift.report.crew import end_with_parent, fresh
+if __name__ == "__main__":
+    with ProcessPoolExecutor(1, mp_context=fresh(), initializer=end_with_parent) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        time.sleep(60)
+"""
+
+
+def test_workers_of_a_killed_command_leave(tmp_path: Path) -> None:
+    script = tmp_path / "command.py"
+    script.write_text(_COMMAND)
+    running = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    worker = int(running.stdout.readline())
+    running.kill()
+    running.wait()
+    for _ in range(200):
+        if _is_gone(worker):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the worker is still there")
+
+
+def _is_gone(process: int) -> bool:
+    try:
+        # Nobody may be there to fetch what is left of it.
+        return "\nState:\tZ" in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return True
