@@ -1,0 +1,57 @@
+"""What an alert carries: texts and checkpoints from before, of earlier segments too."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from roledrift.monitor import Monitor
+from roledrift.parts import Parts
+from roledrift.records import Alert, Checkpoint, Sample, StepRecord, TextPair
+from tests.test_monitor import HEADER, Keeper, StopAt
+
+
+class Opens(StopAt):
+    """Opens an alert of the generator at a step, and closes it in the next."""
+
+    def update(self, record: StepRecord) -> list[Alert]:
+        if record.step == self.step + 1:
+            (opened,) = super().update(replace(record, step=self.step))
+            return [replace(opened, state="closed", step=record.step)]
+        return [replace(one, onset=3) for one in super().update(record)]
+
+
+def test_alerts_carry_texts_from_before_and_now_until_they_close() -> None:
+    keeper = Keeper()
+    monitor = Monitor(HEADER, Parts(judge=Opens(5), sinks=[keeper]))
+    for step in range(8):
+        monitor.add_samples(
+            [Sample(step, "generator", f"text {step}", prompt="p", flags=("canary",))]
+        )
+        monitor.end_step(step)
+    opened, closed = keeper.alerts
+    assert opened.pairs == (TextPair(0, 5, "text 0", "text 5", "p"),)
+    assert (closed.state, closed.pairs) == ("closed", ())
+
+
+def test_checkpoints_are_recorded_once_they_are_written(tmp_path: Path) -> None:
+    keeper = Keeper()
+    monitor = Monitor(HEADER, Parts(sinks=[keeper]))
+    monitor.end_step(0)
+    monitor.note_checkpoint(0, tmp_path)
+    monitor.note_checkpoint(1, tmp_path / "deleted since")
+    monitor.end_step(1)
+    monitor.end_step(2)
+    kept = [record.checkpoints for record in keeper.records]
+    assert kept == [(), (Checkpoint(0, str(tmp_path)),), ()]
+
+
+def test_a_resumed_run_knows_texts_and_checkpoints_of_earlier_segments() -> None:
+    keeper = Keeper()
+    old = [Sample(0, "generator", "at the start", prompt="p", flags=("canary",))]
+    history = [StepRecord(1, checkpoints=(Checkpoint(1, "s3://b/1"),))]
+    parts = Parts(judge=Opens(5), sinks=[keeper], history=lambda: history, texts=lambda: old)
+    monitor = Monitor(HEADER, parts)
+    monitor.add_samples([Sample(5, "generator", "now", prompt="p", flags=("canary",))])
+    monitor.note_checkpoint(4, "s3://b/4")
+    monitor.end_step(5)
+    assert [one.before for one in keeper.alerts[0].pairs] == ["at the start"]
+    assert [one.step for one in keeper.records[0].checkpoints] == [1, 4]
