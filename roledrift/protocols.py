@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from roledrift.config import Config
-from roledrift.records import Alert, GramRecord, RunHeader, Sample, StepRecord, Verdict
+from roledrift.records import Alert, GramRecord, Incident, RunHeader, Sample, StepRecord, Verdict
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums
 from roledrift.workflow import Workflow
@@ -140,7 +140,12 @@ class Pulse(Protocol):
 
 
 class Judge(Protocol):
-    """All detectors together: records in, alerts out."""
+    """All detectors together: records in, alerts and incidents out."""
+
+    @property
+    def changed(self) -> tuple[Incident, ...]:
+        """Incidents that the latest record opened or changed, as they stand now."""
+        ...
 
     def update(self, record: StepRecord) -> Sequence[Alert]:
         """Transitions caused by this record."""

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from roledrift.sums import Distinct, Mean, Profile, Summable, Sums
 from roledrift.workflow import Workflow
@@ -17,6 +17,26 @@ SCHEMA = 1
 State = Literal["ok", "watch", "drift", "no verdict"]
 Level = Literal["INFO", "WARN", "ERROR"]
 AlertState = Literal["open", "escalated", "closed"]
+Severity = Literal["failing", "input problem", "suspicious"]
+"""How bad a finding is, worst first. ``failing``: the run is losing, or about to lose, what it has.
+``input problem``: what is measured or sampled is not what is trained. ``suspicious``: real and
+unexplained, but no damage has been shown."""
+
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""All severities, worst first."""
+
+LEVEL_OF: Mapping[Severity, Level] = {
+    "failing": "ERROR",
+    "input problem": "ERROR",
+    "suspicious": "WARN",
+}
+"""The log level at which a finding of each severity is reported."""
+
+Layer = Literal["setting", "input", "movement", "text", "outcome"]
+"""Where in the chain of cause and effect a finding stands; earlier layers cause later ones."""
+
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+"""All layers, causes first."""
 Finish = Literal["stop", "length", "unknown"]
 
 
@@ -211,6 +231,8 @@ class Verdict:
         evidence: Evidence gathered for the finding, in the units of the detector's decision.
         chance: What that evidence is worth: how much was needed, and how often chance alone gets
             there. Empty if the detector states no rate.
+        severity: How bad the finding is; empty unless the state is ``drift``.
+        cause: What brought it about, where the detector knows: "the learning rate was raised x5".
     """
 
     detector: str
@@ -227,6 +249,8 @@ class Verdict:
     needs: tuple[str, ...] = ()
     evidence: float | None = None
     chance: str = ""
+    severity: Severity | None = None
+    cause: str = ""
 
     @property
     def applies(self) -> bool:
@@ -265,6 +289,10 @@ class Alert:
         evidence: As in :class:`Verdict`; likewise ``chance``.
         pairs: Texts of the role before the onset and now; only in alerts that were raised live.
         checkpoint: The newest checkpoint from before the onset, if the host told of any.
+        severity: How bad the finding is; None in runs recorded before severities existed (see
+            :attr:`graded`).
+        layer: Where the finding stands between cause and effect.
+        cause: As in :class:`Verdict`.
     """
 
     id: str
@@ -288,6 +316,78 @@ class Alert:
     evidence: float | None = None
     chance: str = ""
     pairs: tuple[TextPair, ...] = ()
+    checkpoint: Checkpoint | None = None
+    severity: Severity | None = None
+    layer: Layer | None = None
+    cause: str = ""
+
+    @property
+    def graded(self) -> Severity:
+        """The severity; for alerts recorded before there was one, the one their level implies."""
+        if self.severity is not None:
+            return self.severity
+        return "failing" if self.level == "ERROR" else "suspicious"
+
+
+@dataclass(frozen=True, slots=True)
+class Consequence:
+    """A finding that followed the cause of an incident.
+
+    Attributes:
+        alert: Id of its alert.
+        onset: First bad step; ``step``: when it was reported.
+        text: What happened, as a clause: "aggregator: answers x2.3 since step 27".
+        state: ``open``, or ``closed`` once it has passed.
+    """
+
+    alert: str
+    role: str
+    finding: str
+    severity: Severity
+    onset: int
+    step: int
+    text: str
+    state: Literal["open", "closed"] = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What a person is told about a run: one cause and what followed from it.
+
+    Computed once, live and in replay alike, and used word for word by every output.
+
+    Attributes:
+        id: Id of the alert that opened it; it stays when the run gets sicker.
+        step: Step at which this state of the incident was reached.
+        state: ``open``, or ``closed`` once all its findings have passed.
+        severity: The worst of its findings.
+        role: Role of the cause; ``"*"`` for all roles.
+        finding: What the cause is called.
+        onset: First bad step of the cause.
+        reported: Step of the first alert.
+        sentence: The incident in one or two sentences; the headline everywhere.
+        cause: The setting that changed, if one did; else empty.
+        consequences: Further findings, in order of onset.
+        damage: What the run has lost so far, in words; empty if nothing yet.
+        evidence: The numbers behind the cause, in one sentence.
+        advice: The one plan of action, first things first.
+        checkpoint: The checkpoint to return to, if the host reported one from before the onset.
+    """
+
+    id: str
+    step: int
+    state: Literal["open", "closed"]
+    severity: Severity
+    role: str
+    finding: str
+    onset: int
+    reported: int
+    sentence: str
+    cause: str = ""
+    consequences: tuple[Consequence, ...] = ()
+    damage: str = ""
+    evidence: str = ""
+    advice: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
 
 

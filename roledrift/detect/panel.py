@@ -12,9 +12,10 @@ from roledrift.detect import DETECTORS
 from roledrift.detect.alerts import AlertBook, closed
 from roledrift.detect.gate import gated, reads_of, suspects
 from roledrift.detect.hygiene import NAME as HYGIENE
+from roledrift.detect.incidents import Incidents
 from roledrift.detect.installed import installed_detectors
 from roledrift.protocols import Detector
-from roledrift.records import Alert, StepRecord, Verdict
+from roledrift.records import Alert, Incident, StepRecord, Verdict
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
@@ -95,14 +96,27 @@ class Panel:
         self._records: deque[StepRecord] = deque(maxlen=_SNAPSHOT_EVERY * _SNAPSHOTS)
         self._since_snapshot = 0
         self._rewinds = rewinds
+        self._incidents = Incidents()
+        self.changed: tuple[Incident, ...] = ()
+        """Incidents that the latest record changed, as they stand now; to be stored and told."""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The latest verdict per detector and role."""
         return tuple(self._now.verdicts.values())
 
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """The incidents as they stand; the first is the headline."""
+        return self._incidents.incidents
+
     def update(self, record: StepRecord) -> Sequence[Alert]:
         """Judge one record; transitions of alerts that it causes."""
+        alerts = self._update(record)
+        self.changed = self._incidents.update(record.step, alerts)
+        return alerts
+
+    def _update(self, record: StepRecord) -> Sequence[Alert]:
         alerts: list[Alert] = []
         if self._now.last is not None and record.step <= self._now.last:
             alerts += self._take_back(record.step)
@@ -203,12 +217,14 @@ class Replay:
         alerts: All transitions, in order.
         series: For figures: what each detector judged, step by step.
         faults: Detectors that failed, with what they said.
+        incidents: As they stand in the end; the first is the headline.
     """
 
     verdicts: tuple[Verdict, ...]
     alerts: tuple[Alert, ...]
     series: Series
     faults: Mapping[str, str]
+    incidents: tuple[Incident, ...] = ()
 
 
 def replay(
@@ -241,4 +257,4 @@ def replay(
             if verdict.value is not None and told.get(key) is not verdict:
                 series.setdefault(key, []).append((step, verdict.value, verdict.threshold))
             told[key] = verdict
-    return Replay(panel.verdicts, tuple(alerts), series, dict(panel.faults))
+    return Replay(panel.verdicts, tuple(alerts), series, dict(panel.faults), panel.incidents)

@@ -1,0 +1,205 @@
+"""Incidents: which alert is the cause, which are consequences, and the one story told of both.
+
+An alert opens an incident, or joins one that is open and whose findings began not long before. The
+cause is the alert that came first, unless a later one stands earlier in the chain of cause and
+effect (settings, input, movement, texts, outcome) and began no later. A specific role goes before
+"all roles". Every output repeats the incident word for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from roledrift.records import (
+    LAYERS,
+    SEVERITIES,
+    Alert,
+    Consequence,
+    Incident,
+    Severity,
+)
+from roledrift.sums import EVERYONE
+
+LINKED = 20
+"""Steps after the latest onset of an incident within which a new finding still belongs to it."""
+
+SLACK = 5
+"""Steps by which onsets, which are estimates, may be off."""
+
+
+@dataclass(slots=True)
+class _Case:
+    """An incident in the making: its alerts by id, in the order in which they were reported."""
+
+    alerts: dict[str, Alert] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    cause: str = ""
+
+    @property
+    def open(self) -> bool:
+        return len(self.closed) < len(self.alerts)
+
+    @property
+    def latest(self) -> int:
+        """Latest onset of a finding that still stands, else the latest of all."""
+        onsets = [one.onset for id_, one in self.alerts.items() if id_ not in self.closed]
+        return max(onsets or [one.onset for one in self.alerts.values()])
+
+    @property
+    def severity(self) -> Severity:
+        return min((one.graded for one in self.alerts.values()), key=SEVERITIES.index)
+
+
+class Incidents:
+    """Groups the alerts of a run into incidents, as they come in."""
+
+    def __init__(self) -> None:
+        self._cases: list[_Case] = []
+        self._written: dict[str, Incident] = {}
+        self.damage = ""
+        """What the run has lost so far; set by the suite before :meth:`update`."""
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """All incidents as they stand; the first is the headline: open, worst, earliest."""
+        return tuple(sorted(self._written.values(), key=rank))
+
+    def update(self, step: int, alerts: Iterable[Alert]) -> tuple[Incident, ...]:
+        """Take the alert transitions of one step; the incidents that changed.
+
+        Args:
+            step: The step.
+            alerts: Transitions of that step.
+        """
+        for alert in alerts:
+            self._take(alert)
+        changed = []
+        for case in self._cases:
+            before = self._written.get(_id(case))
+            if before is not None and before.state == "closed" and not case.open:
+                continue
+            now = _told(case, step, self.damage)
+            if before is None or replace(now, step=before.step) != before:
+                self._written[now.id] = now
+                changed.append(now)
+        return tuple(changed)
+
+    def _take(self, alert: Alert) -> None:
+        case = next((one for one in self._cases if alert.id in one.alerts), None)
+        if alert.state == "closed":
+            if case is not None:
+                case.closed.add(alert.id)
+            return
+        if case is None:
+            case = next((one for one in self._cases if _belongs(alert, one)), None)
+            if case is None:
+                case = _Case()
+                self._cases.append(case)
+        case.alerts[alert.id] = alert
+        case.closed.discard(alert.id)
+        case.cause = _cause(case)
+
+
+def rank(incident: Incident) -> tuple[bool, int, int, bool]:
+    """Sort key: open before closed, then the worst, the earliest, the more specific."""
+    return (
+        incident.state == "closed",
+        SEVERITIES.index(incident.severity),
+        incident.onset,
+        incident.role == EVERYONE,
+    )
+
+
+def _id(case: _Case) -> str:
+    return next(iter(case.alerts))
+
+
+def _belongs(alert: Alert, case: _Case) -> bool:
+    first = case.alerts[case.cause].onset
+    return case.open and first - SLACK <= alert.onset <= case.latest + LINKED
+
+
+def _cause(case: _Case) -> str:
+    """Id of the alert that is the cause.
+
+    A changed setting explains an incident but is not what is wrong with it: it is the cause only
+    while nothing else has been found.
+    """
+    ids = [id_ for id_, one in case.alerts.items() if _layer(one) > 0] or list(case.alerts)
+    known = case.alerts.get(case.cause)
+    cause = case.cause if known is not None and case.cause in ids else ids[0]
+    for id_ in ids:
+        if _precedes(case.alerts[id_], case.alerts[cause]):
+            cause = id_
+    return cause
+
+
+def _precedes(one: Alert, cause: Alert) -> bool:
+    """Whether ``one`` explains ``cause`` rather than the other way round."""
+    if one.onset > cause.onset + SLACK:
+        return False
+    mine, its = _layer(one), _layer(cause)
+    if mine != its:
+        return mine < its
+    return one.role != EVERYONE and cause.role == EVERYONE
+
+
+def _layer(alert: Alert) -> int:
+    return LAYERS.index(alert.layer or "text")
+
+
+def _told(case: _Case, step: int, damage: str) -> Incident:
+    cause = case.alerts[case.cause]
+    setting = next((one for one in case.alerts.values() if one.layer == "setting"), None)
+    others = [
+        one
+        for one in case.alerts.values()
+        if one.id != cause.id and (setting is None or one.id != setting.id)
+    ]
+    consequences = tuple(
+        Consequence(
+            one.id,
+            one.role,
+            one.finding,
+            one.graded,
+            one.onset,
+            one.step,
+            one.title,
+            "closed" if one.id in case.closed else "open",
+        )
+        for one in sorted(others, key=lambda one: (one.onset, one.step))
+    )
+    why = cause.cause or (setting.title if setting is not None and setting is not cause else "")
+    return Incident(
+        id=_id(case),
+        step=step,
+        state="open" if case.open else "closed",
+        severity=case.severity,
+        role=cause.role,
+        finding=cause.finding,
+        onset=cause.onset,
+        reported=next(iter(case.alerts.values())).step,
+        sentence=_sentence(cause, why, consequences, damage, open_=case.open),
+        cause=why,
+        consequences=consequences,
+        damage=damage,
+        evidence=cause.text,
+        advice=cause.advice,
+        checkpoint=cause.checkpoint,
+    )
+
+
+def _sentence(
+    cause: Alert, why: str, consequences: Sequence[Consequence], damage: str, *, open_: bool
+) -> str:
+    """The incident for people: the cause, why, what followed, what was lost."""
+    told = cause.title[:1].upper() + cause.title[1:]
+    told += f" ({why})." if why else "."
+    if consequences:
+        told += " Then " + "; ".join(one.text for one in consequences[:3])
+        more = len(consequences) - 3
+        told += f"; and {more} more." if more > 0 else "."
+    if damage:
+        told += f" {damage[:1].upper()}{damage[1:]}."
+    return told if open_ else f"{told} It has passed."
