@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.budget import Budget
-from roledrift.config import Config, check_installed, from_mapping, load
-from roledrift.detect.panel import Panel
+from roledrift.config import Config, from_mapping
+from roledrift.detect.settings import checked, load
+from roledrift.detect.suite import DetectorSuite
 from roledrift.errors import ConfigError
 from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
@@ -81,7 +82,7 @@ def open_monitor(
     healthy = reference_steps(settings.baseline.reference, roles)
     parts = Parts(
         probes=probes,
-        judge=Panel(roles, settings, reference=healthy, host=header.host),
+        judge=DetectorSuite(roles, settings, reference=healthy, host=header.host),
         sinks=(RunWriter(out, header, resume=resume), *_logs(roles, settings), *sinks),
         notifiers=tell,
         reducer=reducer,
@@ -124,7 +125,7 @@ def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Confi
     if isinstance(config, str | Path):
         config = load(config)
     else:
-        config = check_installed(config if isinstance(config, Config) else from_mapping(config))
+        config = checked(config if isinstance(config, Config) else from_mapping(config))
     if not disabled():
         return config
     # What trainers hand over is still taken from them, and dropped: it would pile up otherwise.
