@@ -68,7 +68,7 @@ _HOME = {
     "find_runs": "roledrift.store.reader",
     "open_monitor": "roledrift.assembly",
     "open_run": "roledrift.store.reader",
-    "replay": "roledrift.detect.panel",
+    "replay": "roledrift.detect.suite",
 }
 
 __all__ = ["__version__", *_HOME]
