@@ -17,8 +17,8 @@ from roledrift.sums import EVERYONE
 SPOILS: Mapping[str, tuple[str, ...]] = {
     "duplicate_rows": ("",),
     "logprob_mode_mismatch": ("rollout.", "old."),
-    "stale_denominator": ("old.",),
     "adapter_not_served": ("rollout.", "old.", "update."),
+    "engine_mismatch": ("rollout.", "old.", "update."),
     "truncation": ("length",),
 }
 """Finding -> statistics that it spoils; a name that ends in ``.`` stands for all that begin so, an
