@@ -48,7 +48,7 @@ class Finding:
 
     @property
     def outcome(self) -> bool:
-        """Whether it is about accuracy or reward: it tells the fall itself, not what leads to it."""
+        """Whether it is about accuracy or reward: the fall itself, not what leads to it."""
         return self.layer == "outcome" or any(word in self.name for word in _OUTCOMES)
 
     def counts(self, scale: Scale) -> bool:

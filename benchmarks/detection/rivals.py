@@ -185,8 +185,8 @@ _FIVE = (
     Line("update.k3", vanishes, "no_updates"),
 )
 _RATIOS: Mapping[str, str] = {
-    "length": "length_inflation", "update.k3": "role_drift", "update.log_ppl_abs_diff": "role_drift",
-    "update.log_ppl_diff:sd": "role_drift", "update.peak": "role_drift", "old.k3": "role_drift",
+    "length": "length_inflation", "update.k3": "role_drift",
+    "update.log_ppl_abs_diff": "role_drift", "update.log_ppl_diff:sd": "role_drift", "update.peak": "role_drift", "old.k3": "role_drift",
     "rollout.k3": "adapter_not_served", "rollout.log_ppl_abs_diff": "adapter_not_served",
     "rollout.peak": "adapter_not_served", "entropy": "entropy_explosion", "ppl": "role_drift",
 }  # fmt: skip
