@@ -110,9 +110,7 @@ def record(
 
 
 @cache
-def load(
-    scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None = None
-) -> Recording:
+def load(scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None = None) -> Recording:
     """Read a recording."""
     packed = place(scenario, seed, folder, base=base).read_bytes()
     body = json.loads(lzma.decompress(packed))

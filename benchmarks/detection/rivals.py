@@ -185,22 +185,26 @@ _FIVE = (
     Line("update.k3", vanishes, "no_updates"),
 )
 _RATIOS: Mapping[str, str] = {
-    "length": "length_inflation", "update.k3": "role_drift",
-    "update.log_ppl_abs_diff": "role_drift", "update.log_ppl_diff:sd": "role_drift", "update.peak": "role_drift", "old.k3": "role_drift",
+    "length": "length_inflation", "entropy": "entropy_explosion", "ppl": "role_drift",
+    "update.k3": "role_drift", "update.log_ppl_abs_diff": "role_drift",
+    "update.log_ppl_diff:sd": "role_drift", "update.peak": "role_drift", "old.k3": "role_drift",
     "rollout.k3": "adapter_not_served", "rollout.log_ppl_abs_diff": "adapter_not_served",
-    "rollout.peak": "adapter_not_served", "entropy": "entropy_explosion", "ppl": "role_drift",
+    "rollout.peak": "adapter_not_served",
 }  # fmt: skip
 _LEVELS: Mapping[str, str] = {
-    "reward_bias": "reward_hacking", "duplicates": "duplicate_rows", "zero_variance": "signal_loss",
-    "length_credit": "reward_hacking", "terse": "sp_role_capture", "bare_stamp": "sp_role_capture",
+    "reward_bias": "reward_hacking", "reward over accuracy": "reward_hacking",
+    "length_credit": "reward_hacking", "duplicates": "duplicate_rows",
+    "zero_variance": "signal_loss", "terse": "sp_role_capture", "bare_stamp": "sp_role_capture",
     "verdict_tag": "sp_role_capture", "hedging": "sp_role_capture",
-    "reward over accuracy": "reward_hacking",
 }  # fmt: skip
 _CHANGES: Mapping[str, str] = {"lr": "learning_rate", "updates": "optimizer_steps"}
 
 
-def _all_series(ratio: Form, level: Form, change: Form) -> tuple[Line, ...]:
-    forms = ((_RATIOS, ratio), (_LEVELS, level), (_CHANGES, change))
+def _all_series(ratio: Form, level: Form, change: Form | None) -> tuple[Line, ...]:
+    """A line per statistic; without ``change``, settings are left out."""
+    forms: list[tuple[Mapping[str, str], Form]] = [(_RATIOS, ratio), (_LEVELS, level)]
+    if change is not None:
+        forms.append((_CHANGES, change))
     return tuple(
         Line(statistic, form, name) for names, form in forms for statistic, name in names.items()
     )
@@ -209,9 +213,12 @@ def _all_series(ratio: Form, level: Form, change: Form) -> tuple[Line, ...]:
 RIVALS = (
     Rival("two lines: k3, length", _TWO),
     Rival("five lines: + reward_bias, rollout.peak, duplicates or no updates", _FIVE),
-    Rival("six lines: + learning rate changed", (*_FIVE, Line("lr", changed, "learning_rate"))),
+    Rival("six lines: + learning rate", (*_FIVE, Line("lr", changed, "learning_rate"))),
     Rival("every series over its start", _all_series(over_start(5), above_start, changed)),
+    Rival("every symptom over its start", _all_series(over_start(5), above_start, None)),
     Rival("CUSUM on every series", _all_series(cusum, cusum, cusum)),
+    Rival("CUSUM on every symptom", _all_series(cusum, cusum, None)),
     Rival("Page-Hinkley on every series", _all_series(page_hinkley, page_hinkley, page_hinkley)),
+    Rival("Page-Hinkley on every symptom", _all_series(page_hinkley, page_hinkley, None)),
     Rival("k3 itself", (Line("update.k3", itself, "role_drift"),)),
 )

@@ -71,7 +71,8 @@ class Row:
             name: None if share is None else share.plain()
             for name, share in (
                 ("serious", self.serious), ("any", self.any), ("early", self.early),
-                ("ahead", self.ahead), ("ahead_serious", self.ahead_serious), ("soon", self.soon), ("withheld", self.withheld),
+                ("ahead", self.ahead), ("ahead_serious", self.ahead_serious),
+                ("soon", self.soon), ("withheld", self.withheld),
             )
         }  # fmt: skip
         return {
