@@ -1,6 +1,7 @@
 """Simulate healthy runs and the paper's cells, and say how often what is told.
 
-Writes ``simulations.json`` beside the results of the recorded runs, unless ``--dry``.
+Writes ``simulations.json`` beside the results of the recorded runs, unless only a part is asked for
+or nothing is to be written (``--dry``).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", choices=("all", "healthy", "cells"), default="all")
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--dry", action="store_true", help="print, write nothing")
+    parser.add_argument("--out", type=Path, default=FILE)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
     begin = time.monotonic()
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{1e3 * judged / max(steps, 1):.1f} ms per step to judge; broken: {dict(broken) or '-'}"
     )
     if not options.dry and options.part == "all" and not options.only:
-        FILE.write_text(json.dumps([row.plain() for row in rows], indent=1) + "\n", "utf-8")
+        options.out.write_text(json.dumps([row.plain() for row in rows], indent=1) + "\n", "utf-8")
     return 0
 
 

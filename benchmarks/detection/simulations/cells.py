@@ -54,7 +54,7 @@ def rising(steps: int = STEPS, start: float = 0.3, end: float = 0.5) -> Array:
 
 def collapses(times: int) -> Iterator[Trial]:
     """Voting-IP: the generators' movement grows, the accuracy halves 20 to 40 steps later."""
-    for base in (1e-5, 1e-4, 1e-3):
+    for base in (1e-5, 1e-4, 1e-3, 5e-3):
         for factor in (5, 10, 30, 100):
             for seed in range(times):
                 onset, later = 150 + 7 * (seed % 8), 20 + 5 * (seed % 5)
@@ -108,6 +108,9 @@ def fine(times: int) -> Iterator[Trial]:
         for engine in (2e-3, 1e-2):
             plan = replace(voting(rising()), engine=engine)
             yield Trial(f"healthy, engine off by a constant k3 of {engine:.0e}", plan, seed)
+        harder = rising() * course(STEPS, {149: 1.0, 150: 0.7})
+        plan = replace(voting(harder), ability=rising())
+        yield Trial("healthy, harder problems from step 150, validation rises", plan, seed)
         cut = course(STEPS, {1: 0.22, 100: 0.04})
         generator = RolePlan(2000.0, 1e-4, updates=3, truncated=cut)
         yield Trial(

@@ -58,6 +58,7 @@ class RunPlan:
         engine: k3 between the rollout engine and the trainer.
         validation: Validate every so many steps; 0 never. Likewise ``validated``: on how many
             problems.
+        ability: Course of the accuracy in validation; None for that of training.
         coins: Share of outcomes that the reward replaces by coin flips.
         base: Whether the policy before training was measured (``StepRecord.base``).
     """
@@ -73,6 +74,7 @@ class RunPlan:
     engine: float = 1e-13
     validation: int = 4
     validated: int = 64
+    ability: Array | None = None
     coins: float = 0.0
     base: bool = False
 

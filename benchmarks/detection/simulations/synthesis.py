@@ -278,10 +278,11 @@ def _validations(rng: np.random.Generator, plan: RunPlan) -> dict[int, str]:
     """Which problems were solved, the same ones every time; some are harder than others."""
     if not plan.validation:
         return {}
+    ability = plan.accuracy if plan.ability is None else plan.ability
     hardness = 1.5 * rng.standard_normal(plan.validated)
     marks = {}
     for step in range(plan.validation, plan.steps + 1, plan.validation):
-        level = _level(float(np.clip(plan.accuracy[step - 1], 1e-3, 1 - 1e-3)))
+        level = _level(float(np.clip(ability[step - 1], 1e-3, 1 - 1e-3)))
         solved = rng.random(plan.validated) < 1 / (1 + np.exp(hardness - level))
         marks[step] = "".join("1" if one else "0" for one in solved)
     return marks
