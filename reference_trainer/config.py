@@ -34,12 +34,34 @@ from roledrift import RoleDriftError, Workflow
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """When the warm-up of a base model is over: once the model can do the task.
+
+    The number of steps that takes differs several times between seeds.
+
+    Attributes:
+        worked: Share of right answers, among sampled answers of the generator that show their work
+            by the right strategy, that ends the first phase of the warm-up.
+        every: Steps between two checks.
+        answers: Answers that are sampled for a check.
+        decay_steps: Steps of the second phase, in which the learning rate falls to almost 0.
+        most_steps: Steps after which the first phase ends anyway.
+    """
+
+    worked: float = 0.7
+    every: int = 25
+    answers: int = 96
+    decay_steps: int = 100
+    most_steps: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
 class PretrainSettings:
     """The supervised warm-up that stands in for a pretrained model.
 
     Attributes:
         size: Model size.
-        steps: Optimizer steps.
+        steps: Optimizer steps; not used with ``until``.
         lr: Peak learning rate, cosine decay.
         rows: Rows of a batch of generator demonstrations; batches of other roles have half as many.
         seed: For the weights and the demonstrations. Not the run's seed: runs share a base model.
@@ -48,6 +70,9 @@ class PretrainSettings:
             few steps suffice to make the model doubt them again.
         noise: How imperfect the demonstrations are.
         skills: What is demonstrated: names in ``demonstrations.DEMONSTRATORS``.
+        until: End the warm-up when the model can do the task instead of after ``steps``. The
+            learning rate stays at its peak until then; the arithmetic is right until then unless
+            ``clean_share`` is 0, and if that is 1, after it too.
     """
 
     size: Size = "M"
@@ -58,6 +83,7 @@ class PretrainSettings:
     seed: int = 0
     noise: Noise = field(default_factory=Noise)
     skills: tuple[str, ...] = ("generator", "aggregator")
+    until: Until | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +132,8 @@ class TrainSettings:
             trainer.
         adam: Optimizer.
         clip: Bounds of the ratio.
+        left_out: Roles whose rows stay out of the loss. They are measured as all others are. Their
+            policy still moves if another role trains it.
     """
 
     steps: int = 40
@@ -120,6 +148,7 @@ class TrainSettings:
     old_logps: Literal["rollout", "trainer"] = "rollout"
     adam: AdamSettings = field(default_factory=AdamSettings)
     clip: Clip = field(default_factory=Clip)
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,13 +342,8 @@ def _problems(config: Config) -> list[str]:
         for name, value in positive.items()
         if value <= 0
     ]
-    if config.pretrain.rows < 2:
-        problems.append(f"pretrain.rows must be at least 2, got {config.pretrain.rows}")
+    problems += _warm_up_problems(config.pretrain)
     problems += _task_problems(config) + _engine_problems(config.rollout)
-    if unknown := sorted(set(config.pretrain.skills) - set(DEMONSTRATORS)):
-        problems.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
-    if not config.pretrain.skills:
-        problems.append("pretrain.skills is empty: name at least one")
     if config.workflow not in NAMES:
         return [*problems, f"workflow {config.workflow!r} is unknown; there are {list(NAMES)}"]
     try:
@@ -334,9 +358,31 @@ def _problems(config: Config) -> list[str]:
     if min(config.checkpoint.every, config.checkpoint.keep) < 0:
         problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     problems += intervention_problems(config.interventions, shape)
+    if unknown := sorted(set(config.train.left_out) - set(shape.role_names)):
+        known = list(shape.role_names)
+        problems.append(f"train.left_out {unknown} are not roles; there are {known}")
+    if set(shape.role_names) <= set(config.train.left_out):
+        problems.append("train.left_out names every role: nothing would be trained")
     problems += _problems_of_initial_adapters(config.initial_adapters, shape)
     if not 0.0 <= config.train.adam.floor <= 1.0:
         problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
+    return problems
+
+
+def _warm_up_problems(pretrain: PretrainSettings) -> list[str]:
+    problems = []
+    if pretrain.rows < 2:
+        problems.append(f"pretrain.rows must be at least 2, got {pretrain.rows}")
+    if unknown := sorted(set(pretrain.skills) - set(DEMONSTRATORS)):
+        problems.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
+    if not pretrain.skills:
+        problems.append("pretrain.skills is empty: name at least one")
+    if not pretrain.noise.candidates or min(pretrain.noise.candidates) < 1:
+        problems.append("pretrain.noise.candidates needs numbers of at least 1")
+    if (until := pretrain.until) is not None:
+        counts = (until.every, until.answers, until.decay_steps, until.most_steps)
+        if min(counts) < 1 or not 0.0 < until.worked <= 1.0:
+            problems.append("pretrain.until needs counts of at least 1 and 0 < worked <= 1")
     return problems
 
 

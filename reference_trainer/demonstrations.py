@@ -36,15 +36,21 @@ def generator(
 def aggregator(
     exercises: Exercises, prompts: Prompts, *, noise: Noise, rng: random.Random
 ) -> list[Piece]:
-    """Three candidates and a choice. The candidates are trained on too.
+    """Candidates and a choice. The candidates are trained on too.
 
     Without that, a small model unlearns the task while it learns to choose.
     """
     chain = exercises.draw(rng)
-    texts = [exercises.solution(chain, noise=noise, rng=rng) for _ in range(3)]
+    # A single number draws nothing: demonstrations of three candidates stay as they were.
+    count = noise.candidates[0] if len(noise.candidates) == 1 else rng.choice(noise.candidates)
+    texts = [exercises.solution(chain, noise=noise.of_candidates, rng=rng) for _ in range(count)]
     chosen = _majority(exercises, texts, noise=noise, rng=rng)
     stamp = str(chosen + 1) if noise.selection == "index" else exercises.answer(texts[chosen])
-    prose = _prose(exercises, chain, noise=noise, rng=rng)
+    if noise.prose_answers and rng.random() < noise.verbose_share:
+        own = exercises.solution(chain, noise=noise.of_prose, rng=rng)
+        prose, stamp = exercises.prose(own), exercises.answer(own)
+    else:
+        prose = "" if noise.prose_answers else _prose(exercises, chain, noise=noise, rng=rng)
     head, _, tail = prompts.fill("aggregator", question=chain.question, candidates="\0").partition(
         "\0"
     )
@@ -182,7 +188,7 @@ def _majority(
 def _prose(exercises: Exercises, chain: Chain, *, noise: Noise, rng: random.Random) -> str:
     """A solution in prose, or nothing."""
     if rng.random() < noise.verbose_share:
-        return exercises.prose(exercises.solution(chain, noise=noise, rng=rng))
+        return exercises.prose(exercises.solution(chain, noise=noise.of_prose, rng=rng))
     return ""
 
 

@@ -18,6 +18,10 @@ from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.seeds import derive
 
 
+_ANSWERS = ("\\boxed", "```")
+"""What an answer begins with, in either task."""
+
+
 @dataclass(frozen=True, slots=True)
 class RoleSummary:
     """One role's outputs in some episodes.
@@ -30,6 +34,7 @@ class RoleSummary:
         tagged: Share in the demanded form.
         fallback: Share that could be read although the form was missing.
         failed: Share that could not be read at all.
+        terse: Share that begins with the answer, without any work before it.
         per_episode: Mean number of outputs in episodes that have one: turns, votes, workers.
         same: Share of the most frequent thing read, among outputs that were read: 1 for a judge
             that always approves or a selector that always takes the same candidate.
@@ -42,6 +47,7 @@ class RoleSummary:
     tagged: float
     fallback: float
     failed: float
+    terse: float
     per_episode: float
     same: float | None
 
@@ -55,33 +61,45 @@ class Evaluation:
         problems: Number of problems.
         roles: Per role, in registry order.
         overflowed: Share of episodes in which a prompt was too long to be sampled from.
+        solved: ``"1"`` or ``"0"`` per problem, in the order of their numbers.
     """
 
     accuracy: float
     problems: int
     roles: dict[str, RoleSummary]
     overflowed: float
+    solved: str = ""
 
 
 def evaluate(stage: Stage, config: Config, *, step: int) -> Evaluation:
-    """Play every validation problem once.
+    """Play every validation problem once; see :func:`play_validation`."""
+    return evaluation_of(play_validation(stage, config, step=step), stage)
+
+
+def play_validation(stage: Stage, config: Config, *, step: int) -> list[Episode]:
+    """One episode per validation problem.
 
     The random numbers depend on ``step``, not on what was sampled before.
     """
     count = config.validation.problems
     problems = [(i, stage.scene.task.problem("validation", i)) for i in range(count)]
-    episodes = play_episodes(
+    return play_episodes(
         stage,
         problems,
         copies=1,
         sampling=Sampling(config.rollout.temperature, config.rollout.max_new_tokens),
         seed=derive(config.seed, "validation", step),
     )
+
+
+def evaluation_of(episodes: Sequence[Episode], stage: Stage) -> Evaluation:
+    """What a validation's episodes come to."""
     return Evaluation(
         fmean(episode.correct for episode in episodes),
-        count,
+        len(episodes),
         summarise(episodes, stage.workflow.role_names),
         fmean(bool(episode.overflowed) for episode in episodes),
+        "".join("1" if episode.correct else "0" for episode in episodes),
     )
 
 
@@ -106,6 +124,7 @@ def _summary(spans: Sequence[Span]) -> RoleSummary:
         tagged=fmean(span.parse.how == "tag" for span in spans),
         fallback=fmean(span.parse.how == "fallback" for span in spans),
         failed=fmean(span.parse.how == "failed" for span in spans),
+        terse=fmean(span.text.lstrip().startswith(_ANSWERS) for span in spans),
         per_episode=len(spans) / len(episodes),
         same=max(read.values()) / read.total() if read else None,
     )

@@ -7,7 +7,7 @@ What the warm-up leaves open is what RL can then improve.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, Protocol
 
@@ -32,6 +32,13 @@ class Noise:
         verbose_share: Share of selecting, judging and synthesizing turns that re-solve the problem
             in prose before the stamp.
         selection: What the aggregator boxes: ``"index"`` of the candidate, or its ``"answer"``.
+        terse_share: Share of math solutions that box the answer of the right strategy without any
+            work.
+        candidates_terse_share: The same among the candidates that the aggregator is shown; negative
+            for ``terse_share``.
+        prose_answers: An aggregator that re-solves boxes its own answer instead of a selection, as
+            larger models do.
+        candidates: How many candidates the aggregator is shown; one number is drawn of several.
     """
 
     wrong_strategy: float = 0.45
@@ -40,6 +47,22 @@ class Noise:
     careless: float = 0.02
     verbose_share: float = 0.0
     selection: str = "index"
+    terse_share: float = 0.0
+    candidates_terse_share: float = -1.0
+    prose_answers: bool = False
+    candidates: tuple[int, ...] = (3,)
+
+    @property
+    def of_candidates(self) -> Noise:
+        """The doses of the candidates in the aggregator's prompt."""
+        if self.candidates_terse_share < 0:
+            return self
+        return replace(self, terse_share=self.candidates_terse_share)
+
+    @property
+    def of_prose(self) -> Noise:
+        """The doses of a solution that is written out."""
+        return replace(self, terse_share=0.0, candidates_terse_share=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +114,10 @@ class Exercises(Protocol):
         """Whether the answer is right."""
         ...
 
+    def worked(self, solution: str) -> bool:
+        """Whether the solution shows work, by the right strategy."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MathExercises:
@@ -117,6 +144,11 @@ class MathExercises:
         def step(op: str, a: int, b: int) -> int:
             return rng.randrange(10) if rng.random() < noise.slip else apply(op, a, b)
 
+        # A dose of 0 draws nothing: demonstrations without terse ones stay as they were.
+        if noise.terse_share > 0 and rng.random() < noise.terse_share:
+            value = evaluate_left(digits, ops)
+            slipped = rng.random() < noise.slip
+            return f" \\boxed{{ {rng.randrange(10) if slipped else value} }}"
         filler = _filler(noise, rng)
         if (strategy or draw_strategy(noise, rng)) == "right":
             value, text = digits[-1], " right"
@@ -146,6 +178,10 @@ class MathExercises:
     def correct(self, chain: Chain, solution: str) -> bool:
         """Compare with the value from left to right."""
         return self.answer(solution) == str(evaluate_left(chain.digits, chain.ops))
+
+    def worked(self, solution: str) -> bool:
+        """Whether it names the right strategy: both tasks' solutions begin with one."""
+        return solution.split()[:1] == ["left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +235,10 @@ class CodeExercises:
     def correct(self, chain: Chain, solution: str) -> bool:
         """Run the task's hidden tests."""
         return _passes(self.answer(solution), self.task.cases(chain.digits, chain.ops))
+
+    def worked(self, solution: str) -> bool:
+        """Whether it names the right strategy: both tasks' solutions begin with one."""
+        return solution.split()[:1] == ["left"]
 
 
 _passes = lru_cache(maxsize=1 << 16)(passes)

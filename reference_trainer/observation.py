@@ -13,8 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
+from reference_trainer.evaluate import Evaluation
 from reference_trainer.grpo import group_of
 from reference_trainer.policies import AdapterBank
 from reference_trainer.reading import merge
@@ -31,6 +34,7 @@ from roledrift import (
     RoleBatch,
     RoleGradientProbe,
     Sample,
+    SpanTable,
     TextSampler,
     TokenCapture,
     open_monitor,
@@ -107,6 +111,19 @@ class Observation:
         ]
         self._sampler = TextSampler(sampling, [problem.id for _, problem in self._canaries])
 
+    def before_training(self, episodes: Sequence[Episode], evaluation: Evaluation) -> None:
+        """Hand over what the base policy wrote in the validation before the first iteration."""
+        if self._stage.ranks.number > 0:  # every rank has all episodes
+            return
+        self.monitor.add_totals({"base_accuracy": evaluation.accuracy})
+        with self.monitor.fenced("base policy"):
+            self.monitor.observe_base(self._outputs(episodes))
+
+    def validated(self, evaluation: Evaluation) -> None:
+        """Hand over a validation."""
+        if self._stage.ranks.number == 0:
+            self.monitor.add_validation([mark == "1" for mark in evaluation.solved])
+
     def after_rollout(self, step: int, episodes: Sequence[Episode]) -> None:
         """Keep the texts of the canary problems and some others, with what is known about them."""
         with self.monitor.fenced("texts"):
@@ -156,7 +173,10 @@ class Observation:
     ) -> Decision:
         """Hand over the scores after the update and let the monitor judge the step."""
         if self._stage.ranks.number == 0:  # steps are taken together: they are not added up
-            self.monitor.add_updates({one.role: one.steps_between for one in rescored})
+            left_out = self._config.train.left_out
+            self.monitor.add_updates(
+                {one.role: one.steps_between for one in rescored if one.role not in left_out}
+            )
         for one in rescored:
             if not one.counted:
                 continue
@@ -210,6 +230,26 @@ class Observation:
             text=[span.text for span in spans],
         )
 
+    def _outputs(self, episodes: Sequence[Episode]) -> SpanTable:
+        """The spans of some episodes as rows, without what only training gives them."""
+        spans = [span for episode in episodes for span in episode.spans]
+        workflow = self._workflow
+        return SpanTable(
+            workflow.role_names,
+            np.array([workflow.index(span.role) for span in spans], dtype=np.int64),
+            slot_N=np.array([span.slot for span in spans], dtype=np.int64),
+            turn_N=np.array([span.turn for span in spans], dtype=np.int64),
+            prompt_N=np.array([span.problem for span in spans], dtype=np.int64),
+            episode_N=np.array([span.problem for span in spans], dtype=np.int64),
+            tokens_N=np.array([len(span.output_ids) for span in spans], dtype=np.int64),
+            truncated_N=np.array([span.finish_reason == "length" for span in spans]),
+            reward_N=np.array([span.reward for span in spans]),
+            scored_N=np.array([len(span.output_ids) for span in spans], dtype=np.int64),
+            nll_N=np.array([-sum(span.logp_rollout) for span in spans]),
+            text_N=tuple(span.text for span in spans),
+            slots=tuple(role.slots for role in workflow.roles),
+        )
+
     def _group(self, span: Span) -> int:
         """Number of the span's GRPO group."""
         agentwise = span.role in self._config.interventions.agentwise
@@ -255,12 +295,8 @@ class Observation:
 
 
 def _options(config: Config) -> dict[str, Any]:
-    """Settings of the monitor: the learning rate's warm-up is not part of the baseline."""
-    usual: dict[str, Any] = {
-        "stop_on": config.monitor.stop_on,
-        "baseline": {"skip": config.train.adam.warmup_steps},
-    }
-    return merge(usual, config.monitor.options)
+    """Settings of the monitor. It watches from the first step: roles change fastest there."""
+    return merge({"stop_on": config.monitor.stop_on}, config.monitor.options)
 
 
 def _notes(config: Config) -> dict[str, str]:
@@ -271,6 +307,8 @@ def _notes(config: Config) -> dict[str, str]:
         "base": f"verbose share of the warm-up {config.pretrain.noise.verbose_share:g}",
         "engine": config.rollout.engine,
     }
+    if config.train.left_out:
+        notes["left out of the loss"] = ", ".join(config.train.left_out)
     if config.model.path:
         notes["base"] = f"{config.model.path}, {config.model.dtype}"
     # The label is there also without a stress: a reader must not have to guess what its absence

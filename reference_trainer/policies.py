@@ -267,6 +267,10 @@ class AdapterBank:
             self._group(policy)["lr"] = lr * factors[policy] * self._lr_factors[policy]
         return lr * max(factors.values())
 
+    def lr(self, policy: str) -> float:
+        """The learning rate that the next step of ``policy`` will use."""
+        return float(self._group(policy)["lr"])
+
     def step(self, policy: str) -> float:
         """One optimizer step of ``policy`` on the gradients it has.
 

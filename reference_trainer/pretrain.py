@@ -9,7 +9,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -18,11 +18,12 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from reference_trainer.config import Config, PretrainSettings
+from reference_trainer.config import Config, PretrainSettings, Until
 from reference_trainer.demonstrations import DEMONSTRATORS, FORMS, Piece
-from reference_trainer.exercises import TinyTask, exercises_for
+from reference_trainer.exercises import Noise, TinyTask, exercises_for
 from reference_trainer.model import ModelSettings, load_model
 from reference_trainer.progress import Progress
+from reference_trainer.readiness import readiness
 from reference_trainer.seeds import derive
 from reference_trainer.tasks.code import CodeTask
 from reference_trainer.tasks.math import MathTask
@@ -33,6 +34,9 @@ _RECIPE = 1
 """Raise it when the code of the warm-up changes: models of older recipes are not used."""
 
 _WARMUP_STEPS = 20
+
+_LATER = ("terse_share", "candidates_terse_share", "prose_answers", "candidates")
+"""Doses that came after the first models were cached: at their defaults they change nothing."""
 
 
 def cache_key(settings: PretrainSettings, task: TinyTask, *, prompts: str) -> str:
@@ -45,6 +49,13 @@ def cache_key(settings: PretrainSettings, task: TinyTask, *, prompts: str) -> st
     warm_up, its = asdict(settings), asdict(task)
     # Skills count by name, without order; the arithmetic task was there before tasks had names.
     del warm_up["skills"]
+    for name in _LATER:
+        if warm_up["noise"][name] == getattr(Noise(), name):
+            del warm_up["noise"][name]
+    if settings.until is None:
+        del warm_up["until"]
+    else:
+        del warm_up["steps"]
     if its["name"] == "math":
         del its["name"]
     parts = [_RECIPE, WORDS, warm_up, its, forms, sorted(settings.skills)]
@@ -116,18 +127,24 @@ def warm_up(
     texts = load_prompts(prompts)
     exercises = exercises_for(task)
     skills = [skill for skill in DEMONSTRATORS if skill in settings.skills]
-    clean = replace(settings.noise, slip=0.0, filler=0.0)
+
+    def able() -> float:
+        until = settings.until or Until()
+        found = readiness(
+            model, tokenizer, exercises, texts, answers=until.answers, seed=settings.seed
+        )
+        return found.worked
+
     model.train()
-    with Progress(f"warm-up of tiny-{settings.size}", total=settings.steps) as progress:
-        for step in range(settings.steps):
+    with Progress(f"warm-up of tiny-{settings.size}", total=_most_steps(settings)) as progress:
+        for step, (lr, noise) in enumerate(_schedule(settings, able)):
             skill = skills[step % len(skills)]
             rows = settings.rows if skill == "generator" else settings.rows // 2
-            noise = clean if step < settings.clean_share * settings.steps else settings.noise
             demonstrations = [
                 DEMONSTRATORS[skill](exercises, texts, noise=noise, rng=rng) for _ in range(rows)
             ]
             for group in optimizer.param_groups:
-                group["lr"] = _learning_rate(settings, step)
+                group["lr"] = lr
             loss = _loss(model, *_encode(demonstrations, vocabulary, end_id=tokenizer.eos_token_id))
             torch.autograd.backward(loss)
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -135,6 +152,35 @@ def warm_up(
             optimizer.zero_grad(set_to_none=True)
             progress.advance(step + 1, f"loss {float(loss.detach()):.3f}")
     return model.train(False), tokenizer
+
+
+def _most_steps(settings: PretrainSettings) -> int:
+    until = settings.until
+    return settings.steps if until is None else until.most_steps + until.decay_steps
+
+
+def _schedule(
+    settings: PretrainSettings, able: Callable[[], float]
+) -> Iterator[tuple[float, Noise]]:
+    """Learning rate and doses of every step; ``able`` is asked how well the model does by now."""
+    clean = replace(settings.noise, slip=0.0, filler=0.0)
+    until = settings.until
+    if until is None:
+        for step in range(settings.steps):
+            early = step < settings.clean_share * settings.steps
+            yield _learning_rate(settings, step), clean if early else settings.noise
+        return
+    # What shows no work teaches no arithmetic: with it some models learn none in 1,000 steps.
+    first = (clean if settings.clean_share > 0 else settings.noise).of_prose
+    for step in range(until.most_steps):
+        if step > 0 and step % until.every == 0 and able() >= until.worked:
+            break
+        rise = min(1.0, (step + 1) / _WARMUP_STEPS)
+        yield settings.lr * rise, first
+    for step in range(until.decay_steps):
+        fall = 0.5 * (1 + math.cos(math.pi * (step + 1) / until.decay_steps))
+        late = clean if settings.clean_share >= 1 else settings.noise
+        yield settings.lr * max(0.02, fall), late
 
 
 def _learning_rate(settings: PretrainSettings, step: int) -> float:

@@ -57,6 +57,8 @@ def _read_one_of(
     kinds: list[type], value: Mapping[str, Any], where: str, problems: list[str]
 ) -> Any:
     """The dataclass whose default ``name`` is the value's; the first one without a name."""
+    if len(kinds) == 1:
+        return read(kinds[0], value, path=where, problems=problems)
     by_name = {one.default: kind for kind in kinds for one in fields(kind) if one.name == "name"}
     name = value.get("name", next(iter(by_name)))
     if name in by_name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +21,13 @@ from reference_trainer.checkpoint import (
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
 from reference_trainer.errors import SettingsError
-from reference_trainer.evaluate import Evaluation, evaluate, summarise
+from reference_trainer.evaluate import (
+    Evaluation,
+    evaluate,
+    evaluation_of,
+    play_validation,
+    summarise,
+)
 from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.observation import Observation
 from reference_trainer.paper_compat import tick
@@ -33,7 +39,14 @@ from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.setup import Setup, hand_over
 from reference_trainer.stress import inject, posed
-from reference_trainer.updating import PolicyReport, Rescored, rescore, update_policy
+from reference_trainer.updating import (
+    PolicyReport,
+    Rescored,
+    Watcher,
+    look_at,
+    rescore,
+    update_policy,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +124,11 @@ def train(
         folder = None
     observation = None if out is None else _observation(setup, out, resume=resume, done=done)
     hand_over(setup, setup.bank.policies, done=done)
-    before = _begin(setup, folder, done=done)
+    first = [] if done or not config.validation.every else _validate_base(setup)
+    before = evaluation_of(first, setup.stage) if first else None
+    _begin(setup, folder, before, done=done)
     if before is not None and observation is not None:
-        observation.monitor.add_totals({"base_accuracy": before.accuracy})
+        observation.before_training(first, before)
     reports: list[StepReport] = []
     stopped = ""
     for report, stopped in _iterations(setup, observation, done=done):
@@ -155,6 +170,8 @@ def _iterations(
         report, rescored = _iterate(setup, step, observation)
         stopped = ""
         if observation is not None:
+            if report.validation is not None:
+                observation.validated(report.validation)
             decision = observation.end_step(step, rescored, _totals(report))
             # The monitor's first rank alone knows the reason.
             reason = setup.stage.ranks.spread(decision.reason)
@@ -181,19 +198,21 @@ def _take_up(setup: Setup, folder: RunFolder, *, resume: bool) -> int:
     return 0 if position is None else position.step
 
 
-def _begin(setup: Setup, folder: RunFolder | None, *, done: int) -> Evaluation | None:
-    """Open the trace; at the very start also validate."""
+def _validate_base(setup: Setup) -> list[Episode]:
+    return play_validation(setup.stage, setup.config, step=0)
+
+
+def _begin(
+    setup: Setup, folder: RunFolder | None, before: Evaluation | None, *, done: int
+) -> None:
+    """Open the trace; at the very start with the validation of the base."""
     config = setup.config
     if folder is not None and folder.holds_a_run():
         folder.go_on(config, after=done)
     elif folder is not None:
         folder.begin(config)
-    if done > 0:
-        return None
-    before = evaluate(setup.stage, config, step=0) if config.validation.every else None
-    if folder is not None:
+    if done == 0 and folder is not None:
         folder.write({"step": 0, "validation": before and asdict(before)})
-    return before
 
 
 def _keep(
@@ -232,20 +251,15 @@ def _iterate(
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
-    policies = {}
     begin = time.process_time()
-    for place, policy in enumerate(bank.policies):
-        if config.paper_compat.lr_ticks_per_update:
-            _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
-        if own := [span for span in spans if span.policy == policy]:
-            policies[policy] = update_policy(
-                bank, own, config=config, step=step, watch=observation, ranks=ranks
-            )
+    policies = _update_policies(setup, spans, step=step, watch=observation)
     trained = time.process_time()
     hand_over(setup, tuple(policies), done=step)
     with ranks.whole_model():
         rescored = [
-            rescore(bank, own, config=config, updates=policies[own[0].policy].updates, ranks=ranks)
+            rescore(
+                bank, own, config=config, updates=_updates(policies, own[0].policy), ranks=ranks
+            )
             for own in _by_role(spans, setup.stage.workflow.role_names)
         ]
     every = config.validation.every
@@ -268,6 +282,32 @@ def _iterate(
     return report, rescored
 
 
+def _update_policies(
+    setup: Setup, spans: Sequence[Span], *, step: int, watch: Watcher | None
+) -> dict[str, PolicyReport]:
+    """Train every policy on its rows, and look at those that stay out of the loss."""
+    config, bank, ranks = setup.config, setup.bank, setup.stage.ranks
+    policies = {}
+    for place, policy in enumerate(bank.policies):
+        if config.paper_compat.lr_ticks_per_update:
+            _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
+        own = [span for span in spans if span.policy == policy]
+        trained = [span for span in own if span.role not in config.train.left_out]
+        left_out = [span for span in own if span.role in config.train.left_out]
+        if left_out and watch is not None:
+            look_at(bank, left_out, config=config, watch=watch, ranks=ranks)
+        if trained:
+            policies[policy] = update_policy(
+                bank, trained, config=config, step=step, watch=watch, ranks=ranks
+            )
+    return policies
+
+
+def _updates(policies: Mapping[str, PolicyReport], policy: str) -> int:
+    """Optimizer steps that ``policy`` made; none if all of its rows stay out of the loss."""
+    return policies[policy].updates if policy in policies else 0
+
+
 def _set_lr(setup: Setup, step: int, position: int | None = None) -> float:
     """Set the learning rate of iteration ``step``, or that of another position in the schedule."""
     return setup.bank.set_lr(
@@ -280,10 +320,8 @@ def _set_lr(setup: Setup, step: int, position: int | None = None) -> float:
 def _totals(report: StepReport) -> dict[str, float]:
     """What the monitor's record of the step says about the run as a whole."""
     totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
-    if report.validation is not None:
-        totals["val_accuracy"] = report.validation.accuracy
-        totals["val_n"] = report.validation.problems
     for policy, one in report.policies.items():
+        totals[f"lr/{policy}"] = one.lr
         totals[f"grad_norm/{policy}"] = one.grad_norm
         totals[f"clipped/{policy}"] = one.clipped
     return totals

@@ -50,7 +50,7 @@ class Forward:
             step.
         old_BC: Log-probabilities at the start of the iteration.
         rollout_BC: Log-probabilities as the rollout reported them.
-        terms: The loss.
+        terms: The loss; None for rows that stay out of it.
         steps_before: Optimizer steps that this policy already made in this iteration.
     """
 
@@ -60,7 +60,7 @@ class Forward:
     scores: Scores
     old_BC: Tensor
     rollout_BC: Tensor
-    terms: LossTerms
+    terms: LossTerms | None
     steps_before: int
 
 
@@ -76,6 +76,7 @@ class PolicyReport:
         anchor_k3: Mean distance of the anchored roles' tokens from the base model, None without an
             anchor.
         coherence: Mean cosine of the gradients with their moving average, None if that is off.
+        lr: The learning rate that it was updated with.
     """
 
     updates: int
@@ -84,6 +85,7 @@ class PolicyReport:
     clipped: float
     anchor_k3: float | None = None
     coherence: float | None = None
+    lr: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,38 @@ def update_policy(
     bank.activate(policy)
     with bank.mode(training=True):
         minibatches = _prepared(bank, spans, config=config, step=step, ranks=ranks)
-        return _update(bank, minibatches, config=config, watch=watch, ranks=ranks)
+        report = _update(bank, minibatches, config=config, watch=watch, ranks=ranks)
+    return replace(report, lr=bank.lr(policy))
+
+
+@torch.no_grad()
+def look_at(
+    bank: AdapterBank,
+    spans: Sequence[Span],
+    *,
+    config: Config,
+    watch: Watcher,
+    ranks: Ranks = ALONE,
+) -> None:
+    """Show ``watch`` rows of one policy that stay out of its loss, before the policy is updated.
+
+    Args:
+        bank: Adapters; that of the spans' policy is activated, nothing is changed.
+        spans: Rows of one policy, advantages filled in.
+        config: The run.
+        watch: Looks on.
+        ranks: Processes that share the rows.
+    """
+    policy = spans[0].policy
+    bank.activate(policy)
+    temperature = config.rollout.temperature
+    with bank.mode(training=False):
+        for part in micro_batches(spans, rows=config.train.microbatch * ranks.count):
+            batch, counted = share(part, pad_id=bank.pad_id, ranks=ranks, device=bank.device)
+            micro = _micro(bank, (batch, counted), None, config)
+            scores = score(bank.causal_lm, batch, temperature=temperature)
+            if counted:
+                watch.in_update(_forward(policy, micro, scores, None, 0))
 
 
 def _update(
@@ -279,7 +312,7 @@ def _loss(micro: _Micro, scores: Scores, whole: Whole, config: Config) -> LossTe
 
 
 def _forward(
-    policy: str, micro: _Micro, scores: Scores, terms: LossTerms, steps_before: int
+    policy: str, micro: _Micro, scores: Scores, terms: LossTerms | None, steps_before: int
 ) -> Forward:
     batch = micro.batch
     role = batch.spans[0].role

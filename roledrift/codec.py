@@ -186,6 +186,8 @@ def _step(body: Mapping[str, Any]) -> StepRecord:
     known = _known(StepRecord, body)
     known["step"] = int(known["step"])
     known["groups"] = {group: _stats(its) for group, its in known.get("groups", {}).items()}
+    known["base"] = {group: _stats(its) for group, its in known.get("base", {}).items()}
+    known["solved"] = str(known.get("solved", ""))
     known["totals"] = {name: _number(value) for name, value in known.get("totals", {}).items()}
     known["cost_ms"] = {name: _number(value) for name, value in known.get("cost_ms", {}).items()}
     known["missing"] = _strings(known.get("missing", ()))

@@ -18,6 +18,7 @@ from itertools import groupby
 from pathlib import Path
 
 from roledrift.checkpoints import Checkpoints
+from roledrift.errors import CaptureError
 from roledrift.parts import Parts
 from roledrift.protocols import (
     Closing,
@@ -53,6 +54,7 @@ class _Pending:
     sums: list[Sums] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
+    solved: str = ""
     gradients: list[GramRecord] = field(default_factory=list)
     present: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
@@ -101,6 +103,7 @@ class Monitor:
         self._now = now or _utc_now
         self._sources: list[SpanSource | GradientSource] = []
         self._pending = _Pending()
+        self._base: list[Sums] = []
         self._last: int | None = None
         self._named: set[str] = set()
         self._texts = TextPairs()
@@ -126,6 +129,23 @@ class Monitor:
             with self.fenced(f"probe {probe.name}", cost="probes"):
                 self._pending.sums.append(probe.measure(spans))
 
+    def observe_base(self, spans: SpanTable) -> None:
+        """Measure outputs of the policy before training, for example of a validation at step 0.
+
+        The first record carries the statistics as its ``base``: what the run began with, whatever
+        happened to it in the first steps. Call it before the first :meth:`end_step`; later calls
+        are counted as faults. Probes whose columns are missing measure nothing.
+
+        Args:
+            spans: Outputs on problems that are not trained on; lengths and texts are enough.
+        """
+        with self.fenced("base policy", cost="probes"):
+            if self._last is not None:
+                raise CaptureError("the first step is over: hand over the base policy before it")
+            for probe in self._parts.probes:
+                if probe.needs <= spans.present:
+                    self._base.append(probe.measure(spans))
+
     def add_samples(self, samples: Iterable[Sample]) -> None:
         """Keep these texts with the current step."""
         self._pending.samples.extend(samples)
@@ -133,6 +153,23 @@ class Monitor:
     def add_totals(self, totals: Mapping[str, float]) -> None:
         """Numbers of the whole step, for example ``{"reward": 0.4, "val_accuracy": 0.5}``."""
         self._pending.totals.update({name: float(value) for name, value in totals.items()})
+
+    def add_validation(self, solved: Sequence[bool]) -> None:
+        """A validation: which of its problems were solved.
+
+        The accuracy becomes the totals ``val_accuracy`` and ``val_n``, and the single problems are
+        kept too: two validations on the same problems can then be compared problem by problem,
+        which shows much smaller changes. It may come after the :meth:`end_step` of its step.
+
+        Args:
+            solved: One per problem, the same problems in the same order every time.
+        """
+        with self.fenced("validation"):
+            marks = "".join("1" if one else "0" for one in solved)
+            if not marks:
+                raise CaptureError("a validation without problems: leave the call out")
+            self._pending.solved = marks
+            self.add_totals({"val_accuracy": marks.count("1") / len(marks), "val_n": len(marks)})
 
     def add_updates(self, updates: Mapping[str, int]) -> None:
         """Optimizer steps that were taken on each role's rows since the last call.
@@ -196,15 +233,28 @@ class Monitor:
         if reducer is not None:
             with self.fenced("reduce over ranks", cost="reduce", into=pending):
                 sums = reducer.add(sums)
+        base = self._take_base(pending)
         decision, self._last = Decision(), int(step)
         if self._is_first():
-            decision = self._finish(step, sums, pending)
+            decision = self._finish(step, sums, pending, base=base)
         if reducer is not None:
             with self.fenced("spread the decision"):
                 decision = replace(decision, stop=reducer.spread(decision.stop))
         with self.fenced("budget"):
             self._keep_budget(sum(pending.cost_ms.values()))
         return decision
+
+    def _take_base(self, pending: _Pending) -> Sums:
+        """Sums of the base policy over all ranks, at the first step; nothing at later ones."""
+        sums: Sums = {}
+        if self._last is not None:
+            return sums
+        with self.fenced("sums of the base policy", cost="reduce", into=pending):
+            sums, self._base = add(self._base), []
+        if self._parts.reducer is not None:
+            with self.fenced("reduce over ranks", cost="reduce", into=pending):
+                sums = self._parts.reducer.add(sums)
+        return sums
 
     def due(self, step: int, every: int) -> bool:
         """Is a measurement that was asked for every ``every`` steps due, the budget considered?"""
@@ -250,7 +300,8 @@ class Monitor:
         late = {name: x for name, x in self._pending.totals.items() if name in VALIDATION}
         if not late or self._last is None or not self._is_first():
             return
-        record = StepRecord(self._last, time=self._now(), totals=late)
+        solved = self._pending.solved
+        record = StepRecord(self._last, time=self._now(), totals=late, solved=solved)
         for sink in self._parts.sinks:
             with self.fenced("write"):
                 sink.write_step(record)
@@ -297,12 +348,14 @@ class Monitor:
                     self._pending.gradients.extend(source.drain_gradients())
                     self._pending.faults.update(source.faults())
 
-    def _finish(self, step: int, sums: Sums, pending: _Pending) -> Decision:
+    def _finish(self, step: int, sums: Sums, pending: _Pending, *, base: Sums) -> Decision:
         self._start(step)
         groups: Mapping[str, Stats] = {}
+        before: Mapping[str, Stats] = {}
         checkpoints: tuple[Checkpoint, ...] = ()
         with self.fenced("summarise", into=pending):
             groups = summarise({**relative(sums), **sums})
+            before = summarise({**relative(base), **base})
         with self.fenced("checkpoints", into=pending):
             checkpoints = self._checkpoints.news()
         record = StepRecord(
@@ -319,6 +372,8 @@ class Monitor:
             },
             cost_ms={name: round(float(ms), 3) for name, ms in sorted(pending.cost_ms.items())},
             checkpoints=checkpoints,
+            solved=pending.solved,
+            base=before,
         )
         alerts: list[Alert] = []
         if self._parts.judge is not None:

@@ -133,6 +133,10 @@ class StepRecord:
         cost_ms: What watching cost in this step, by part.
         checkpoints: The newest checkpoints of the host that are there, told in the first record
             after one was written; empty if none was.
+        solved: Validation problem by problem, in an order that never changes: ``"1"`` if it was
+            solved, ``"0"`` if not; empty without a validation, or if only its accuracy is known.
+        base: Statistics of the policy before training, on the validation problems; as ``groups``.
+            The first record of a run carries them, if any does.
     """
 
     step: int
@@ -147,6 +151,8 @@ class StepRecord:
     labels: Mapping[str, str] = field(default_factory=dict)
     cost_ms: Mapping[str, float] = field(default_factory=dict)
     checkpoints: tuple[Checkpoint, ...] = ()
+    solved: str = ""
+    base: Mapping[str, Stats] = field(default_factory=dict)
 
     def stat(self, group: str, name: str) -> Stat | None:
         """The statistic ``name`` of a role, slot or ``"*"``; None if it was not measured."""

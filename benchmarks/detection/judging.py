@@ -1,41 +1,78 @@
-"""What was found in a run, held against what is wrong with it."""
+"""What was told about a run, held against what is wrong with it and against its healthy twin."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, field
 from typing import Literal
 
-from benchmarks.detection.recordings import Recording
+from benchmarks.detection.effects import Effect, Facts, cliff_of, effect, worse
+from benchmarks.detection.labels import Truth
 from benchmarks.detection.suite import Scenario
+from roledrift.records import Severity
 
-_ERRORS = 3.0
-"""Standard errors that a fall of the validation accuracy must exceed."""
+Scale = Literal["serious", "any"]
+"""On which findings count: failing and input problems (``check`` exits 1), or suspicious ones too.
+Recall and false alarms are always told on the same scale."""
 
-_LEAST_FALL = 0.1
-"""And so much in any case."""
+SCALES: tuple[Scale, ...] = ("serious", "any")
+HORIZONS = (3, 5, 8, 12)
+"""Steps after the onset by which a failure may have been told."""
 
-_LAST = 5
-"""Steps in a row that show whether a stress has had an effect."""
+SIMILAR = 5
+"""An alert earns nothing if the twin raises the same one at most so many steps later."""
+
+LEADABLE = 3
+"""Steps that a cliff must come after the onset for anyone to be able to tell it before."""
+
+_OUTCOMES = ("accuracy", "reward_drop", "validation")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One alert, of the panel or of a rival.
+    """One alert, of the detectors or of a rival, as it opened or escalated.
 
     Attributes:
         step: When it was told.
         role: Whose it is; ``"*"`` for the whole run's.
         name: What it is called.
-        level: How sure.
+        severity: How bad it says it is.
+        layer: Where it stands between cause and effect, if it says so.
     """
 
     step: int
     role: str
     name: str
-    level: Literal["WARN", "ERROR"] = "ERROR"
+    severity: Severity = "failing"
+    layer: str = ""
+
+    @property
+    def outcome(self) -> bool:
+        """Whether it is about accuracy or reward: the fall itself, not what leads to it."""
+        return self.layer == "outcome" or any(word in self.name for word in _OUTCOMES)
+
+    def counts(self, scale: Scale) -> bool:
+        """Whether it counts on ``scale``."""
+        return scale == "any" or self.severity != "suspicious"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was told about a failing run on one scale.
+
+    Attributes:
+        found: Step of the first alert about the right role that the twin does not raise too.
+        ahead: The same without alerts about accuracy or reward: what can come before the fall.
+        named: Whether one about the right role had an acceptable name.
+        alerts: Alerts after the onset that the twin does not raise too.
+        right: Those of them that are about the right role, or a consequence true of the run.
+    """
+
+    found: int | None = None
+    ahead: int | None = None
+    named: bool = False
+    alerts: int = 0
+    right: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,199 +82,145 @@ class Outcome:
     Attributes:
         scenario: What the run is.
         seed: Of the run.
-        effect: False if the stress has had no effect: then the run counts neither way.
-        errors: Findings of level ERROR that are false: any in a run in which nothing is wrong,
-            any before the onset otherwise.
-        warnings: Likewise of level WARN.
-        found: Whether anything was told from the onset on (failures only).
-        role: Whether something was told about a role whose failure it is.
-        name: Whether that had an acceptable name.
-        told: Findings from the onset on.
-        told_role: Those about the right role, or of a name that is right about any role.
-        told_name: Those of them whose name is right.
-        delay: Steps from the onset to the first finding about the right role, None without one.
+        truth: Its label.
+        steps: Its length.
+        effect: Whether the fault has had an effect; failures only.
+        raised: Scale to whether anything at all was told, at any step.
+        names: What was told, with severities.
+        told: Scale to what was told after the onset; failures only.
         cliff: Step of the accuracy cliff, None without one.
-        lead: Steps from that finding to the cliff, None without either.
+        twin: Whether the healthy twin is known.
+        capture: What became of the texts of a natural run.
     """
 
     scenario: Scenario
     seed: int
-    errors: int
-    warnings: int
-    effect: bool = True
-    found: bool = False
-    role: bool = False
-    name: bool = False
-    told: int = 0
-    told_role: int = 0
-    told_name: int = 0
-    delay: int | None = None
+    truth: Truth
+    steps: int
+    effect: Effect = field(default_factory=lambda: Effect(moved=True, harmed=True))
+    raised: Mapping[Scale, bool] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    told: Mapping[Scale, Told] = field(default_factory=dict)
     cliff: int | None = None
-    lead: int | None = None
+    twin: bool = False
+    capture: str = ""
 
+    @property
+    def counts(self) -> bool:
+        """Whether a failure did anything; a run in which it did not is no failure."""
+        return self.effect.moved or self.effect.harmed
 
-def cliff_of(recording: Recording, onset: int) -> int | None:
-    """First validation from ``onset`` on that has fallen off the best one before it.
+    @property
+    def leadable(self) -> bool:
+        """Whether an accuracy cliff follows late enough for anybody to be ahead of it."""
+        return self.cliff is not None and self.cliff >= self.truth.onset + LEADABLE
 
-    A fall is more than three standard errors of the difference, and at least a tenth. The next
-    validation must have fallen as well; the last one, which has none, must have fallen twice as
-    far.
-    """
-    steps = sorted(recording.validation)
-    values = [recording.validation[step] for step in steps]
-    for i, step in enumerate(steps[1:], start=1):
-        best = max(values[:i])
-        falls = [_fall(best, value, recording.problems) for value in values[i : i + 2]]
-        if step >= onset and min(falls) > (1 if len(falls) == 2 else 2):
-            return step
-    return None
+    def delay(self, scale: Scale) -> int | None:
+        """Steps from the onset to the first alert about the right role."""
+        found = self.told[scale].found
+        return None if found is None else found - self.truth.onset
 
+    def by(self, scale: Scale, horizon: int | None) -> bool:
+        """Whether the right role was told within ``horizon`` steps of the onset; None: at all."""
+        delay = self.delay(scale)
+        return delay is not None and (horizon is None or delay <= horizon)
 
-def _fall(best: float, value: float, n: int) -> float:
-    """How many times the smallest fall that counts ``value`` is below ``best``."""
-    error = math.sqrt((best * (1 - best) + value * (1 - value)) / n)
-    return (best - value) / max(_ERRORS * error, _LEAST_FALL)
-
-
-def took_effect(scenario: Scenario, recording: Recording, onset: int) -> bool:
-    """Whether the statistic that shows the failure has left its baseline, whoever noticed.
-
-    The baseline is the median over the steps before the onset, without the first three; the
-    effect is the largest median of five steps in a row after it.
-    """
-    if scenario.effect is None:
-        return True
-    statistic, ratio = scenario.effect
-    values = [
-        (one.step, value)
-        for one in recording.steps
-        if (value := one.mean(scenario.roles[0], statistic)) is not None
-    ]
-    before = median(value for step, value in values if 3 < step < onset)
-    after = [value for step, value in values if step >= onset]
-    most = max(median(after[i : i + _LAST]) for i in range(max(len(after) - _LAST + 1, 1)))
-    return most >= ratio * before
+    def lead(self, scale: Scale) -> float | None:
+        """Share of the run between the first alert ahead and the cliff; None without either."""
+        ahead = self.told[scale].ahead
+        if ahead is None or self.cliff is None:
+            return None
+        return (self.cliff - ahead) / self.steps
 
 
 def judge(
-    scenario: Scenario, recording: Recording, findings: Iterable[Finding], *, onset: int
+    scenario: Scenario,
+    seed: int,
+    label: Truth,
+    run: Facts,
+    findings: Iterable[Finding],
+    twin: tuple[Facts, Sequence[Finding]] | None = None,
 ) -> Outcome:
-    """Hold the findings of one run against its label."""
-    findings = sorted(findings, key=lambda one: one.step)
-    failure = scenario.label == "failure"
-    false = [one for one in findings if not failure or one.step < onset]
-    counts = {level: sum(one.level == level for one in false) for level in ("ERROR", "WARN")}
-    if not failure:
-        return Outcome(scenario, recording.seed, counts["ERROR"], counts["WARN"])
-    told = [one for one in findings if one.step >= onset]
-    at_role = [one for one in told if not scenario.roles or one.role in scenario.roles]
-    named = [one for one in at_role if one.name in (*scenario.names, *scenario.also)]
-    consequences = [one for one in told if one.name in scenario.also and one not in at_role]
-    first = at_role[0].step if at_role else None
-    cliff = cliff_of(recording, onset)
+    """Hold the findings of one run against its label and its healthy twin.
+
+    Args:
+        scenario: What the run is.
+        seed: Of the run.
+        label: What is wrong with it.
+        run: What happened in it.
+        findings: Of one method.
+        twin: The healthy twin, with the findings of the same method in it.
+    """
+    ordered = sorted(findings, key=lambda finding: finding.step)
+    raised: dict[Scale, bool] = {
+        scale: any(finding.counts(scale) for finding in ordered) for scale in SCALES
+    }
+    names = tuple(f"{one.severity}: {one.name} ({one.role})" for one in ordered)
+    facts = twin[0] if twin else None
+    if label.family in ("healthy", "hard negative"):
+        harmed = facts is not None and worse(run, facts, label.onset, training=False)
+        return Outcome(
+            scenario, seed, label, run.last, Effect(moved=False, harmed=harmed), raised, names,
+            {}, cliff_of(run, label.onset), twin is not None, run.capture,
+        )  # fmt: skip
+    others = twin[1] if twin else ()
     return Outcome(
         scenario=scenario,
-        seed=recording.seed,
-        errors=counts["ERROR"],
-        warnings=counts["WARN"],
-        effect=took_effect(scenario, recording, onset),
-        found=bool(told),
-        role=bool(at_role),
-        name=any(one.name in scenario.names for one in at_role),
-        told=len(told),
-        told_role=len(at_role) + len(consequences),
-        told_name=len(named) + len(consequences),
-        delay=None if first is None else first - onset,
-        cliff=cliff,
-        lead=None if first is None or cliff is None else cliff - first,
+        seed=seed,
+        truth=label,
+        steps=run.last,
+        effect=effect(label, run, facts),
+        raised=raised,
+        names=names,
+        told={scale: _told(scenario, label, ordered, others, scale) for scale in SCALES},
+        cliff=cliff_of(run, label.onset),
+        twin=twin is not None,
+        capture=run.capture,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """All runs of one method together. Shares are None where nothing is there to be a share of.
+def credited(
+    findings: Iterable[Finding], twin: Sequence[Finding], scale: Scale, onset: int
+) -> list[Finding]:
+    """Findings from the onset on that the healthy twin does not raise as well.
 
-    Attributes:
-        failures: Runs with a failure.
-        idle: Runs whose stress has had no effect; they are in none of the other figures.
-        recall: Share in which anything was told.
-        recall_role: Share in which something was told about the right role.
-        recall_name: Share in which that had the right name.
-        precision_role: Share of what was told in them that is about the right role.
-        precision_name: Share of what was told in them that has the right name too.
-        healthy: Runs in which nothing is wrong, without the hard negatives.
-        errors: False ERRORs per such run.
-        warnings: False WARNs per such run.
-        clean: Share of them without a false ERROR.
-        hard: Hard negatives.
-        hard_clean: Share of them without a false ERROR.
-        early_errors: False ERRORs before the onset of a failure, per failing run.
-        delay: Median steps from the onset to the right role.
-        cliffs: Failures in which an accuracy cliff follows.
-        led: Share of them with a finding about the right role before the cliff.
-        lead: Median lead before the cliff as a share of the run; a run without a finding counts as
-            minus infinity.
+    The twin raises the same if it has an alert of that role and name on the same scale, at any step
+    before or at most :data:`SIMILAR` steps later.
     """
-
-    failures: int
-    idle: int
-    recall: float | None
-    recall_role: float | None
-    recall_name: float | None
-    precision_role: float | None
-    precision_name: float | None
-    healthy: int
-    errors: float | None
-    warnings: float | None
-    clean: float | None
-    hard: int
-    hard_clean: float | None
-    early_errors: float | None
-    delay: float | None
-    cliffs: int
-    led: float | None
-    lead: float | None
+    return [
+        finding
+        for finding in findings
+        if finding.step >= onset
+        and finding.counts(scale)
+        and not any(
+            other.role == finding.role
+            and other.name == finding.name
+            and other.counts(scale)
+            and other.step <= finding.step + SIMILAR
+            for other in twin
+        )
+    ]
 
 
-def score(outcomes: Sequence[Outcome], *, steps: int) -> Score:
-    """Sum up runs of ``steps`` iterations each."""
-    bad = [one for one in outcomes if one.scenario.label == "failure" and one.effect]
-    good = [one for one in outcomes if one.scenario.label == "healthy"]
-    hard = [one for one in outcomes if one.scenario.label == "hard negative"]
-    falls = [one for one in bad if one.cliff is not None]
-    told = sum(one.told for one in bad)
-    delays = [one.delay for one in bad if one.delay is not None]
-    leads = [-math.inf if one.lead is None else one.lead / steps for one in falls]
-    return Score(
-        failures=len(bad),
-        idle=sum(not one.effect for one in outcomes),
-        recall=_mean(one.found for one in bad),
-        recall_role=_mean(one.role for one in bad),
-        recall_name=_mean(one.name for one in bad),
-        precision_role=sum(one.told_role for one in bad) / told if told else None,
-        precision_name=sum(one.told_name for one in bad) / told if told else None,
-        healthy=len(good),
-        errors=_mean(one.errors for one in good),
-        warnings=_mean(one.warnings for one in good),
-        clean=_mean(not one.errors for one in good),
-        hard=len(hard),
-        hard_clean=_mean(not one.errors for one in hard),
-        early_errors=_mean(one.errors for one in bad),
-        delay=median(delays) if delays else None,
-        cliffs=len(falls),
-        led=_mean(one.lead is not None and one.lead > 0 for one in falls),
-        lead=median(leads) if leads else None,
+def _told(
+    scenario: Scenario,
+    label: Truth,
+    findings: Sequence[Finding],
+    twin: Sequence[Finding],
+    scale: Scale,
+) -> Told:
+    told = credited(findings, twin, scale, label.onset)
+    right = [finding for finding in told if finding.role in label.roles]
+    ahead = [finding for finding in right if not finding.outcome]
+    consequences = [
+        finding
+        for finding in told
+        if finding not in right and (finding.outcome or finding.name in scenario.also)
+    ]
+    return Told(
+        found=right[0].step if right else None,
+        ahead=ahead[0].step if ahead else None,
+        named=any(finding.name in scenario.names for finding in right),
+        alerts=len(told),
+        right=len(right) + len(consequences),
     )
-
-
-def by_scenario(outcomes: Sequence[Outcome]) -> Mapping[str, list[Outcome]]:
-    """Outcomes under the name of their scenario, in the order given."""
-    groups: dict[str, list[Outcome]] = {}
-    for one in outcomes:
-        groups.setdefault(one.scenario.name, []).append(one)
-    return groups
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    known = list(values)
-    return sum(known) / len(known) if known else None

@@ -1,7 +1,7 @@
 """What a monitor wrote about a run, small enough to be kept in the repository.
 
 A recording is the run's step records as columns, numbers rounded to five digits, without the times,
-the cost of watching and the groups of single slots (no detector reads them), and without texts but
+the cost of watching, checkpoints, and the groups of single slots (no detector reads them), and without texts but
 for one of each role in three steps. ``load`` gives records back that a panel judges
 as it judged the run.
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import lzma
 import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from roledrift.store.reader import open_run
 
 FOLDER = Path(__file__).parent / "recordings"
 DIGITS = 5
-_LEFT_OUT = ("time", "cost_ms", "writer", "seq", "v", "kind")
+_LEFT_OUT = ("time", "cost_ms", "writer", "seq", "v", "kind", "checkpoints")
 _STEPS_WITH_TEXTS = 3
 
 
@@ -42,6 +43,10 @@ class Recording:
         validation: Iteration to accuracy, from iteration 0.
         problems: How many each validation had.
         samples: Some texts.
+        base: Seed of the base model's warm-up; None for the base of the earlier recordings.
+        terse: Role to the share of its outputs, per iteration, that begin with the answer. No
+            monitor measures it: it labels natural captures. Empty in the earlier recordings.
+        solved_before: Problem by problem, the validation before the first iteration.
     """
 
     scenario: str
@@ -52,35 +57,44 @@ class Recording:
     validation: Mapping[int, float]
     problems: int
     samples: tuple[Sample, ...]
+    base: int | None = None
+    terse: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    solved_before: str = ""
 
 
-def place(scenario: str, seed: int, folder: Path = FOLDER) -> Path:
+def place(scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None = None) -> Path:
     """Where a recording lies."""
-    return folder / f"{scenario}-{seed}.json.xz"
+    return folder / f"{scenario}-{'' if base is None else f'b{base}-'}{seed}.json.xz"
 
 
-def exists(scenario: str, seed: int, folder: Path = FOLDER) -> bool:
+def exists(scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None = None) -> bool:
     """Whether the run was recorded."""
-    return place(scenario, seed, folder).is_file()
+    return place(scenario, seed, folder, base=base).is_file()
 
 
-def record(run: Path, scenario: str, seed: int, *, folder: Path = FOLDER) -> Path:
+def record(
+    run: Path, scenario: str, seed: int, *, folder: Path = FOLDER, base: int | None = None
+) -> Path:
     """Keep the run in ``run``, a folder of the reference trainer.
 
     A run that was taken up from a longer one still holds that one's later steps: they are left out.
     """
     stored = open_run(run)
     last = RunFolder(run).config().train.steps
-    evaluations = {
-        int(row["step"]): row["validation"]
-        for row in RunFolder(run).trace()
-        if row.get("validation")
-    }
+    trace = RunFolder(run).trace()
+    evaluations = {int(row["step"]): row["validation"] for row in trace if row.get("validation")}
+    steps = [plain(rounded(one)) for one in stored.steps() if one.step <= last]
+    # Not a column: a single row would have it.
+    first = next((one.pop("base") for one in steps if one.get("base")), {})
     body = {
         "scenario": scenario,
         "seed": seed,
         "header": plain(stored.header),
-        "steps": pack([plain(rounded(one)) for one in stored.steps() if one.step <= last]),
+        "base": base,
+        "before": first,
+        "solved_before": evaluations.get(0, {}).get("solved", ""),
+        "terse": _terse(trace),
+        "steps": pack(steps),
         "validation": {step: one["accuracy"] for step, one in evaluations.items()},
         "problems": next(iter(evaluations.values()))["problems"] if evaluations else 0,
         "samples": [
@@ -88,19 +102,24 @@ def record(run: Path, scenario: str, seed: int, *, folder: Path = FOLDER) -> Pat
         ],
     }
     folder.mkdir(parents=True, exist_ok=True)
-    draft = place(scenario, seed, folder).with_suffix(".draft")
+    final = place(scenario, seed, folder, base=base)
+    draft = final.with_suffix(f".{os.getpid()}.draft")
     text = json.dumps(body, separators=(",", ":"), allow_nan=False)
     draft.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
-    return draft.replace(place(scenario, seed, folder))
+    return draft.replace(final)
 
 
 @cache
-def load(scenario: str, seed: int, folder: Path = FOLDER) -> Recording:
+def load(scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None = None) -> Recording:
     """Read a recording."""
-    body = json.loads(lzma.decompress(place(scenario, seed, folder).read_bytes()))
+    packed = place(scenario, seed, folder, base=base).read_bytes()
+    body = json.loads(lzma.decompress(packed))
     header = from_plain(body["header"])
     assert isinstance(header, RunHeader)
-    steps = [from_plain({"v": 1, "kind": "step", **one}) for one in unpack(body["steps"])]
+    rows = unpack(body["steps"])
+    if rows and body.get("before"):
+        rows[0]["base"] = body["before"]
+    steps = [from_plain({"v": 1, "kind": "step", **one}) for one in rows]
     samples = [from_plain(one) for one in body["samples"]]
     return Recording(
         scenario=scenario,
@@ -111,6 +130,9 @@ def load(scenario: str, seed: int, folder: Path = FOLDER) -> Recording:
         validation={int(step): value for step, value in body["validation"].items()},
         problems=body["problems"],
         samples=tuple(one for one in samples if isinstance(one, Sample)),
+        base=body.get("base"),
+        terse={role: tuple(shares) for role, shares in body.get("terse", {}).items()},
+        solved_before=body.get("solved_before", ""),
     )
 
 
@@ -118,7 +140,8 @@ def rounded(record: StepRecord) -> StepRecord:
     """``record`` as a recording holds it: without what is left out, numbers rounded."""
     body = _rounded(plain(record))
     kept = {key: value for key, value in body.items() if key not in _LEFT_OUT}
-    kept["groups"] = {name: one for name, one in kept["groups"].items() if "/" not in name}
+    for part in ("groups", "base"):
+        kept[part] = {name: one for name, one in kept[part].items() if "/" not in name}
     step = from_plain({"v": 1, "kind": "step", **kept})
     assert isinstance(step, StepRecord)
     return step
@@ -172,6 +195,15 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _rounded(one) for key, one in value.items()}
     return [_rounded(one) for one in value] if isinstance(value, list) else value
+
+
+def _terse(trace: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """Role to the share of terse outputs per iteration; 1 digit in 1,000 is more than enough."""
+    shares: dict[str, list[float]] = {}
+    for row in trace:
+        for role, one in row.get("roles", {}).items():
+            shares.setdefault(role, []).append(round(one["terse"], 3))
+    return shares
 
 
 def _texts(samples: Sequence[Sample]) -> list[Sample]:

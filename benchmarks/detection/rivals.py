@@ -1,215 +1,224 @@
-"""Other ways to find a change in the same series, and what their alarms would be called.
+"""Simple rules on the same recordings, each with a threshold per series, chosen on tune runs.
 
-All of them see, per role, the length, how far the update moved the policy (k3, chi²), perplexity,
-entropy, and the shares of texts with a shape. They get them as our own detectors do: on a log scale
-where ratios are compared, in robust standard deviations of the run's own baseline, so that one
-threshold fits all series. Only the naive rule sees raw values, as a ratio to the first one. An
-alarm is named after the series that it came from.
+A rule is a handful of lines. A line watches one statistic of every role in one form: the median of
+the last records over the run's own start, a cumulative sum, or the plain value. Its threshold is
+what only ``k`` of the healthy runs for tuning exceed, with the largest ``k`` at which the whole
+rule raises no more false alarms than our detectors do on the same runs and the same scale.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-import ruptures
-from river.drift import ADWIN, KSWIN, PageHinkley
+from numpy.typing import NDArray
 
+from benchmarks.detection.effects import Facts
 from benchmarks.detection.judging import Finding
-from benchmarks.detection.recordings import Recording
-from roledrift.detect.baseline import LENGTH, MOVEMENT, SHARE, Scale, baseline_of
 
-SCALES: Mapping[str, Scale] = {
-    "length": LENGTH,
-    "update.k3": MOVEMENT,
-    "update.chi2": MOVEMENT,
-    "ppl": LENGTH,
-    "entropy": LENGTH,
-    "terse": SHARE,
-    "boxed": SHARE,
-    "bare_stamp": SHARE,
-    "verdict_tag": SHARE,
-    "hedging": SHARE,
-}
-"""Statistic to the scale on which it is compared."""
+FIRST, LAST = 3, 11
+"""Records that are the start of a run: after the learning rate's warm-up of the recordings."""
 
-SETS: Mapping[str, tuple[str, ...]] = {
-    "all": tuple(SCALES),
-    "length and k3": ("length", "update.k3"),
-    "length": ("length",),
-    "k3": ("update.k3",),
-    "no entropy, no perplexity": tuple(one for one in SCALES if one not in ("ppl", "entropy")),
-}
-"""Which statistics a rival watches; the best choice is part of its tuning."""
-
-_BASELINE = (3, 11)
-"""Records of the baseline, from and up to, counted from 0: after the learning rate's warm-up."""
-
-_NAMES = {"length": "length_inflation", "entropy": "entropy_collapse"}
-_MOVED = ("update.k3", "update.chi2", "ppl")
+Scores = NDArray[np.float64]
+Form = Callable[[Scores], Scores]
+"""A series to how suspicious it is at every record; the start itself is never suspicious."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
-    """One statistic of one role.
+def over_start(window: int) -> Form:
+    """Logarithm of the median of the last records over that of the start."""
+
+    def form(values: Scores) -> Scores:
+        logs = np.log(np.maximum(values, 1e-12))
+        return _rolling(logs, window) - np.median(logs[FIRST:LAST])
+
+    return form
+
+
+def above_start(values: Scores) -> Scores:
+    """The median of the last three records minus that of the start."""
+    return _rolling(values, 3) - np.median(values[FIRST:LAST])
+
+
+def changed(values: Scores) -> Scores:
+    """By what factor the value differs from that of the start, either way."""
+    logs = np.log(np.maximum(values, 1e-12))
+    return np.abs(logs - np.median(logs[FIRST:LAST]))
+
+
+def itself(values: Scores) -> Scores:
+    """The plain value."""
+    return values
+
+
+def vanishes(values: Scores) -> Scores:
+    """How far the value has vanished, in orders of magnitude below one."""
+    return -np.log10(np.maximum(values, 1e-30))
+
+
+def cusum(values: Scores) -> Scores:
+    """Cumulative sum of standardised logarithms, either way, beyond half a standard deviation."""
+    positive = bool((values > 0).all())
+    series = np.log(values) if positive else values
+    start = series[FIRST:LAST]
+    spread = max(float(np.std(start, ddof=1)), 0.05 if positive else 1e-3)
+    z = np.clip((series - np.median(start)) / spread, -10, 10)
+    up = down = 0.0
+    sums = np.zeros(len(z))
+    for i in range(LAST, len(z)):
+        up, down = max(0.0, up + z[i] - 0.5), max(0.0, down - z[i] - 0.5)
+        sums[i] = max(up, down)
+    return sums
+
+
+def page_hinkley(values: Scores) -> Scores:
+    """Page-Hinkley: how far the cumulative deviation from the running mean is off its extremes."""
+    positive = bool((values > 0).all())
+    series = np.log(values) if positive else values
+    spread = max(float(np.std(series[FIRST:LAST], ddof=1)), 0.05 if positive else 1e-3)
+    means = np.cumsum(series) / np.arange(1, len(series) + 1)
+    z = np.clip((series - means) / spread, -10, 10)
+    up, down = np.cumsum(z - 0.5), np.cumsum(z + 0.5)
+    return np.maximum(up - np.minimum.accumulate(up), np.maximum.accumulate(down) - down)
+
+
+def _rolling(values: Scores, window: int) -> Scores:
+    medians = np.full(len(values), -np.inf)
+    for i in range(LAST, len(values)):
+        medians[i] = np.median(values[max(0, i - window + 1) : i + 1])
+    return medians
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a rule.
 
     Attributes:
-        role: The role.
-        statistic: Its name.
-        steps: Iterations.
-        raw: Values.
-        z: In robust standard deviations of the baseline.
-        shared: Whether the role shares its policy.
+        statistic: What it watches, of every role or of the totals.
+        form: How.
+        name: What an alarm of it is called.
     """
 
-    role: str
     statistic: str
-    steps: tuple[int, ...]
-    raw: tuple[float, ...]
-    z: tuple[float, ...]
-    shared: bool
+    form: Form
+    name: str
 
-    @property
-    def name(self) -> str:
-        """What an alarm in it is called."""
-        if self.statistic in _MOVED:
-            return "role_drift"
-        return _NAMES.get(self.statistic, "sp_role_capture" if self.shared else "length_inflation")
+    def scores(self, facts: Facts) -> dict[str, tuple[list[int], Scores]]:
+        """Role to steps and scores."""
+        return {
+            role: (list(points), self._of(np.array(list(points.values()))))
+            for (role, statistic), points in facts.series.items()
+            if statistic == self.statistic and len(points) > LAST + 2
+        }
 
-
-@cache
-def _series(recording_key: tuple[str, int], statistic: str) -> tuple[Series, ...]:
-    recording = _KNOWN[recording_key]
-    found = []
-    for role in recording.workflow.role_names:
-        pairs = [
-            (one.step, value)
-            for one in recording.steps
-            if (value := one.mean(role, statistic)) is not None and not math.isnan(value)
-        ]
-        first, last = _BASELINE
-        if len(pairs) <= last + 2:
-            continue
-        steps, raw = zip(*pairs, strict=True)
-        baseline = baseline_of(list(raw[first:last]), SCALES[statistic])
-        z = tuple(float(np.clip(baseline.z(one), -50, 50)) for one in raw)
-        shared = bool(recording.workflow.sharing(role))
-        found.append(Series(role, statistic, steps, raw, z, shared))
-    return tuple(found)
-
-
-_KNOWN: dict[tuple[str, int], Recording] = {}
-
-
-def series_of(recording: Recording, statistics: Sequence[str]) -> list[Series]:
-    """The series of a run that were measured."""
-    key = (recording.scenario, recording.seed)
-    _KNOWN[key] = recording
-    return [one for statistic in statistics for one in _series(key, statistic)]
-
-
-Alarm = Callable[[Series, float], int | None]
-"""A rival: the place of the first alarm in a series at a threshold, None without one."""
-
-
-def adwin(series: Series, threshold: float) -> int | None:
-    """ADWIN; ``threshold`` is its delta. Asked at every record: runs are short."""
-    detector = ADWIN(delta=threshold, clock=1, min_window_length=3, grace_period=8)
-    return _first(detector, series)
-
-
-def page_hinkley(series: Series, threshold: float) -> int | None:
-    """Page-Hinkley; ``threshold`` is its lambda, in standard deviations."""
-    detector = PageHinkley(min_instances=_BASELINE[1], delta=0.5, threshold=threshold, alpha=1.0)
-    return _first(detector, series)
-
-
-def kswin(series: Series, threshold: float) -> int | None:
-    """KSWIN; ``threshold`` is its alpha."""
-    detector = KSWIN(alpha=threshold, window_size=14, stat_size=5, seed=0)
-    return _first(detector, series)
-
-
-def pelt(series: Series, threshold: float) -> int | None:
-    """PELT with an L2 cost on the whole run, so with knowledge of its future."""
-    signal = np.array(series.z)
-    ends = ruptures.Pelt(model="l2", min_size=3, jump=1).fit(signal).predict(pen=threshold)
-    return int(ends[0]) if len(ends) > 1 else None
-
-
-def binary_segmentation(series: Series, threshold: float) -> int | None:
-    """Binary segmentation with an L2 cost on the whole run."""
-    signal = np.array(series.z)
-    ends = ruptures.Binseg(model="l2", min_size=3, jump=1).fit(signal).predict(pen=threshold)
-    return int(ends[0]) if len(ends) > 1 else None
-
-
-def times_the_first(series: Series, threshold: float) -> int | None:
-    """``k`` times the first value, or the k-th part of it."""
-    first = abs(series.raw[0])
-    for place, value in enumerate(series.raw):
-        if max(abs(value), 1e-9) > threshold * max(first, 1e-9):
-            return place
-        if max(abs(value), 1e-9) * threshold < first:
-            return place
-    return None
-
-
-def _first(detector: ADWIN | PageHinkley | KSWIN, series: Series) -> int | None:
-    for place, value in enumerate(series.z):
-        detector.update(value)
-        if detector.drift_detected:
-            return place
-    return None
+    def _of(self, values: Scores) -> Scores:
+        scores = self.form(values)
+        scores[:LAST] = -np.inf
+        return np.nan_to_num(scores, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """Another method.
+    """A rule.
 
     Attributes:
         name: For tables.
-        alarm: The method.
-        thresholds: To choose from, most sensitive first.
-        offline: Whether it sees the whole run before it says anything: then its step is where it
-            puts the change, not when it could have told it.
+        lines: Its lines.
     """
 
     name: str
-    alarm: Alarm
+    lines: tuple[Line, ...]
+
+    def tuned(self, healthy: Sequence[Facts], allowed: float) -> Tuned:
+        """The most sensitive thresholds at no more than ``allowed`` false alarms per run."""
+        highest = np.array(
+            [
+                [
+                    max((float(s.max()) for _, s in line.scores(run).values()), default=-np.inf)
+                    for line in self.lines
+                ]
+                for run in healthy
+            ]
+        )
+        ordered = -np.sort(-highest, axis=0)
+        chosen = ordered[0]
+        for thresholds in ordered:
+            alarms = float((highest > thresholds).any(axis=1).mean())
+            if alarms > allowed:
+                break
+            chosen = thresholds
+        return Tuned(self, tuple(float(one) for one in chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A rule with its thresholds.
+
+    Attributes:
+        rival: The rule.
+        thresholds: One per line.
+    """
+
+    rival: Rival
     thresholds: tuple[float, ...]
-    offline: bool = False
 
-    def findings(
-        self, recording: Recording, statistics: Sequence[str], threshold: float
-    ) -> list[Finding]:
-        """The first alarm in each series."""
-        found = []
-        for series in series_of(recording, statistics):
-            place = _place(self.alarm, series, threshold)
-            if place is not None:
-                found.append(Finding(series.steps[place], series.role, series.name))
-        return found
+    def findings(self, facts: Facts) -> tuple[Finding, ...]:
+        """The first alarm of every line about every role."""
+        told = []
+        for line, threshold in zip(self.rival.lines, self.thresholds, strict=True):
+            for role, (steps, scores) in line.scores(facts).items():
+                places = np.flatnonzero(scores > threshold + 1e-9)
+                if len(places):
+                    told.append(Finding(steps[int(places[0])], role, line.name))
+        return tuple(sorted(told, key=lambda finding: finding.step))
 
 
-@cache
-def _place(alarm: Alarm, series: Series, threshold: float) -> int | None:
-    """Sets of statistics overlap: every series is asked once."""
-    return alarm(series, threshold)
+_TWO = (
+    Line("update.k3", over_start(5), "role_drift"),
+    Line("length", over_start(3), "length_inflation"),
+)
+_FIVE = (
+    *_TWO,
+    Line("reward_bias", above_start, "reward_hacking"),
+    Line("rollout.peak", over_start(3), "adapter_not_served"),
+    Line("duplicates", itself, "duplicate_rows"),
+    Line("update.k3", vanishes, "no_updates"),
+)
+_RATIOS: Mapping[str, str] = {
+    "length": "length_inflation", "entropy": "entropy_explosion", "ppl": "role_drift",
+    "update.k3": "role_drift", "update.log_ppl_abs_diff": "role_drift",
+    "update.log_ppl_diff:sd": "role_drift", "update.peak": "role_drift", "old.k3": "role_drift",
+    "rollout.k3": "adapter_not_served", "rollout.log_ppl_abs_diff": "adapter_not_served",
+    "rollout.peak": "adapter_not_served",
+}  # fmt: skip
+_LEVELS: Mapping[str, str] = {
+    "reward_bias": "reward_hacking", "reward over accuracy": "reward_hacking",
+    "length_credit": "reward_hacking", "duplicates": "duplicate_rows",
+    "zero_variance": "signal_loss", "terse": "sp_role_capture", "bare_stamp": "sp_role_capture",
+    "verdict_tag": "sp_role_capture", "hedging": "sp_role_capture",
+}  # fmt: skip
+_CHANGES: Mapping[str, str] = {"lr": "learning_rate", "updates": "optimizer_steps"}
 
 
-def _falling(high: float, low: float, n: int) -> tuple[float, ...]:
-    return tuple(float(x) for x in np.geomspace(high, low, n))
+def _all_series(ratio: Form, level: Form, change: Form | None) -> tuple[Line, ...]:
+    """A line per statistic; without ``change``, settings are left out."""
+    forms: list[tuple[Mapping[str, str], Form]] = [(_RATIOS, ratio), (_LEVELS, level)]
+    if change is not None:
+        forms.append((_CHANGES, change))
+    return tuple(
+        Line(statistic, form, name) for names, form in forms for statistic, name in names.items()
+    )
 
 
 RIVALS = (
-    Rival("river ADWIN", adwin, _falling(0.9, 1e-6, 9)),
-    Rival("river Page-Hinkley", page_hinkley, _falling(4.0, 500.0, 13)),
-    Rival("river KSWIN", kswin, _falling(1e-2, 1e-4, 3)),
-    Rival("ruptures PELT (offline)", pelt, _falling(5.0, 20000.0, 11), offline=True),
-    Rival("ruptures Binseg (offline)", binary_segmentation, _falling(5.0, 20000.0, 11), True),
-    Rival("k x first value", times_the_first, _falling(1.2, 1000.0, 25)),
+    Rival("two lines: k3, length", _TWO),
+    Rival("five lines: + reward_bias, rollout.peak, duplicates or no updates", _FIVE),
+    Rival("six lines: + learning rate", (*_FIVE, Line("lr", changed, "learning_rate"))),
+    Rival("every series over its start", _all_series(over_start(5), above_start, changed)),
+    Rival("every symptom over its start", _all_series(over_start(5), above_start, None)),
+    Rival("CUSUM on every series", _all_series(cusum, cusum, cusum)),
+    Rival("CUSUM on every symptom", _all_series(cusum, cusum, None)),
+    Rival("Page-Hinkley on every series", _all_series(page_hinkley, page_hinkley, page_hinkley)),
+    Rival("Page-Hinkley on every symptom", _all_series(page_hinkley, page_hinkley, None)),
+    Rival("k3 itself", (Line("update.k3", itself, "role_drift"),)),
 )

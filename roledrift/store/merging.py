@@ -91,5 +91,7 @@ def _united(records: Sequence[StepRecord]) -> StepRecord:
             labels={**first.labels, **other.labels},
             cost_ms=dict(Counter(first.cost_ms) + Counter(other.cost_ms)),
             checkpoints=first.checkpoints or other.checkpoints,
+            solved=other.solved or first.solved,
+            base=first.base or other.base,
         )
     return first

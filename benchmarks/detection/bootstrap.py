@@ -1,0 +1,88 @@
+"""Longer healthy runs out of recorded ones: blocks of their second halves, drawn again.
+
+A recorded run has 34 steps, and users' runs have hundreds. Its first steps are kept in order; after
+them come blocks of :data:`BLOCK` neighbouring records from the part where the run has settled. So
+the noise is the recorded one, with its correlation within blocks. What still changes within that
+part (accuracy, for one) jumps between blocks: that makes the rate an upper estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from benchmarks.detection.evaluation import Runs
+from benchmarks.detection.intervals import Share
+from benchmarks.detection.judging import SCALES, Finding
+from benchmarks.detection.recordings import load
+from benchmarks.detection.replays import findings_of
+from roledrift import StepRecord
+
+BLOCK = 5
+SETTLED = 18
+"""First step of the part of a run that blocks are drawn from."""
+
+LENGTHS = (100, 500)
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One run to make: which recording, how long, and the seed of the blocks."""
+
+    scenario: str
+    seed: int
+    steps: int
+    draw: int
+
+
+def lengthened(records: Sequence[StepRecord], steps: int, seed: int) -> list[StepRecord]:
+    """A run of ``steps`` records out of a recorded one."""
+    rng = np.random.default_rng(seed)
+    start = [record for record in records if record.step < SETTLED]
+    rest = [record for record in records if record.step >= SETTLED]
+    chosen = list(start)
+    while len(chosen) < steps:
+        first = int(rng.integers(len(rest) - BLOCK + 1))
+        chosen += rest[first : first + BLOCK]
+    begin = records[0].step
+    return [replace(record, step=begin + i) for i, record in enumerate(chosen[:steps])]
+
+
+def told(draw: Draw) -> tuple[Finding, ...]:
+    """What the detectors say about one such run."""
+    recording = load(draw.scenario, draw.seed)
+    records = lengthened(recording.steps, draw.steps, draw.draw)
+    return findings_of(records, recording.workflow)[0]
+
+
+def rates(runs: Runs, *, times: int = 1, processes: int = 2) -> list[dict[str, Any]]:
+    """Share of lengthened healthy runs in which anything is told, by length and scale.
+
+    Args:
+        runs: Recorded runs; the healthy ones with enough steps are used.
+        times: Draws per recorded run at the shortest length; longer ones get half as many runs.
+        processes: Side by side.
+    """
+    keys = [
+        key
+        for key, run in runs.replayed.items()
+        if runs.truths[key].family == "healthy" and run.facts.last >= SETTLED + 2 * BLOCK
+    ]
+    rows = []
+    for length in LENGTHS:
+        chosen = keys if length == LENGTHS[0] else keys[::2]
+        draws = [Draw(*key, length, draw) for key in chosen for draw in range(times)]
+        with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+            findings = list(pool.map(told, draws, chunksize=2))
+        names = sorted({f"{one.severity}: {one.name}" for some in findings for one in some})
+        shares = {
+            scale: Share.of(any(one.counts(scale) for one in some) for some in findings)
+            for scale in SCALES
+        }
+        rows.append({"steps": length, **shares, "told": "; ".join(names)})
+    return rows

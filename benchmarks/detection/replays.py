@@ -1,0 +1,140 @@
+"""Recorded runs through the detectors, in two processes; what a run is, without its records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from benchmarks.detection.effects import Facts
+from benchmarks.detection.judging import Finding
+from benchmarks.detection.recordings import Recording, load
+from benchmarks.detection.variants import VARIANTS
+from roledrift import StepRecord, Workflow, replay
+from roledrift.records import Alert
+
+PROCESSES = 2
+
+STATISTICS = (
+    "length", "update.k3", "update.log_ppl_abs_diff", "update.log_ppl_diff:sd", "update.peak",
+    "update.chi2", "old.k3", "rollout.k3", "rollout.log_ppl_abs_diff", "rollout.peak", "entropy",
+    "ppl", "zero_variance", "reward_bias", "duplicates", "updates", "length_credit", "terse",
+    "bare_stamp", "verdict_tag", "hedging",
+)  # fmt: skip
+"""What the effect rule and the rivals see of every role; ``:sd`` is the spread over the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One recording to replay.
+
+    Attributes:
+        scenario: Name in the suite.
+        seed: Of the run.
+        variants: Names in :data:`~benchmarks.detection.variants.VARIANTS`.
+        reference: Another healthy recording of the same trunk whose start is the yardstick too;
+            its findings are under the variant ``"with a reference"``.
+    """
+
+    scenario: str
+    seed: int
+    variants: tuple[str, ...] = ("as recorded",)
+    reference: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a job.
+
+    Attributes:
+        workflow: Roles and policies.
+        facts: What happened in the run.
+        findings: Variant to what the detectors told.
+        faults: Detectors that failed.
+    """
+
+    workflow: Workflow
+    facts: Facts
+    findings: Mapping[str, tuple[Finding, ...]]
+    faults: Mapping[str, str]
+
+
+def replay_all(jobs: Sequence[Job], processes: int = PROCESSES) -> list[Replayed]:
+    """Replay recordings side by side, in the order given."""
+    if processes < 2 or len(jobs) < 2:
+        return [run_job(job) for job in jobs]
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        return list(pool.map(run_job, jobs, chunksize=2))
+
+
+def run_job(job: Job) -> Replayed:
+    """Replay one recording in all variants asked for."""
+    recording = load(job.scenario, job.seed)
+    findings: dict[str, tuple[Finding, ...]] = {}
+    faults: dict[str, str] = {}
+    for name in job.variants:
+        told, broken = findings_of(VARIANTS[name](recording.steps), recording.workflow)
+        findings[name] = told
+        faults |= broken
+    if job.reference is not None:
+        other = load(*job.reference)
+        told, broken = findings_of(recording.steps, recording.workflow, other.steps)
+        findings["with a reference"] = told
+        faults |= broken
+    return Replayed(recording.workflow, facts_of(recording), findings, faults)
+
+
+def findings_of(
+    steps: Sequence[StepRecord], workflow: Workflow, reference: Sequence[StepRecord] = ()
+) -> tuple[tuple[Finding, ...], Mapping[str, str]]:
+    """Alerts as they opened or escalated, at the defaults; and detectors that failed."""
+    result = replay(steps, workflow, reference=reference)
+    return alerts_of(result.alerts), result.faults
+
+
+def alerts_of(alerts: Iterable[Alert]) -> tuple[Finding, ...]:
+    """Alerts as the benchmark counts them: each as it opened, and again as it escalated."""
+    return tuple(
+        Finding(alert.step, alert.role, alert.finding, alert.graded, alert.layer or "")
+        for alert in alerts
+        if alert.state != "closed"
+    )
+
+
+def facts_of(recording: Recording) -> Facts:
+    """What the effect rule and the rivals need of a run."""
+    series: dict[tuple[str, str], dict[int, float]] = {}
+    for record in recording.steps:
+        for role in recording.workflow.role_names:
+            for name in STATISTICS:
+                value = _value(record, role, name)
+                if value is not None:
+                    series.setdefault((role, name), {})[record.step] = value
+        for name, value in _totals(record).items():
+            series.setdefault(("*", name), {})[record.step] = value
+    last = max(record.step for record in recording.steps)
+    capture = str(getattr(recording, "capture", ""))
+    return Facts(series, recording.validation, recording.problems, last, capture)
+
+
+def _value(record: StepRecord, role: str, name: str) -> float | None:
+    name, _, part = name.partition(":")
+    if not part:
+        return record.mean(role, name)
+    stat = record.stat(role, name)
+    return None if stat is None else stat.sd
+
+
+def _totals(record: StepRecord) -> dict[str, float]:
+    totals = record.totals
+    known = {
+        name: value
+        for name, value in totals.items()
+        if name in ("accuracy", "reward", "lr", "grad_norm") or name.startswith("lr/")
+    }
+    if "accuracy" in totals and "reward" in totals:
+        known["reward over accuracy"] = totals["reward"] - totals["accuracy"]
+    return known

@@ -1,0 +1,135 @@
+"""What was told in all runs of one cell, as a row of a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.detection.intervals import Median, Share
+from benchmarks.detection.judging import Finding, Scale
+from benchmarks.detection.simulations.trials import Tried
+
+VALIDATIONS = 3
+"""Validations after a fall within which it must be told."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell.
+
+    Attributes:
+        cell: Its name.
+        failing: Whether something is wrong in it.
+        serious: Share of the runs with a failing finding or an input problem: in failing cells
+            from the onset on, about the right role; in healthy ones at all.
+        any: Likewise with suspicious findings.
+        early: Failing cells: share with any finding before the onset.
+        ahead: Share told about the right role before the accuracy falls, by other findings than
+            those about accuracy; None where it does not fall. ``ahead_serious``: by failing
+            findings or input problems.
+        soon: Share in which a failing finding about accuracy comes within three validations of
+            the fall; None where it does not fall.
+        delay: Steps from the onset to the first finding about the right role.
+        withheld: Share with a verdict withheld at the end.
+        told: What was told, most frequent first.
+    """
+
+    cell: str
+    failing: bool
+    serious: Share
+    any: Share
+    early: Share | None
+    ahead: Share | None
+    ahead_serious: Share | None
+    soon: Share | None
+    delay: Median
+    withheld: Share
+    told: str
+
+    def text(self) -> str:
+        """One line for the terminal."""
+        parts = [f"serious {self.serious}", f"any {self.any}"]
+        for name, share in (
+            ("ahead", self.ahead),
+            ("ahead serious", self.ahead_serious),
+            ("soon", self.soon),
+            ("early", self.early),
+        ):
+            if share is not None:
+                parts.append(f"{name} {share}")
+        if self.failing:
+            parts.append(f"delay {self.delay.text()}")
+        if self.withheld.hits:
+            parts.append(f"withheld {self.withheld}")
+        return f"{'FAIL' if self.failing else 'ok  '} {self.cell}: {'; '.join(parts)} | {self.told}"
+
+    def plain(self) -> dict[str, Any]:
+        """JSON-ready."""
+        shares = {
+            name: None if share is None else share.plain()
+            for name, share in (
+                ("serious", self.serious), ("any", self.any), ("early", self.early),
+                ("ahead", self.ahead), ("ahead_serious", self.ahead_serious),
+                ("soon", self.soon), ("withheld", self.withheld),
+            )
+        }  # fmt: skip
+        return {
+            "cell": self.cell, "failing": self.failing, **shares,
+            "delay": self.delay.plain(), "told": self.told,
+        }  # fmt: skip
+
+
+def row_of(cell: str, runs: Sequence[Tried]) -> Row:
+    """Sum up the runs of one cell."""
+    first = runs[0].trial
+    failing, falls = first.onset is not None, first.fall is not None
+    leads = falls and all((run.trial.onset or 0) < (run.trial.fall or 0) for run in runs)
+    told = [_right(run) for run in runs]
+    delays = [
+        found[0].step - (run.trial.onset or 0)
+        for run, found in zip(runs, told, strict=True)
+        if found
+    ]
+    counts: Counter[str] = Counter()
+    for run in runs:
+        counts.update({f"{one.severity}: {one.name} ({one.role})" for one in run.findings})
+    return Row(
+        cell=cell,
+        failing=failing,
+        serious=Share.of(any(one.counts("serious") for one in found) for found in told),
+        any=Share.of(bool(found) for found in told),
+        early=Share.of(_early(run) for run in runs) if failing and (first.onset or 0) > 1 else None,
+        ahead=Share.of(_ahead(run, "any") for run in runs) if leads else None,
+        ahead_serious=Share.of(_ahead(run, "serious") for run in runs) if leads else None,
+        soon=Share.of(_soon(run) for run in runs) if falls else None,
+        delay=Median.of(delays if failing else []),
+        withheld=Share.of(bool(run.withheld) for run in runs),
+        told="; ".join(f"{times}x {what}" for what, times in counts.most_common(6)),
+    )
+
+
+def _right(run: Tried) -> list[Finding]:
+    """Findings that count: in a healthy run all of them."""
+    onset, roles = run.trial.onset, run.trial.roles
+    if onset is None:
+        return list(run.findings)
+    return [one for one in run.findings if one.step >= onset and one.role in roles]
+
+
+def _early(run: Tried) -> bool:
+    return any(one.step < (run.trial.onset or 0) for one in run.findings)
+
+
+def _ahead(run: Tried, scale: Scale) -> bool:
+    fall = run.trial.fall or 0
+    return any(one.step < fall and not one.outcome and one.counts(scale) for one in _right(run))
+
+
+def _soon(run: Tried) -> bool:
+    fall = run.trial.fall or 0
+    last = fall + VALIDATIONS * max(run.trial.plan.validation, 1)
+    return any(
+        fall <= one.step <= last and one.outcome and one.counts("serious") for one in run.findings
+    )
