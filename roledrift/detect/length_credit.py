@@ -27,6 +27,10 @@ class LengthCredit:
         """The correlation over the last records and its lower 95 % bound; None with few groups."""
         return _pooled([one for _, one in self._seen][-_RECORDS:])
 
+    def since(self, step: int) -> tuple[float, float] | None:
+        """The same over the first records from ``step`` on, as far as there are any."""
+        return _pooled([one for at, one in self._seen if at >= step][: 2 * _RECORDS])
+
     def around(self, step: int) -> tuple[float, float] | None:
         """The same about ``step``.
 

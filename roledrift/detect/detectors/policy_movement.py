@@ -34,7 +34,13 @@ from roledrift.workflow import Workflow
 NAME = "policy_movement"
 NEED = "update.k3 (re-score a few rows after the optimizer step)"
 _FAILING = 2.0
-"""Times the usual step from which on a run is about to lose what it has, improving or not."""
+"""Times the usual step from which on a run that is not improving is about to lose what it has."""
+
+_RUNAWAY = 6.0
+"""The same for a run that is improving."""
+
+_RAISED = 1.4
+"""Learning rate over that of the warm-up from which on it is the cause."""
 
 _ALONE = 2.0
 _EXCESS = 0.1
@@ -156,7 +162,7 @@ class PolicyMovement:
         finding, severity = "", None
         if word == "drift":
             finding, why = self._named(role, state)
-            severity = self._severity(state)
+            severity = self._severity(role, state)
             reason += why
         elif word == "watch":
             reason += f"; evidence {state.evidence:.1f} of {state.needed:.1f}"
@@ -202,25 +208,30 @@ class PolicyMovement:
             state,
             word,
             "policy_drift" if every else "",
-            self._severity(state) if every else None,
+            self._severity(EVERYONE, state) if every else None,
             reason,
             StepRecord(0),
         )
 
-    def _severity(self, state: StreamState) -> Severity:
-        large = state.ratio >= _FAILING or state.sick_start
-        return "failing" if large or self._course.direction == "fell" else "suspicious"
+    def _severity(self, role: str, state: StreamState) -> Severity:
+        """Failing where the run is about to lose what it has: far off, and nothing gained by it."""
+        roles = self._workflow.role_names if role == EVERYONE else (role,)
+        raised = max(self._rates.raised(one) for one in roles) >= _RAISED
+        if state.sick_start or self._course.losing or state.ratio >= _RUNAWAY:
+            return "failing"
+        large = state.ratio >= _FAILING and (raised or not self._course.improving)
+        return "failing" if large else "suspicious"
 
     def _cause(self, role: str) -> str:
         roles = self._workflow.role_names if role == EVERYONE else (role,)
         raised = max(self._rates.raised(one) for one in roles)
-        return f"the learning rate was raised x{raised:.3g}" if raised >= 1.4 else ""
+        return f"the learning rate was raised x{raised:.3g}" if raised > _RAISED else ""
 
     def _named(self, role: str, state: StreamState) -> tuple[str, str]:
         """The finding, and what speaks for and against the paper's name."""
         slots = self._slots.get(role)
         steps = self._steps(role)
-        if slots is None or self._rates.raised(role) >= 1.4:
+        if slots is None or self._rates.raised(role) >= _RAISED:
             return "role_drift", steps
         others = [one for name, one in self._roles.items() if name != role and one.known]
         still = [one for one in others if not one.leaning and state.ratio >= _ALONE * one.ratio]

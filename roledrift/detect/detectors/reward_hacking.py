@@ -29,8 +29,11 @@ from roledrift.sums import EVERYONE
 NAME = "reward_hacking"
 DETACHED = "reward_detached"
 
-_LEAST_BIAS = 0.1
+_LEAST_BIAS = 0.03
 """Standard deviations of the reward by which a role is paid more than the others, at least."""
+
+_CLEAR = 0.1
+"""Standard deviations that need no start to be compared with."""
 
 _WINDOW = 16
 _ENOUGH = 10
@@ -48,7 +51,7 @@ def _bias(record: StepRecord, role: str) -> float | None:
     return bias / sd if math.isfinite(sd) and sd > 1e-9 else 0.0
 
 
-BIAS = Stream("reward_bias", LINEAR, 1, 0.05, 0.05, 0.03, 0.2, _bias)
+BIAS = Stream("reward_bias", LINEAR, 1, 0.01, 0.03, 0.01, 0.2, _bias)
 
 
 class RewardHacking:
@@ -77,10 +80,13 @@ class RewardHacking:
         return [one for one in verdicts if one is not None]
 
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
-        paid = self._credit[role].lately()
+        since = self._open.get(role, state.onset)
+        paid = self._credit[role].since(since) if since is not None else None
+        paid = paid or self._credit[role].lately()
         by_length = paid is not None and paid[1] > 0.0
         high = state.now >= _LEAST_BIAS
-        from_start = high and paid is not None and paid[1] >= 0.1 and state.typical >= _LEAST_BIAS
+        start = self._credit[role].lately()
+        from_start = high and start is not None and start[1] >= 0.1 and state.typical >= _CLEAR
         if (state.complete and high and by_length) or from_start:
             self._open.setdefault(role, state.onset or (1 if from_start else step))
         elif not (state.complete or high):
@@ -112,7 +118,7 @@ class _Slope:
     """The slope of reward on accuracy over the last records."""
 
     def __init__(self) -> None:
-        self._rows: deque[tuple[int, float, float]] = deque(maxlen=_WINDOW)
+        self._rows: deque[tuple[int, float, float, float, float]] = deque(maxlen=_WINDOW)
 
     def verdict(self, record: StepRecord) -> Verdict | None:
         accuracy = record.totals.get("accuracy")
@@ -124,8 +130,7 @@ class _Slope:
         sd = stat.sd if stat is not None and stat.sd is not None else spread
         if not (math.isfinite(sd) and sd > 1e-9 and spread > 0.05):
             return None
-        unit = spread / sd
-        self._rows.append((record.step, accuracy, reward * unit))
+        self._rows.append((record.step, accuracy, reward, spread, sd))
         if len(self._rows) < _ENOUGH:
             return None
         slope, error = self._fit()
@@ -148,8 +153,9 @@ class _Slope:
         )
 
     def _fit(self) -> tuple[float, float]:
+        unit = fmean(row[3] for row in self._rows) / fmean(row[4] for row in self._rows)
         x = [row[1] for row in self._rows]
-        y = [row[2] for row in self._rows]
+        y = [row[2] * unit for row in self._rows]
         mx, my = fmean(x), fmean(y)
         sxx = math.fsum((one - mx) ** 2 for one in x)
         if sxx <= 1e-6:

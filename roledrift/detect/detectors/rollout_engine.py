@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, median
+from statistics import fmean
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
@@ -22,6 +22,12 @@ NAME = "rollout_engine"
 _NOTHING = 1e-4
 """Nats below which two ways of computing one log-probability differ anyway."""
 
+_STILL = 1e-3
+"""Largest change of a log-probability below which a policy does not move."""
+
+_EFFECT = 2.0
+"""Times the distance at the start that is a fault; engines wander by less."""
+
 _PARTS = ("rollout.peak", "rollout.log_ppl_abs_diff")
 _MOVED = ("update.log_ppl_abs_diff", "update.peak")
 _AS_BASE = 0.5
@@ -31,13 +37,21 @@ _NEED = "log-probabilities of the rollout engine and of the trainer"
 
 
 class _Gap:
-    """Distance of the engine from the trainer, beyond what the policy's own steps explain."""
+    """Distance of the engine from the trainer.
 
-    def __init__(self) -> None:
+    Args:
+        behind: True for rows that are scored after further optimizer steps: their distance is in
+            proportion to the policy's own movement and is read per unit of it. False for rows that
+            are scored by the very weights that sampled them, where the distance is numerical noise.
+    """
+
+    def __init__(self, *, behind: bool) -> None:
+        self._behind = behind
         self._chosen: dict[str, tuple[str, ...]] = {}
-        self._moves: dict[str, list[float]] = {}
 
     def read(self, record: StepRecord, role: str) -> float | None:
+        if _is_behind(record, role) != self._behind:
+            return None
         parts = {name: value for name in _PARTS if (value := _known(record, role, name)) is not None}
         k3 = _known(record, role, "rollout.k3")
         if k3 is not None:
@@ -45,19 +59,24 @@ class _Gap:
         chosen = self._chosen.setdefault(role, tuple(parts)) if parts else ()
         if not chosen or any(name not in parts for name in chosen):
             return None
-        logs = fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
-        return math.exp(logs - self._own_movement(record, role))
-
-    def _own_movement(self, record: StepRecord, role: str) -> float:
-        """How much farther the policy moves by itself than at the start, on the log scale."""
+        gap = fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
+        if not self._behind:
+            return math.exp(gap)
         moved = [value for name in _MOVED if (value := _known(record, role, name)) is not None]
-        if not moved:
-            return 0.0
-        now = fmean(math.log(max(one, _NOTHING)) for one in moved)
-        start = self._moves.setdefault(role, [])
-        if len(start) < 8:
-            start.append(now)
-        return max(now - median(start), 0.0)
+        if not moved or max(moved) < _STILL:
+            return math.exp(gap) if not moved else None
+        return math.exp(gap - fmean(math.log(max(one, _NOTHING)) for one in moved))
+
+
+def _is_behind(record: StepRecord, role: str) -> bool:
+    updates = record.mean(role, "updates")
+    if updates is not None:
+        return updates > 1
+    return not record.labels.get("rollout", "").endswith(", 0 steps between")
+
+
+def _stream(name: str, gap: _Gap) -> Stream:
+    return Stream(name, RATIOS, 1, 0.2, 0.22, 0.12, 0.1, gap.read)
 
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
@@ -71,17 +90,21 @@ class RolloutEngine:
     name = NAME
 
     def __init__(self, context: Context) -> None:
-        gap = Stream("rollout_gap", RATIOS, 1, math.log(1.6), 0.3, 0.2, 0.2, _Gap().read)
+        fresh = _stream("rollout_gap", _Gap(behind=False))
+        behind = _stream("rollout_gap_per_step", _Gap(behind=True))
         self._gaps = {
-            role: context.board.watch(role, gap) for role in context.workflow.role_names
+            role: tuple(context.board.watch(role, one) for one in (fresh, behind))
+            for role in context.workflow.role_names
         }
         self._streaks = dict.fromkeys(context.workflow.role_names, 0)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role."""
         verdicts = []
-        for role, state in self._gaps.items():
+        for role, states in self._gaps.items():
             verdict = _mode(record, role) or self._unserved(record, role)
+            # Which of the two is read can change from record to record; one that found stays.
+            state = max(states, key=lambda one: (one.complete, one.step))
             verdicts.append(verdict or self._judge(role, state))
         return [one for one in verdicts if one is not None]
 
@@ -91,7 +114,7 @@ class RolloutEngine:
                 return None
             lacks = state.start.lacks
             return waiting(NAME, role, f"{lacks} more steps" if state.seen else _NEED)
-        found = state.complete
+        found = state.complete and state.ratio >= _EFFECT
         reason = (
             f"the engine's log-probabilities are x{state.ratio:.1f} as far from the trainer's as at "
             "the start, beyond what the policy's own steps explain"
@@ -101,7 +124,7 @@ class RolloutEngine:
             role=role,
             state="drift" if found else "watch" if state.leaning else "ok",
             finding="engine_mismatch" if found else "",
-            statistic="rollout_gap",
+            statistic=state.of.name,
             value=state.now,
             baseline=state.typical,
             onset=state.onset if state.leaning else None,

@@ -26,6 +26,7 @@ movement (k3) goes with the square: this is twice the movement."""
 _STEPS = 1.4
 _BATCH = 2.0
 _PATIENCE = 2
+_ROUNDING = 1e-6
 _START = 4
 _TEMPERATURE = re.compile(r"T=([0-9.]+)")
 
@@ -59,6 +60,27 @@ class _Level:
         return self.onset is not None
 
 
+class _Same:
+    """Two numbers that are equal by design, until they are not."""
+
+    def __init__(self) -> None:
+        self._equal = self._streak = 0
+        self.onset: int | None = None
+
+    def see(self, step: int, difference: float | None) -> None:
+        """Take how far apart they are."""
+        if difference is None or not math.isfinite(difference):
+            return
+        if abs(difference) < _ROUNDING:
+            self._equal += 1
+            self._streak = 0
+            self.onset = None if self.onset is None or self._equal > 3 * _START else self.onset
+            return
+        self._streak += 1
+        if self._streak == 1 and self._equal >= _START and self.onset is None:
+            self.onset, self._equal = step, 0
+
+
 class SettingsChanged:
     """Watches the learning rates, optimizer steps, batch size and sampling temperature."""
 
@@ -70,6 +92,8 @@ class SettingsChanged:
         self._raised: dict[str, int] = {}
         self._steps = {role: _Level(_STEPS, 0.0) for role in context.workflow.role_names}
         self._batch = _Level(_BATCH, 1 / _BATCH)
+        self._rewards = {role: _Same() for role in context.workflow.role_names}
+        self._accuracy = _Same()
         self._temperature: str | None = None
         self._heated: tuple[int, str] | None = None
 
@@ -98,6 +122,13 @@ class SettingsChanged:
         if level.see(record.step, record.mean(role, "updates")) and level.onset is not None:
             why = f"its optimizer steps per iteration went up x{level.ratio:.3g}"
             return _verdict(role, "optimizer_steps_changed", level.onset, why)
+        reward = self._rewards[role]
+        reward.see(record.step, record.mean(role, "reward_bias"))
+        if reward.onset is not None:
+            bias = record.mean(role, "reward_bias") or 0.0
+            if bias > 0:
+                why = "its reward is no longer that of the other roles"
+                return _verdict(role, "reward_changed", reward.onset, why)
         if not self._rates.known and record.mean(role, "updates") is None:
             return waiting(NAME, role, "the learning rate (totals lr) or optimizer steps")
         return _fine(role)
@@ -108,6 +139,14 @@ class SettingsChanged:
         if level.see(record.step, None if stat is None else stat.n) and level.onset is not None:
             why = f"the number of responses per step changed x{level.ratio:.3g}"
             return _verdict(EVERYONE, "batch_changed", level.onset, why)
+        reward, accuracy = record.totals.get("reward"), record.totals.get("accuracy")
+        # With several roles the mean over responses is not the mean over episodes.
+        alone = len(self._workflow.roles) == 1
+        if alone and reward is not None and accuracy is not None:
+            self._accuracy.see(record.step, reward - accuracy)
+        if self._accuracy.onset is not None:
+            why = "the reward is no longer the accuracy"
+            return _verdict(EVERYONE, "reward_changed", self._accuracy.onset, why)
         found = _TEMPERATURE.search(record.labels.get("rollout", ""))
         if found is not None:
             now = found[1]
@@ -140,7 +179,7 @@ CARD = Card(
     name=NAME,
     about=(
         "Watches settings that move policies: the learning rate of each policy beyond its warm-up, "
-        "optimizer steps per role and iteration, the number of responses per step, the temperature."
+        "optimizer steps per role and iteration, responses per step, the temperature, what is rewarded."
     ),
     findings=(
         _finding(
@@ -163,6 +202,12 @@ CARD = Card(
             "check whether the batch size was changed on purpose",
         ),
         _finding(
+            "reward_changed",
+            "another reward since step {onset}",
+            "Rewards that were equal, of the roles or to the accuracy, no longer are.",
+            "find what changed in the reward, and whether that was intended",
+        ),
+        _finding(
             "temperature_changed",
             "another sampling temperature since step {onset}",
             "Responses are sampled at another temperature than at the start.",
@@ -170,7 +215,7 @@ CARD = Card(
         ),
     ),
     make=SettingsChanged,
-    reads=("lr", "updates"),
+    reads=("lr", "updates", "reward_bias"),
     needs=("the learning rate (totals lr)",),
     order=0,
 )

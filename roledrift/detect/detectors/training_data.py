@@ -18,7 +18,7 @@ from roledrift.records import StepRecord, Verdict
 
 NAME = "training_data"
 _PATIENCE = 3
-_NOTHING = 1e-7
+_NOTHING = 5e-6
 """Largest change of a log-probability, in nats, that is rounding."""
 
 _SOLVED = 0.9

@@ -37,6 +37,7 @@ class Course:
 
     def __init__(self) -> None:
         self._values: deque[tuple[int, float]] = deque(maxlen=RECENT)
+        self._history: deque[float] = deque(maxlen=2 * RECENT)
         self._jumps: deque[float] = deque(maxlen=_JUMPS)
         self._first: float | None = None
         self._best: tuple[int, float] | None = None
@@ -57,6 +58,7 @@ class Course:
         if self._values:
             self._jumps.append(abs(now - self._values[-1][1]))
         self._values.append((record.step, now))
+        self._history.append(now)
         if len(self._values) == RECENT:
             mean = self.now
             self._first = mean if self._first is None else self._first
@@ -81,11 +83,19 @@ class Course:
 
     @property
     def improving(self) -> bool:
-        """True while accuracy has risen and stands near its best."""
-        if self.direction != "rose" or self._best is None:
+        """True while accuracy is rising: the last records beat those before them."""
+        if len(self._history) < 2 * RECENT or not self._jumps:
             return False
-        error = median(self._jumps) / 0.954 / math.sqrt(RECENT) if self._jumps else 0.0
-        return self._best[1] - self.now <= max(_GAIN, 2 * error)
+        before = fmean(list(self._history)[: len(self._history) - RECENT])
+        error = median(self._jumps) / 0.954 * math.sqrt(2 / RECENT)
+        return self.now - before >= max(_GAIN, error)
+
+    @property
+    def losing(self) -> bool:
+        """True if accuracy has fallen: that of the validations where there are any."""
+        if len(self._validations) >= 2:
+            return bool(self._fallen_validation())
+        return self.direction == "fell"
 
     @property
     def damage(self) -> str:
