@@ -17,7 +17,6 @@ from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.seeds import derive
 
-
 _ANSWERS = ("\\boxed", "```")
 """What an answer begins with, in either task."""
 

@@ -21,11 +21,12 @@ from reference_trainer.evaluate import Evaluation
 from reference_trainer.grpo import group_of
 from reference_trainer.policies import AdapterBank
 from reference_trainer.reading import merge
+from reference_trainer.rescoring import Rescored
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.scoring import Batch
 from reference_trainer.seeds import derive
-from reference_trainer.updating import Forward, Rescored
+from reference_trainer.updating import Forward
 from roledrift import (
     Config as MonitorConfig,
 )

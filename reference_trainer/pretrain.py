@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from reference_trainer.config import Config, PretrainSettings, Until
+from reference_trainer.config import Config
 from reference_trainer.demonstrations import DEMONSTRATORS, FORMS, Piece
 from reference_trainer.exercises import Noise, TinyTask, exercises_for
 from reference_trainer.model import ModelSettings, load_model
@@ -28,6 +28,7 @@ from reference_trainer.seeds import derive
 from reference_trainer.tasks.code import CodeTask
 from reference_trainer.tasks.math import MathTask
 from reference_trainer.tiny_model import WORDS, build_model, build_tokenizer
+from reference_trainer.warm_up import PretrainSettings, Until
 from reference_trainer.workflows.prompts import load_prompts
 
 _RECIPE = 1

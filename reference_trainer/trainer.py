@@ -33,20 +33,14 @@ from reference_trainer.observation import Observation
 from reference_trainer.paper_compat import tick
 from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.ranks import Ranks
+from reference_trainer.rescoring import Rescored, rescore
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.setup import Setup, hand_over
 from reference_trainer.stress import inject, posed
-from reference_trainer.updating import (
-    PolicyReport,
-    Rescored,
-    Watcher,
-    look_at,
-    rescore,
-    update_policy,
-)
+from reference_trainer.updating import PolicyReport, Watcher, look_at, update_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +196,7 @@ def _validate_base(setup: Setup) -> list[Episode]:
     return play_validation(setup.stage, setup.config, step=0)
 
 
-def _begin(
-    setup: Setup, folder: RunFolder | None, before: Evaluation | None, *, done: int
-) -> None:
+def _begin(setup: Setup, folder: RunFolder | None, before: Evaluation | None, *, done: int) -> None:
     """Open the trace; at the very start with the validation of the base."""
     config = setup.config
     if folder is not None and folder.holds_a_run():

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 from roledrift.checkpoints import Checkpoints
 from roledrift.errors import CaptureError
 from roledrift.parts import Parts
+from roledrift.pending import BasePolicy, Pending
 from roledrift.protocols import (
     Closing,
     GradientSource,
@@ -37,7 +37,7 @@ from roledrift.records import (
     summarise,
 )
 from roledrift.relative import relative
-from roledrift.spans import Kind, Source, SpanTable, describe
+from roledrift.spans import SpanTable, describe
 from roledrift.sums import Sums, add, counted
 from roledrift.textpairs import TextPairs
 
@@ -45,24 +45,6 @@ VALIDATION = frozenset({"val_accuracy", "val_n"})
 """Totals that a host may give after the step that they are about."""
 
 _LOG = logging.getLogger("roledrift")
-
-
-@dataclass(slots=True)
-class _Pending:
-    """What has come in since the last step."""
-
-    sums: list[Sums] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
-    totals: dict[str, float] = field(default_factory=dict)
-    solved: str = ""
-    gradients: list[GramRecord] = field(default_factory=list)
-    present: set[str] = field(default_factory=set)
-    missing: set[str] = field(default_factory=set)
-    labels: dict[str, str] = field(default_factory=dict)
-    sources: dict[Kind, set[Source]] = field(default_factory=dict)
-    updates: Counter[str] = field(default_factory=Counter)
-    faults: Counter[str] = field(default_factory=Counter)
-    cost_ms: Counter[str] = field(default_factory=Counter)
 
 
 class Monitor:
@@ -102,8 +84,8 @@ class Monitor:
         self._clock = clock
         self._now = now or _utc_now
         self._sources: list[SpanSource | GradientSource] = []
-        self._pending = _Pending()
-        self._base: list[Sums] = []
+        self._pending = Pending()
+        self._base = BasePolicy()
         self._last: int | None = None
         self._named: set[str] = set()
         self._texts = TextPairs()
@@ -140,11 +122,7 @@ class Monitor:
             spans: Outputs on problems that are not trained on; lengths and texts are enough.
         """
         with self.fenced("base policy", cost="probes"):
-            if self._last is not None:
-                raise CaptureError("the first step is over: hand over the base policy before it")
-            for probe in self._parts.probes:
-                if probe.needs <= spans.present:
-                    self._base.append(probe.measure(spans))
+            self._base.measure(self._parts.probes, spans)
 
     def add_samples(self, samples: Iterable[Sample]) -> None:
         """Keep these texts with the current step."""
@@ -224,7 +202,7 @@ class Monitor:
             with self.fenced("totals"):
                 self.add_totals(totals)
         self._drain()
-        pending, self._pending = self._pending, _Pending()
+        pending, self._pending = self._pending, Pending()
         sums: Sums = {}
         with self.fenced("sums", cost="reduce", into=pending):
             roles = self.workflow.role_names if pending.updates else ()
@@ -233,7 +211,9 @@ class Monitor:
         if reducer is not None:
             with self.fenced("reduce over ranks", cost="reduce", into=pending):
                 sums = reducer.add(sums)
-        base = self._take_base(pending)
+        base: Sums = {}
+        with self.fenced("base policy", cost="reduce", into=pending):
+            base = self._base.take(reducer)
         decision, self._last = Decision(), int(step)
         if self._is_first():
             decision = self._finish(step, sums, pending, base=base)
@@ -243,18 +223,6 @@ class Monitor:
         with self.fenced("budget"):
             self._keep_budget(sum(pending.cost_ms.values()))
         return decision
-
-    def _take_base(self, pending: _Pending) -> Sums:
-        """Sums of the base policy over all ranks, at the first step; nothing at later ones."""
-        sums: Sums = {}
-        if self._last is not None:
-            return sums
-        with self.fenced("sums of the base policy", cost="reduce", into=pending):
-            sums, self._base = add(self._base), []
-        if self._parts.reducer is not None:
-            with self.fenced("reduce over ranks", cost="reduce", into=pending):
-                sums = self._parts.reducer.add(sums)
-        return sums
 
     def due(self, step: int, every: int) -> bool:
         """Is a measurement that was asked for every ``every`` steps due, the budget considered?"""
@@ -307,7 +275,7 @@ class Monitor:
                 sink.write_step(record)
 
     @contextmanager
-    def fenced(self, part: str, *, cost: str = "", into: _Pending | None = None) -> Iterator[None]:
+    def fenced(self, part: str, *, cost: str = "", into: Pending | None = None) -> Iterator[None]:
         """Count whatever goes wrong inside instead of raising it, and time it.
 
         Args:
@@ -327,7 +295,7 @@ class Monitor:
                 kept = into or self._pending
                 kept.cost_ms[cost] += (self._clock() - begin) * 1e3  # type: ignore[assignment]
 
-    def _count(self, what: str, error: Exception, into: _Pending | None) -> None:
+    def _count(self, what: str, error: Exception, into: Pending | None) -> None:
         (into or self._pending).faults[what] += 1
         if what not in self._named:
             self._named.add(what)
@@ -348,7 +316,7 @@ class Monitor:
                     self._pending.gradients.extend(source.drain_gradients())
                     self._pending.faults.update(source.faults())
 
-    def _finish(self, step: int, sums: Sums, pending: _Pending, *, base: Sums) -> Decision:
+    def _finish(self, step: int, sums: Sums, pending: Pending, *, base: Sums) -> Decision:
         self._start(step)
         groups: Mapping[str, Stats] = {}
         before: Mapping[str, Stats] = {}

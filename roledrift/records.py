@@ -133,10 +133,8 @@ class StepRecord:
         cost_ms: What watching cost in this step, by part.
         checkpoints: The newest checkpoints of the host that are there, told in the first record
             after one was written; empty if none was.
-        solved: Validation problem by problem, in an order that never changes: ``"1"`` if it was
-            solved, ``"0"`` if not; empty without a validation, or if only its accuracy is known.
-        base: Statistics of the policy before training, on the validation problems; as ``groups``.
-            The first record of a run carries them, if any does.
+        solved: Per validation problem, in fixed order, ``"1"`` if it was solved, else ``"0"``.
+        base: As ``groups``, of the policy before training; in the first record alone.
     """
 
     step: int

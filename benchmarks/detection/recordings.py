@@ -1,9 +1,9 @@
 """What a monitor wrote about a run, small enough to be kept in the repository.
 
 A recording is the run's step records as columns, numbers rounded to five digits, without the times,
-the cost of watching, checkpoints, and the groups of single slots (no detector reads them), and without texts but
-for one of each role in three steps. ``load`` gives records back that a panel judges
-as it judged the run.
+the cost of watching, checkpoints and the groups of single slots (no detector reads them), and
+without texts but for one of each role in three steps. ``load`` gives records back that a panel
+judges as it judged the run.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ import torch
 from reference_trainer.config import Config
 from reference_trainer.episodes import Parse, Span
 from reference_trainer.policies import AdapterBank
+from reference_trainer.rescoring import rescore
 from reference_trainer.scoring import Batch, collate, score
-from reference_trainer.updating import Forward, rescore, update_policy
+from reference_trainer.updating import Forward, update_policy
 
 Make = Callable[..., AdapterBank]
 

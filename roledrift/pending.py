@@ -1,0 +1,57 @@
+"""What a monitor has gathered and not yet written down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from roledrift.errors import CaptureError
+from roledrift.protocols import Probe, Reducer
+from roledrift.records import GramRecord, Sample
+from roledrift.spans import Kind, Source, SpanTable
+from roledrift.sums import Sums, add
+
+
+@dataclass(slots=True)
+class Pending:
+    """What has come in since the last step."""
+
+    sums: list[Sums] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+    totals: dict[str, float] = field(default_factory=dict)
+    solved: str = ""
+    gradients: list[GramRecord] = field(default_factory=list)
+    present: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    labels: dict[str, str] = field(default_factory=dict)
+    sources: dict[Kind, set[Source]] = field(default_factory=dict)
+    updates: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    cost_ms: Counter[str] = field(default_factory=Counter)
+
+
+class BasePolicy:
+    """Sums over the outputs of the policy before training, until the first step takes them."""
+
+    def __init__(self) -> None:
+        self._sums: list[Sums] = []
+        self._taken = False
+
+    def measure(self, probes: Iterable[Probe], spans: SpanTable) -> None:
+        """Measure ``spans`` with the probes whose columns are there.
+
+        Raises:
+            CaptureError: If the first step is over.
+        """
+        if self._taken:
+            raise CaptureError("the first step is over: hand over the base policy before it")
+        self._sums += [one.measure(spans) for one in probes if one.needs <= spans.present]
+
+    def take(self, reducer: Reducer | None) -> Sums:
+        """The sums over all ranks, which take them together; nothing from the second time on."""
+        if self._taken:
+            return {}
+        self._taken = True
+        sums, self._sums = add(self._sums), []
+        return sums if reducer is None else reducer.add(sums)
