@@ -8,6 +8,7 @@ from importlib import import_module
 NAMES = (
     "import_time",
     "token_statistics",
+    "judging_speed",
     "report_speed",
     "ingest_speed",
     "role_gradients",
