@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from roledrift.budget import Budget
 from roledrift.config import Config, from_mapping
+from roledrift.detect.conclusion import conclude
 from roledrift.detect.settings import checked, load
 from roledrift.detect.suite import DetectorSuite
 from roledrift.errors import ConfigError
@@ -57,7 +58,7 @@ def open_monitor(
         routing: Overrides the routing of ``workflow``.
         resume: Continue the run that ``out`` already holds, as a new segment.
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
-        notifiers: Where alerts go; None: as the section ``notify`` says, by default to standard
+        notifiers: Where notices go; None: as the section ``notify`` says, by default to standard
             error and to a run of wandb or trackio that is open.
         sinks: Get every record besides the run directory.
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
@@ -80,15 +81,17 @@ def open_monitor(
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
     healthy = reference_steps(settings.baseline.reference, roles)
+    judge = DetectorSuite(roles, settings, reference=healthy, host=header.host)
     parts = Parts(
         probes=probes,
-        judge=DetectorSuite(roles, settings, reference=healthy, host=header.host),
+        judge=judge,
         sinks=(RunWriter(out, header, resume=resume), *_logs(roles, settings), *sinks),
         notifiers=tell,
         reducer=reducer,
         history=(lambda: open_run(out).steps()) if resume else None,
         texts=(lambda: open_run(out).samples(_TEXTS)) if resume else None,
         budget=budget,
+        conclusion=lambda steps: conclude(judge.verdicts, judge.incidents, steps).sentence,
         pulse=heartbeat_for(settings.notify, tell, header),
     )
     return Monitor(header, parts, strict=strict)

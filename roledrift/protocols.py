@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from roledrift.notices import Notice
 from roledrift.records import Alert, GramRecord, Incident, RunHeader, Sample, StepRecord, Verdict
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums
@@ -87,6 +88,10 @@ class Sink(Protocol):
         """Keep one alert; it must be durable before this returns."""
         ...
 
+    def write_incident(self, incident: Incident) -> None:
+        """Keep the latest state of an incident; it must be durable before this returns."""
+        ...
+
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         """Keep the texts of one step."""
         ...
@@ -99,8 +104,8 @@ class Sink(Protocol):
 class Notifier(Protocol):
     """Tells a person or another program."""
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:
-        """Pass on one alert. Must not block for long."""
+    def notify(self, notice: Notice, header: RunHeader) -> None:
+        """Pass on one notice. Must not block for long."""
         ...
 
 
@@ -109,7 +114,7 @@ class Closing(Protocol):
     """A notifier that has something to finish when the run ends."""
 
     def close(self) -> None:
-        """Tell what is still untold, within bounded time."""
+        """Flush pending notices, with a timeout."""
         ...
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from roledrift.sums import Distinct, Mean, Profile, Summable, Sums
+from roledrift.sums import EVERYONE, Distinct, Mean, Profile, Summable, Sums
 from roledrift.workflow import Workflow
 
 SCHEMA = 1
@@ -393,6 +393,12 @@ class Incident:
     evidence: str = ""
     advice: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
+
+    @property
+    def rank(self) -> tuple[bool, int, int, bool]:
+        """Sort key: open before closed, then the worst, the earliest, the more specific."""
+        worst = SEVERITIES.index(self.severity)
+        return self.state == "closed", worst, self.onset, self.role == EVERYONE
 
 
 def alert_id(detector: str, role: str, onset: int) -> str:

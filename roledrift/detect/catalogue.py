@@ -32,9 +32,9 @@ def faults_of() -> Mapping[str, str]:
     return _found()[1]
 
 
-def known_findings() -> tuple[str, ...]:
-    """Names of all findings, in the order of the detectors."""
-    return tuple(all_cards().findings)
+def known_findings() -> Mapping[str, str]:
+    """Every finding and the detector that reports it, in the order of the detectors."""
+    return all_cards().detectors
 
 
 @cache
