@@ -17,6 +17,7 @@ from roledrift.config import Config, from_mapping
 from roledrift.detect.conclusion import conclude
 from roledrift.detect.settings import checked, load
 from roledrift.detect.suite import DetectorSuite
+from roledrift.detect.yardsticks import combined, nested, yardsticks
 from roledrift.errors import ConfigError
 from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
@@ -27,6 +28,7 @@ from roledrift.parts import Parts
 from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run, reference_steps
+from roledrift.store.starts import Starts, StartsWriter, earlier_starts
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Workflow
 
@@ -81,11 +83,24 @@ def open_monitor(
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
     healthy = reference_steps(settings.baseline.reference, roles)
-    judge = DetectorSuite(roles, settings, reference=healthy, host=header.host)
+    if not healthy:
+        header = replace(header, yardsticks=combined(earlier_starts(Path(out), header)))
+    judge = DetectorSuite(
+        roles,
+        settings,
+        reference=healthy,
+        yardsticks=yardsticks(header.yardsticks),
+        host=header.host,
+    )
     parts = Parts(
         probes=probes,
         judge=judge,
-        sinks=(RunWriter(out, header, resume=resume), *_logs(roles, settings), *sinks),
+        sinks=(
+            RunWriter(out, header, resume=resume),
+            StartsWriter(Path(out), header, lambda: _summary(judge)),
+            *_logs(roles, settings),
+            *sinks,
+        ),
         notifiers=tell,
         reducer=reducer,
         history=(lambda: open_run(out).steps()) if resume else None,
@@ -95,6 +110,13 @@ def open_monitor(
         pulse=heartbeat_for(settings.notify, tell, header),
     )
     return Monitor(header, parts, strict=strict)
+
+
+def _summary(judge: DetectorSuite) -> tuple[str, Starts]:
+    """What the run is in the end, and how it started."""
+    board = judge.board
+    outcome = conclude(judge.verdicts, judge.incidents, board.records).outcome
+    return outcome, nested(board.starts())
 
 
 def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:

@@ -245,6 +245,7 @@ def _incident(body: Mapping[str, Any]) -> Incident:
     known = _known(Incident, body)
     known["severity"] = _severity(known["severity"])
     known["advice"] = _strings(known.get("advice", ()))
+    known["alerts"] = _strings(known.get("alerts", ()))
     known["consequences"] = tuple(_consequence(one) for one in known.get("consequences", ()))
     if known.get("checkpoint") is not None:
         known["checkpoint"] = _checkpoint(known["checkpoint"])

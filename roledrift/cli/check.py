@@ -16,9 +16,10 @@ from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.codec import plain
 from roledrift.config import Config, recorded
-from roledrift.detect.settings import load
 from roledrift.detect.conclusion import OUTCOMES, Conclusion, Outcome, conclude
+from roledrift.detect.settings import load
 from roledrift.detect.suite import Replay, replay
+from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.records import Alert, Incident, RunHeader, StepRecord, Verdict
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
@@ -228,7 +229,14 @@ def _not_clean(conclusion: Conclusion, silent: str) -> Conclusion:
 def _replayed(header: RunHeader, records: list[StepRecord], config: Config) -> Replay:
     workflow = header.workflow
     reference = reference_steps(config.baseline.reference, workflow)
-    return replay(records, workflow, config, reference=reference, host=header.host)
+    return replay(
+        records,
+        workflow,
+        config,
+        reference=reference,
+        host=header.host,
+        yardsticks=yardsticks(header.yardsticks),
+    )
 
 
 def _watched_with(header: RunHeader) -> tuple[Config, list[str]]:

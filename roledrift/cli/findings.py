@@ -27,6 +27,7 @@ COUNTS: Mapping[str, tuple[Severity, ...]] = {
 RENAMED = {"warn": "suspicious", "error": "input"}
 """Words that ``--fail-on`` took before there were severities, and what they are called now."""
 
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """An alert from its opening on, or a silence.

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.findings import silence
-from roledrift.config import Config, recorded
+from roledrift.config import Config
 from roledrift.detect.suite import replay
+from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.records import Incident
 from roledrift.report.moods import urgency
@@ -153,7 +154,14 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
     workflow = run.header.workflow
     reference = reference_steps(config.baseline.reference, workflow)
     records = run.steps()
-    return replay(records, workflow, config, reference=reference, host=run.header.host).incidents
+    return replay(
+        records,
+        workflow,
+        config,
+        reference=reference,
+        host=run.header.host,
+        yardsticks=yardsticks(run.header.yardsticks),
+    ).incidents
 
 
 def imported(run: Run) -> bool:

@@ -17,6 +17,7 @@ from roledrift.cli.check import exit_code
 from roledrift.config import Config, recorded
 from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import DetectorSuite
+from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.notices import Notice, Notices
 from roledrift.notify.console import line, printable
@@ -50,7 +51,7 @@ class Watched:
     """
 
     path: Path
-    panel: Panel
+    panel: DetectorSuite
     roles: tuple[str, ...] = ()
     records: list[StepRecord] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
@@ -169,7 +170,13 @@ def _begin(path: Path) -> Watched:
     except ConfigError:
         config = Config()
     reference = reference_steps(config.baseline.reference, run.header.workflow)
-    panel = DetectorSuite(run.header.workflow, config, reference=reference, host=run.header.host)
+    panel = DetectorSuite(
+        run.header.workflow,
+        config,
+        reference=reference,
+        host=run.header.host,
+        yardsticks=yardsticks(run.header.yardsticks),
+    )
     return Watched(path, panel, run.header.workflow.role_names)
 
 

@@ -23,10 +23,10 @@ from roledrift.records import (
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
-TITLE_LIMIT = 80
+TITLE_LIMIT = 100
 """Titles are shorter than this: trackers and chats cut longer ones."""
 
-_UNKNOWN = Finding("", "has drifted since step {onset}", "", "text", "suspicious")
+_UNKNOWN = Finding("", "{who} has drifted since step {onset}", "", "text", "suspicious")
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ def closed(alert: Alert, step: int, why: str) -> Alert:
         level="INFO",
         state="closed",
         step=step,
-        title=_short(f"{_whose(alert.role)}: {alert.finding} has passed"),
+        title=_short(f"{alert.finding} of {_whose(alert.role)} has passed"),
         text=_sentence(why),
         advice=(),
         stops=False,
@@ -160,23 +160,28 @@ def closed(alert: Alert, step: int, why: str) -> Alert:
     )
 
 
-def title(verdict: Verdict, finding: Finding, onset: int) -> str:
-    """One short clause, below ``TITLE_LIMIT`` characters."""
-    value, base = verdict.value, verdict.baseline
-    if "{ratio" in finding.title and not (value is not None and base):
-        return _short(f"{_whose(verdict.role)}: {finding.name} since step {onset}")
-    text = finding.title.format(
-        ratio=value / base if value is not None and base else 0.0,
-        value=0.0 if value is None else value,
-        base=base or 0.0,
-        onset=onset,
-        toward=verdict.toward or "another role",
-    )
-    return _short(f"{_whose(verdict.role)}: {text}")
-
-
 def _whose(role: str) -> str:
-    return "all roles" if role == EVERYONE else role
+    return "all roles" if role == EVERYONE else f"the {role}"
+
+
+def title(verdict: Verdict, finding: Finding, onset: int) -> str:
+    """The finding as one short sentence without its full stop, below ``TITLE_LIMIT`` characters."""
+    value, base = verdict.value, verdict.baseline
+    template = finding.title
+    if "{ratio" in template and not (value is not None and base):
+        template = "{who} shows " + finding.name + " since step {onset}"
+    the = _whose(verdict.role)
+    return _short(
+        template.format(
+            who=the[:1].upper() + the[1:],
+            the=the,
+            ratio=value / base if value is not None and base else 0.0,
+            value=0.0 if value is None else value,
+            base=base or 0.0,
+            onset=onset,
+            toward=verdict.toward or "another role",
+        )
+    )
 
 
 def _short(line: str) -> str:

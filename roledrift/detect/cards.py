@@ -26,8 +26,9 @@ class Finding:
 
     Attributes:
         name: What users see and filter by.
-        title: What has happened, as a clause that follows the role's name. Filled in: ``ratio``,
-            ``value``, ``base``, ``onset``, ``toward``.
+        title: What has happened, as a sentence without its full stop. Filled in: ``who`` ("The
+            generator"), ``the`` ("the generator"), ``ratio``, ``value``, ``base``, ``onset``,
+            ``toward``.
         about: One sentence about what it means.
         layer: Where it stands between cause and effect.
         severity: The usual one; a verdict may say another.

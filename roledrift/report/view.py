@@ -13,6 +13,7 @@ from pathlib import Path
 from roledrift.config import Config, recorded
 from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay
+from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.records import (
     SEVERITIES,
@@ -331,7 +332,12 @@ def load(
         config=config,
         config_note=note,
         replay=replay(
-            records, run.header.workflow, config, reference=reference, host=run.header.host
+            records,
+            run.header.workflow,
+            config,
+            reference=reference,
+            host=run.header.host,
+            yardsticks=yardsticks(run.header.yardsticks),
         ),
     )
 

@@ -132,9 +132,7 @@ def _paired(before: str, now: str) -> list[float]:
         return [0.0] * len(_LOSSES)
     lost = sum(a == "1" and b == "0" for a, b in zip(before, now, strict=True))
     gained = sum(a == "0" and b == "1" for a, b in zip(before, now, strict=True))
-    return [
-        lost * math.log(p / _LOST) + gained * math.log((1 - p) / (1 - _LOST)) for p in _LOSSES
-    ]
+    return [lost * math.log(p / _LOST) + gained * math.log((1 - p) / (1 - _LOST)) for p in _LOSSES]
 
 
 class _Batches:
@@ -260,7 +258,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "accuracy {base:.2f} -> {value:.2f} since step {onset}",
+            "Accuracy has fallen from {base:.2f} to {value:.2f} since step {onset}",
             "The workflow solves clearly less than it already did.",
             "outcome",
             "failing",
@@ -272,13 +270,11 @@ CARD = Card(
         ),
         Finding(
             DROP,
-            "reward {base:.2f} -> {value:.2f} since step {onset}",
+            "The reward has fallen from {base:.2f} to {value:.2f} since step {onset}",
             "The training reward has fallen; the problems may have become harder.",
             "outcome",
             "suspicious",
-            (
-                "record a validation accuracy: a reward also falls when the curriculum gets harder",
-            ),
+            ("record a validation accuracy: a reward also falls when the curriculum gets harder",),
         ),
     ),
     make=AccuracyCliff,

@@ -135,7 +135,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "responses x{ratio:.1f} as long since step {onset}",
+            "{who} has written x{ratio:.1f} as much since step {onset}",
             "A role writes longer responses, and the other roles do not.",
             "text",
             "failing",

@@ -322,7 +322,7 @@ CARD = Card(
     findings=(
         Finding(
             "role_drift",
-            "moves x{ratio:.1f} as far per step since step {onset}",
+            "{who} has moved x{ratio:.1f} as far per step since step {onset}",
             "The policy of one role moves farther per iteration than at the start of the run.",
             "movement",
             "failing",
@@ -335,7 +335,7 @@ CARD = Card(
         ),
         Finding(
             "policy_drift",
-            "policies move x{ratio:.1f} as far per step since step {onset}",
+            "All policies have moved x{ratio:.1f} as far per step since step {onset}",
             "The policies of all roles move farther per iteration than at the start of the run.",
             "movement",
             "failing",
@@ -347,7 +347,7 @@ CARD = Card(
         ),
         Finding(
             "gradient_amplification",
-            "slots amplified, moves x{ratio:.1f} since step {onset}",
+            "{who} has over-trained through its slots, x{ratio:.1f}, since step {onset}",
             "One role with several slots over-trains: its slots agree on the same problems more "
             "than on different ones, and the other roles stay.",
             "movement",

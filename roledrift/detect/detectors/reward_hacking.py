@@ -96,7 +96,9 @@ class RewardHacking:
         if not math.isnan(state.typical):
             told += f" ({state.typical:+.2f} at the start)"
         if paid is not None:
-            told += f"; its advantage and length correlate {paid[0]:+.2f} (95 % above {paid[1]:+.2f})"
+            told += (
+                f"; its advantage and length correlate {paid[0]:+.2f} (95 % above {paid[1]:+.2f})"
+            )
         severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
         return Verdict(
             detector=NAME,
@@ -174,7 +176,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "paid for length since step {onset}",
+            "{who} has been paid for length since step {onset}",
             "A role earns more than the others, and its longer responses earn most.",
             "input",
             "suspicious",
@@ -187,7 +189,7 @@ CARD = Card(
         ),
         Finding(
             DETACHED,
-            "the reward has not followed the accuracy since step {onset}",
+            "The reward has not followed the accuracy since step {onset}",
             "The reward does not rise with the accuracy: it is noise, or pays for something else.",
             "input",
             "input problem",

@@ -52,7 +52,9 @@ class _Gap:
     def read(self, record: StepRecord, role: str) -> float | None:
         if _is_behind(record, role) != self._behind:
             return None
-        parts = {name: value for name in _PARTS if (value := _known(record, role, name)) is not None}
+        parts = {
+            name: value for name in _PARTS if (value := _known(record, role, name)) is not None
+        }
         k3 = _known(record, role, "rollout.k3")
         if k3 is not None:
             parts["rollout.k3"] = math.sqrt(k3)
@@ -145,9 +147,7 @@ class RolloutEngine:
         self._streaks[role] = 0 if served else self._streaks[role] + 1
         if self._streaks[role] < _PATIENCE:
             return None
-        told = (
-            f"rollouts are x{rollout / base:.2f} as far from the trained policy as the base model is"
-        )
+        told = f"rollouts are x{rollout / base:.2f} as far from the trained policy as the base model is"
         return Verdict(
             NAME,
             role,
@@ -191,7 +191,7 @@ CARD = Card(
     findings=(
         Finding(
             "engine_mismatch",
-            "rollout engine x{ratio:.1f} off the trainer since step {onset}",
+            "The engine has not sampled the trained policy of {the} since step {onset}",
             "The engine samples from something else than the policy that is trained: other weights, "
             "an old adapter, another temperature.",
             "input",
@@ -203,7 +203,7 @@ CARD = Card(
         ),
         Finding(
             "adapter_not_served",
-            "adapter not served since step {onset}",
+            "The engine has not served the adapter of {the} since step {onset}",
             "The rollouts come from the base model: the engine does not serve the adapter.",
             "input",
             "input problem",
@@ -211,7 +211,7 @@ CARD = Card(
         ),
         Finding(
             "logprob_mode_mismatch",
-            "log-probabilities of two kinds since step {onset}",
+            "Log-probabilities of {the} have been of two kinds since step {onset}",
             "Log-probabilities that are compared were computed at different temperatures.",
             "input",
             "input problem",

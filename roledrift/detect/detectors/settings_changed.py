@@ -127,7 +127,7 @@ class SettingsChanged:
         if reward.onset is not None:
             bias = record.mean(role, "reward_bias") or 0.0
             if bias > 0:
-                why = "its reward is no longer that of the other roles"
+                why = "its reward stopped being that of the other roles"
                 return _verdict(role, "reward_changed", reward.onset, why)
         if not self._rates.known and record.mean(role, "updates") is None:
             return waiting(NAME, role, "the learning rate (totals lr) or optimizer steps")
@@ -145,7 +145,7 @@ class SettingsChanged:
         if alone and reward is not None and accuracy is not None:
             self._accuracy.see(record.step, reward - accuracy)
         if self._accuracy.onset is not None:
-            why = "the reward is no longer the accuracy"
+            why = "the reward stopped being the accuracy"
             return _verdict(EVERYONE, "reward_changed", self._accuracy.onset, why)
         found = _TEMPERATURE.search(record.labels.get("rollout", ""))
         if found is not None:
@@ -184,32 +184,32 @@ CARD = Card(
     findings=(
         _finding(
             "learning_rate_raised",
-            "learning rate raised at step {onset}",
+            "The learning rate of {the} was raised at step {onset}",
             "The learning rate is higher than at the end of its warm-up.",
             "if this was not intended, restore the learning rate",
             LOWER_RATE,
         ),
         _finding(
             "optimizer_steps_changed",
-            "more optimizer steps per iteration since step {onset}",
+            "{who} has made more optimizer steps per iteration since step {onset}",
             "A role's policy makes more optimizer steps per iteration than at the start.",
             "count mini-batches in episodes, so that every role makes as many optimizer steps",
         ),
         _finding(
             "batch_changed",
-            "another number of responses per step since step {onset}",
+            "The number of responses per step changed at step {onset}",
             "A step holds at least twice or at most half as many responses as at the start.",
             "check whether the batch size was changed on purpose",
         ),
         _finding(
             "reward_changed",
-            "another reward since step {onset}",
+            "The reward of {the} changed at step {onset}",
             "Rewards that were equal, of the roles or to the accuracy, no longer are.",
             "find what changed in the reward, and whether that was intended",
         ),
         _finding(
             "temperature_changed",
-            "another sampling temperature since step {onset}",
+            "The sampling temperature changed at step {onset}",
             "Responses are sampled at another temperature than at the start.",
             "check whether the temperature was changed on purpose",
         ),

@@ -222,34 +222,34 @@ CARD = Card(
     findings=(
         _finding(
             "nonfinite",
-            "log-probabilities that are not finite since step {onset}",
+            "{who} has had non-finite log-probabilities since step {onset}",
             "Some tokens have a log-probability or entropy that is not finite.",
             "lower the learning rate and check the precision in which logits are computed",
         ),
         _finding(
             "duplicate_rows",
-            "duplicate rows since step {onset}",
+            "{who} has been trained on duplicate rows since step {onset}",
             "Some rows are trained on twice.",
             "mask the rows that pad a batch to the number of devices before the loss",
             "hand every row over once per step, whatever the number of epochs",
         ),
         _finding(
             "no_updates",
-            "not updated since step {onset}",
+            "The policy of {the} has not been updated since step {onset}",
             "The role has rows to learn from, and its policy does not change.",
             "check that the parameters of {role}'s policy are trainable and in the optimizer",
             "check that rows of {role} reach the loss with advantages other than zero",
         ),
         _finding(
             "truncation",
-            "responses truncated since step {onset}",
+            "Responses of {the} have been truncated since step {onset}",
             "Responses are cut off by the length limit.",
             "raise the length limit of {role} (TRL: max_completion_length; verl:"
             " data.max_response_length), or find out why its responses have grown",
         ),
         _finding(
             "signal_loss",
-            "nothing to learn from since step {onset}",
+            "{who} has had nothing to learn from since step {onset}",
             "Nearly all advantage groups have equal rewards, and the task is not solved.",
             "leave out groups with equal rewards and sample others (verl: filter_groups)",
             "train on problems that are neither always nor never solved",

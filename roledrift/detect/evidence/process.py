@@ -35,7 +35,7 @@ _QUIET = 1.0
 class ChangeProcess:
     """The evidence of one stream."""
 
-    __slots__ = ("_cusum", "_records", "_ratios", "log", "onset")
+    __slots__ = ("_cusum", "_ratios", "_records", "log", "onset")
 
     def __init__(self) -> None:
         self._ratios = [0.0, 0.0, 0.0]
