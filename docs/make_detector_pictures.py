@@ -10,9 +10,9 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from benchmarks.detection.panel_runs import replayed
 from matplotlib.axes import Axes
 
-from benchmarks.detection.panel_runs import replayed
 from benchmarks.detection.recordings import Recording, load
 from benchmarks.detection.suite import load_suite
 from roledrift.config import BaselineConfig

@@ -19,16 +19,14 @@ from pathlib import Path
 
 from roledrift.checkpoints import Checkpoints
 from roledrift.errors import CaptureError
+from roledrift.judgement import Alert, Decision, Incident
 from roledrift.notices import Notice, Notices
 from roledrift.parts import Parts
 from roledrift.pending import BasePolicy, Pending
 from roledrift.protocols import Closing, GradientSource, SpanSource
 from roledrift.records import (
-    Alert,
     Checkpoint,
-    Decision,
     GramRecord,
-    Incident,
     RunHeader,
     Sample,
     Stats,

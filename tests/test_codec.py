@@ -9,20 +9,8 @@ from hypothesis import strategies as st
 
 from roledrift.codec import Record, from_json, from_plain, plain, to_json
 from roledrift.errors import SchemaError
-from roledrift.records import (
-    SEVERITIES,
-    Alert,
-    Checkpoint,
-    Consequence,
-    GramRecord,
-    Incident,
-    RunHeader,
-    Sample,
-    Stat,
-    StepRecord,
-    TextPair,
-    Verdict,
-)
+from roledrift.judgement import SEVERITIES, Alert, Consequence, Incident, TextPair, Verdict
+from roledrift.records import Checkpoint, GramRecord, RunHeader, Sample, Stat, StepRecord
 from roledrift.workflow import VOTING, Role, Workflow
 
 number = st.floats(allow_nan=True, allow_infinity=True)

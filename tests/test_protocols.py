@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from roledrift.detect.panel import Panel
 
 from roledrift import protocols
 from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import Config
 from roledrift.detect import DETECTORS
-from roledrift.detect.panel import Panel
 from roledrift.measure import PROBES
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.records import RunHeader

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.records import Stat, StepRecord, alert_id, summarise
+from roledrift.judgement import alert_id
+from roledrift.records import Stat, StepRecord, summarise
 from roledrift.sums import Key, Mean, Moments
 
 

@@ -13,7 +13,7 @@ from benchmarks.detection.judging import Finding
 from benchmarks.detection.recordings import Recording, load
 from benchmarks.detection.variants import VARIANTS
 from roledrift import StepRecord, Workflow, replay
-from roledrift.records import Alert
+from roledrift.judgement import Alert
 
 PROCESSES = 2
 

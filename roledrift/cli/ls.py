@@ -13,7 +13,7 @@ from roledrift.config import Config
 from roledrift.detect.suite import replay
 from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.records import Incident
+from roledrift.judgement import Incident
 from roledrift.report.moods import urgency
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
@@ -144,9 +144,9 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
 
     Of a run whose alerts are older than incidents, and of an imported log, as a replay finds them.
     """
-    recorded = run.incidents()
-    if recorded or not (run.alerts() or imported(run)):
-        return recorded
+    stored = run.incidents()
+    if stored or not (run.alerts() or imported(run)):
+        return stored
     try:
         config = recorded(run.header.config)
     except ConfigError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from roledrift.records import Verdict
+from roledrift.judgement import Verdict
 
 
 @lru_cache(maxsize=1024)

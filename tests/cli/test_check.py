@@ -3,12 +3,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from roledrift.detect.panel import Replay
 from typer.testing import CliRunner
 
 from roledrift.cli.check import check_run, findings_of
 from roledrift.cli.main import app
-from roledrift.detect.panel import Replay
-from roledrift.records import Alert, Verdict, alert_id
+from roledrift.judgement import Alert, Verdict, alert_id
 from roledrift.store.reader import open_run
 from tests.cli.runs import crash_run, write_run
 

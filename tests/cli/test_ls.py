@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from roledrift.cli.main import app
-from roledrift.records import Alert, RunHeader, alert_id
+from roledrift.judgement import Alert, alert_id
+from roledrift.records import RunHeader
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
 from tests.cli.runs import HOSTILE, crash_run, write_run

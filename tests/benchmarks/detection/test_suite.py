@@ -1,9 +1,9 @@
 """Committed recordings, replayed: the labels that no change of a detector may lose."""
 
 import pytest
+from benchmarks.detection.panel_runs import findings
 
 from benchmarks.detection.judging import judge
-from benchmarks.detection.panel_runs import findings
 from benchmarks.detection.recordings import FOLDER, load
 from benchmarks.detection.suite import load_suite
 from reference_trainer.config import Config
