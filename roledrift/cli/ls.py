@@ -9,7 +9,7 @@ from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.findings import silence
-from roledrift.config import Config
+from roledrift.config import Config, recorded
 from roledrift.detect.suite import replay
 from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
