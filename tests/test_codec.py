@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roledrift.codec import Record, from_json, from_plain, plain, to_json
@@ -77,6 +77,7 @@ def same(a: Any, b: Any) -> bool:
     return repr(a) == repr(b)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(steps | alerts | incidents | verdicts | samples)
 def test_every_record_survives_the_round_trip(record: Record) -> None:
     line = to_json(record)
