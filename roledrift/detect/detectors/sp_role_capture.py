@@ -12,7 +12,6 @@ Rewards that pay one role for length make it write like a longer one as well. Th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from roledrift.detect.abstaining import Presence, no_verdict, waiting

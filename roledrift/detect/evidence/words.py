@@ -1,4 +1,4 @@
-"""How roles write: which kinds of words their texts are made of, and whose way of writing they take.
+"""How roles write: which kinds of words their texts hold, and whose way of writing they take.
 
 A profile holds the mean share of each of K buckets of words (statistic ``words``). For a role whose
 start is ``A`` and whose profile is ``P``, and a goal ``G``, with the weights of the triangular
@@ -55,7 +55,7 @@ def squared(a: Shares, b: Shares) -> float:
 class _Profile:
     """One role's profiles: its start, its last records, and the one that just came in."""
 
-    __slots__ = ("_n", "_total", "complete", "before", "n", "noise", "now", "recent", "start")
+    __slots__ = ("_n", "_total", "before", "complete", "n", "noise", "now", "recent", "start")
 
     def __init__(self) -> None:
         self.start: Shares | None = None
@@ -108,7 +108,7 @@ class _Profile:
     @property
     def lately(self) -> Shares:
         """Mean of the last records."""
-        return np.mean(self.recent, axis=0)
+        return np.asarray(sum(self.recent) / len(self.recent))
 
     @property
     def error(self) -> float:
