@@ -153,7 +153,7 @@ class StreamState:
         """Take one record."""
         self.judged = False
         value = self._read(record)
-        if value is None or math.isnan(value):
+        if value is None or not math.isfinite(value):
             return
         self.value, self.step = value, record.step
         x = self.of.scale.on(value)
