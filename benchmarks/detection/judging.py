@@ -8,7 +8,7 @@ from typing import Literal
 
 from benchmarks.detection.effects import Effect, Facts, cliff_of, effect, worse
 from benchmarks.detection.labels import Truth
-from benchmarks.detection.suite import Scenario
+from benchmarks.detection.suite import Place, Scenario
 from roledrift.records import Severity
 
 Scale = Literal["serious", "any"]
@@ -81,7 +81,7 @@ class Outcome:
 
     Attributes:
         scenario: What the run is.
-        seed: Of the run.
+        place: Its base and seed.
         truth: Its label.
         steps: Its length.
         effect: Whether the fault has had an effect; failures only.
@@ -94,7 +94,7 @@ class Outcome:
     """
 
     scenario: Scenario
-    seed: int
+    place: Place
     truth: Truth
     steps: int
     effect: Effect = field(default_factory=lambda: Effect(moved=True, harmed=True))
@@ -109,6 +109,12 @@ class Outcome:
     def counts(self) -> bool:
         """Whether a failure did anything; a run in which it did not is no failure."""
         return self.effect.moved or self.effect.harmed
+
+    @property
+    def name(self) -> str:
+        """The run, for people."""
+        base = "" if self.place.base is None else f"b{self.place.base}-"
+        return f"{self.scenario.name}-{base}{self.place.seed}"
 
     @property
     def leadable(self) -> bool:
@@ -135,7 +141,7 @@ class Outcome:
 
 def judge(
     scenario: Scenario,
-    seed: int,
+    place: Place,
     label: Truth,
     run: Facts,
     findings: Iterable[Finding],
@@ -145,7 +151,7 @@ def judge(
 
     Args:
         scenario: What the run is.
-        seed: Of the run.
+        place: Its base and seed.
         label: What is wrong with it.
         run: What happened in it.
         findings: Of one method.
@@ -160,16 +166,20 @@ def judge(
     if label.family in ("healthy", "hard negative"):
         harmed = facts is not None and worse(run, facts, label.onset, training=False)
         return Outcome(
-            scenario, seed, label, run.last, Effect(moved=False, harmed=harmed), raised, names,
+            scenario, place, label, run.last, Effect(moved=False, harmed=harmed), raised, names,
             {}, cliff_of(run, label.onset), twin is not None, run.capture,
         )  # fmt: skip
     others = twin[1] if twin else ()
+    lasting = run.capture == "lasting"
+    shown = (
+        Effect(lasting, harmed=False) if label.family == "capture" else effect(label, run, facts)
+    )
     return Outcome(
         scenario=scenario,
-        seed=seed,
+        place=place,
         truth=label,
         steps=run.last,
-        effect=effect(label, run, facts),
+        effect=shown,
         raised=raised,
         names=names,
         told={scale: _told(scenario, label, ordered, others, scale) for scale in SCALES},

@@ -8,11 +8,11 @@ from typing import Literal
 from benchmarks.detection.suite import Scenario, Suite
 from roledrift import Workflow
 
-Family = Literal["dynamics", "input", "capture", "healthy", "hard negative"]
-"""``dynamics``: the training itself goes wrong. ``input``: what is sampled or counted is not what
-is trained. ``capture``: what shared weights do by themselves; labelled by the texts afterwards."""
+Family = Literal["dynamics", "from the start", "input", "capture", "healthy", "hard negative"]
+"""``dynamics``: the training itself goes wrong in mid-run. ``from the start``: it is wrong from the
+first step. ``input``: what is sampled or counted is not what is trained. ``capture``: what shared
+weights do by themselves; labelled by the texts afterwards."""
 
-_DYNAMICS = ("hot_lr", "length_bonus", "reward_noise")
 _MOVEMENT = ("update.k3", "update.log_ppl_abs_diff")
 
 
@@ -42,25 +42,21 @@ def truth(suite: Suite, scenario: Scenario, workflow: Workflow) -> Truth:
     any of them, or about the whole run, is right. A bonus for one role's length is that role's
     alone. An input fault belongs to the roles that it was injected into.
     """
-    onset = onset_of(suite, scenario)
-    if scenario.label == "healthy":
-        return Truth("healthy", onset)
-    if scenario.label == "hard negative":
-        return Truth("hard negative", onset, (*workflow.role_names, "*"))
-    if scenario.label != "failure":
+    if scenario.label == "natural":
         return Truth("capture", 1, scenario.roles)
+    onset = 1 if scenario.from_start else suite.onset
+    everyone = (*workflow.role_names, "*")
+    if scenario.label != "failure":
+        family: Family = "healthy" if scenario.label == "healthy" else "hard negative"
+        return Truth(family, onset, everyone)
     stress = scenario.settings.get("stress", {})
     kind, role = stress.get("kind", "none"), stress.get("role", "")
-    everyone = (*workflow.role_names, "*")
+    if scenario.kind == "input":
+        return Truth("input", onset, (role,) if role else everyone, certain=True)
+    family = "from the start" if scenario.from_start else "dynamics"
     if kind == "length_bonus":
-        return Truth("dynamics", onset, (role,), ("length",))
-    if kind in _DYNAMICS or kind == "none":
-        hit = (role, *workflow.sharing(role)) if role else everyone
-        return Truth("dynamics", onset, hit, _MOVEMENT)
-    return Truth("input", onset, (role,) if role else everyone, certain=True)
-
-
-def onset_of(suite: Suite, scenario: Scenario) -> int:
-    """First step with what is wrong."""
-    stress = scenario.settings.get("stress", {})
-    return int(stress.get("start_step", getattr(scenario, "onset", None) or suite.onset))
+        return Truth(family, onset, (role,), ("length",))
+    if kind == "none":
+        return Truth(family, onset, scenario.roles or everyone, _MOVEMENT)
+    hit = (role, *workflow.sharing(role)) if role else everyone
+    return Truth(family, onset, hit, _MOVEMENT)
