@@ -19,9 +19,6 @@ Key = tuple[str, Place]
 RESERVED = 9000
 """Seeds from here on belong to acceptance and are never touched."""
 
-CAPTURE_TWINS = {"capture-sp": "capture-ip", "capture-sp-left-out": "capture-ip-left-out"}
-"""Natural runs to the same with one policy per role."""
-
 
 @dataclass(frozen=True)
 class Runs:
@@ -80,14 +77,19 @@ class Runs:
 
 def twin_of(suite: Suite, scenario: Scenario) -> str | None:
     """The healthy scenario that is the same run without its fault; None without one."""
-    if scenario.name in CAPTURE_TWINS:
-        return CAPTURE_TWINS[scenario.name]
+    if scenario.label == "natural":
+        return twin_name(scenario.name)
     same = [
         other.name
         for other in suite.scenarios
         if other.trunk == scenario.trunk and other.label == "healthy" and not other.settings
     ]
     return same[0] if same else None
+
+
+def twin_name(name: str) -> str | None:
+    """A natural run's twin is the same with one policy per role; that has none itself."""
+    return name.replace("-sp", "-ip") if "-sp" in name else None
 
 
 def keys_of(suite: Suite, use: Use) -> list[tuple[Scenario, Place]]:

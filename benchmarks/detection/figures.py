@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.detection.bootstrap import rates
-from benchmarks.detection.evaluation import Runs, tuned_rivals
+from benchmarks.detection.evaluation import Runs, tuned_rivals, twin_name
 from benchmarks.detection.intervals import Share, mcnemar
 from benchmarks.detection.judging import SCALES, Outcome, Scale
 from benchmarks.detection.replays import AS_RECORDED, REFERENCED
@@ -114,7 +114,7 @@ def found(outcomes: Iterable[Outcome], scale: Scale, horizon: int | None = None)
 
 @dataclass(frozen=True)
 class Captures:
-    """Natural captures under one of the two arms.
+    """Natural captures of one scenario.
 
     Attributes:
         lasting: Of those that last: share named ``sp_role_capture`` of the right role.
@@ -131,10 +131,19 @@ class Captures:
     twins: Share
 
 
-def captures(figures: Figures, arm: str) -> Captures:
-    """Of ``"capture-sp"`` or ``"capture-sp-left-out"``."""
+def captures(figures: Figures) -> dict[str, Captures]:
+    """Natural captures by scenario, those of shared policies; twins are the isolated ones."""
+    arms = [
+        one.scenario.name
+        for one in figures.ours
+        if one.truth.family == "capture" and twin_name(one.scenario.name) is not None
+    ]
+    return {arm: _captures(figures, arm) for arm in dict.fromkeys(arms)}
+
+
+def _captures(figures: Figures, arm: str) -> Captures:
     shared = [one for one in figures.ours if one.scenario.name == arm]
-    twins = [one for one in figures.ours if one.scenario.name == arm.replace("-sp", "-ip")]
+    twins = [one for one in figures.ours if one.scenario.name == twin_name(arm)]
     return Captures(
         lasting=Share.of(_named(one) for one in shared if one.capture == "lasting"),
         told=Share.of(one.by("any", None) for one in shared if one.capture == "lasting"),

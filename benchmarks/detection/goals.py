@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.detection.figures import Figures, both, captures, found, on_both, pooled, simulated
 from benchmarks.detection.intervals import Share
 from benchmarks.detection.judging import HORIZONS, Outcome, Scale
-from benchmarks.detection.scores import alarms, cliffs, recall
+from benchmarks.detection.scores import alarms, cliffs
 from benchmarks.detection.simulations.healthy import CONDITIONS
 
 
@@ -102,10 +102,9 @@ def _warmups(figures: Figures) -> str:
 
 
 def _from_start(figures: Figures) -> str:
-    alone = recall(figures.ours, "from the start", "any").by["end"]
-    referenced = recall(figures.referenced, "from the start", "any").by["end"]
+    alone, referenced = _sick(figures.ours), _sick(figures.referenced)
     cells = [
-        f"{yardstick} {pooled(simulated(figures, f'({yardstick})'), 'any')}"
+        f"{yardstick} {pooled(simulated(figures, f'({yardstick})'), 'cause')}"
         for yardstick in ("alone", "step-0 evaluation", "reference run", "both")
     ]
     return (
@@ -114,15 +113,21 @@ def _from_start(figures: Figures) -> str:
     )
 
 
+def _sick(outcomes: Sequence[Outcome]) -> Share:
+    return Share.of(
+        one.told["any"].ahead is not None
+        for one in outcomes
+        if one.truth.family == "from the start" and one.counts
+    )
+
+
 def _captures(figures: Figures) -> str:
-    parts = []
-    for arm, words in (("capture-sp", "all rows"), ("capture-sp-left-out", "own rows left out")):
-        of = captures(figures, arm)
-        parts.append(
-            f"{words}: lasting ones named {of.lasting}, passing ones told and closed "
-            f"{of.passing}, isolated twins {of.twins}"
-        )
-    return "; ".join(parts)
+    parts = [
+        f"`{arm}`: lasting ones named {of.lasting}, passing ones told and closed {of.passing}, "
+        f"isolated twins {of.twins}"
+        for arm, of in captures(figures).items()
+    ]
+    return "; ".join(parts) or "not recorded"
 
 
 def _healthy(figures: Figures) -> str:
@@ -174,7 +179,10 @@ GOALS = (
         "Healthy, learning-rate warm-up of 15 or 30 steps: failing", "2 to 3 of 10", "none",
         _warmups,
     ),
-    Goal("Sick from step 0, right role, any alert", "silent", ">= 90 %", _from_start),
+    Goal(
+        "Sick from step 0: right role, any alert but those about accuracy", "silent", ">= 90 %",
+        _from_start,
+    ),
     Goal(
         "Natural captures", "0 of 2 lasting ones named", ">= 90 % of the lasting ones, 0 twins",
         _captures,

@@ -25,7 +25,8 @@ SIMILAR = 5
 LEADABLE = 3
 """Steps that a cliff must come after the onset for anyone to be able to tell it before."""
 
-_OUTCOMES = ("accuracy", "reward_drop", "validation")
+OUTCOMES = ("accuracy_cliff", "reward_drop")
+"""Findings about the fall of accuracy or reward itself: they cannot be ahead of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class Finding:
 
     @property
     def outcome(self) -> bool:
-        """Whether it is about accuracy or reward: the fall itself, not what leads to it."""
-        return self.layer == "outcome" or any(word in self.name for word in _OUTCOMES)
+        """Whether it is about the fall of accuracy or reward itself, not what leads to it."""
+        return self.name in OUTCOMES
 
     def counts(self, scale: Scale) -> bool:
         """Whether it counts on ``scale``."""
@@ -230,7 +231,7 @@ def _told(
     return Told(
         found=right[0].step if right else None,
         ahead=ahead[0].step if ahead else None,
-        named=any(finding.name in scenario.names for finding in right),
+        named=any(finding.name in label.names for finding in right),
         alerts=len(told),
         right=len(right) + len(consequences),
     )

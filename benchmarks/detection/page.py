@@ -1,4 +1,4 @@
-"""Writes the results: the page for readers, the long tables, the numbers, and the ledger of looks."""
+"""Writes the results: the page for readers, long tables, numbers, and the ledger of looks."""
 
 from __future__ import annotations
 

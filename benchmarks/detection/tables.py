@@ -108,12 +108,11 @@ def _method(name: str, outcomes: Sequence[Outcome], scale: Scale, rival: Against
 def natural(figures: Figures) -> list[str]:
     """Captures that arise by themselves."""
     lines = [
-        "| arm | lasting: named | lasting: told | passing: told and closed | none: named | "
+        "| scenario | lasting: named | lasting: told | passing: told and closed | none: named | "
         "isolated twins: named |",
         "| --- |" + " ---: |" * 5,
     ]
-    for arm in ("capture-sp", "capture-sp-left-out"):
-        of = captures(figures, arm)
+    for arm, of in captures(figures).items():
         cells = [str(getattr(of, name)) for name in Captures.__dataclass_fields__]
         lines.append(f"| `{arm}` | " + " | ".join(cells) + " |")
     return lines
