@@ -60,7 +60,7 @@ def main() -> None:
             print(f"stopped at step {step}: {decision.reason}")
             break
     monitor.close()
-    print(f"now: roledrift report {args.out}")
+    print(monitor.closing_line(args.out))
 
 
 if __name__ == "__main__":

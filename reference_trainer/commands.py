@@ -57,7 +57,7 @@ def _train_and_say(config: Config, *, out: Path, cache: Path, resume: bool, rank
     if result.stopped:
         where = f" after step {result.steps[-1].step}" if result.steps else ""
         print(f"{config.name}: stopped{where} by the alert: {result.stopped}")
-    print(f"{config.name}: written to {out}", flush=True)
+    print(result.closing or f"{config.name}: written to {out}", flush=True)
     return result
 
 

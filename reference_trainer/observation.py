@@ -74,6 +74,7 @@ class Observation:
         done: int = 0,
     ) -> None:
         self._config = config
+        self._out = out
         self._stage = stage
         self._bank = bank
         self._workflow = stage.workflow
@@ -197,11 +198,12 @@ class Observation:
         self.advised |= {one.checkpoint.step for one in decision.alerts if one.checkpoint}
         return decision
 
-    def close(self) -> None:
-        """Finish the run directory."""
+    def close(self) -> str:
+        """Finish the run directory; what the monitor says of the run, on the first rank."""
         if self._gradients is not None:
             self._gradients.detach()
         self.monitor.close()
+        return self.monitor.closing_line(self._out)
 
     def _role_batch(self, forward: Forward) -> RoleBatch:
         batch, config = forward.batch, self._config

@@ -78,11 +78,13 @@ class Result:
             iteration was in an earlier stretch.
         steps: One report per iteration of this stretch.
         stopped: Why the run ended early, empty if it did not.
+        closing: What the monitor says of the run; empty without a monitor.
     """
 
     before: Evaluation | None
     steps: tuple[StepReport, ...]
     stopped: str
+    closing: str = ""
 
 
 def train(
@@ -136,12 +138,11 @@ def train(
                 observation.monitor.note_checkpoint(report.step, kept)
         if on_step is not None:
             on_step(report)
-    if observation is not None:
-        observation.close()
+    closing = "" if observation is None else observation.close()
     if folder is not None:
         save_adapters(setup.bank, folder.adapters)
         folder.finish(steps=done + len(reports), stopped=stopped)
-    return Result(before, tuple(reports), stopped)
+    return Result(before, tuple(reports), stopped, closing)
 
 
 def _observation(setup: Setup, out: Path, *, resume: bool, done: int) -> Observation | None:

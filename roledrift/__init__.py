@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roledrift.capture.role_ordered import RoleOrderedGradients as RoleOrderedGradients
     from roledrift.capture.tokens import TokenCapture as TokenCapture
     from roledrift.config import Config as Config
-    from roledrift.detect.panel import replay as replay
+    from roledrift.detect.suite import replay as replay
     from roledrift.errors import RoleDriftError as RoleDriftError
     from roledrift.measure.sampling import TextSampler as TextSampler
     from roledrift.monitor import Monitor as Monitor
@@ -68,7 +68,7 @@ _HOME = {
     "find_runs": "roledrift.store.reader",
     "open_monitor": "roledrift.assembly",
     "open_run": "roledrift.store.reader",
-    "replay": "roledrift.detect.panel",
+    "replay": "roledrift.detect.suite",
 }
 
 __all__ = ["__version__", *_HOME]

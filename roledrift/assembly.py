@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.budget import Budget
-from roledrift.config import Config, check_installed, from_mapping, load
-from roledrift.detect.panel import Panel
+from roledrift.config import Config, from_mapping
+from roledrift.detect.conclusion import conclude
+from roledrift.detect.settings import checked, load
+from roledrift.detect.suite import DetectorSuite
+from roledrift.detect.yardsticks import combined, nested, yardsticks
 from roledrift.errors import ConfigError
 from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
@@ -25,6 +28,7 @@ from roledrift.parts import Parts
 from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run, reference_steps
+from roledrift.store.starts import Starts, StartsWriter, earlier_starts
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Workflow
 
@@ -56,7 +60,7 @@ def open_monitor(
         routing: Overrides the routing of ``workflow``.
         resume: Continue the run that ``out`` already holds, as a new segment.
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
-        notifiers: Where alerts go; None: as the section ``notify`` says, by default to standard
+        notifiers: Where notices go; None: as the section ``notify`` says, by default to standard
             error and to a run of wandb or trackio that is open.
         sinks: Get every record besides the run directory.
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
@@ -79,18 +83,40 @@ def open_monitor(
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
     healthy = reference_steps(settings.baseline.reference, roles)
+    if not healthy:
+        header = replace(header, yardsticks=combined(earlier_starts(Path(out), header)))
+    judge = DetectorSuite(
+        roles,
+        settings,
+        reference=healthy,
+        yardsticks=yardsticks(header.yardsticks),
+        host=header.host,
+    )
     parts = Parts(
         probes=probes,
-        judge=Panel(roles, settings, reference=healthy, host=header.host),
-        sinks=(RunWriter(out, header, resume=resume), *_logs(roles, settings), *sinks),
+        judge=judge,
+        sinks=(
+            RunWriter(out, header, resume=resume),
+            StartsWriter(Path(out), header, lambda: _summary(judge)),
+            *_logs(roles, settings),
+            *sinks,
+        ),
         notifiers=tell,
         reducer=reducer,
         history=(lambda: open_run(out).steps()) if resume else None,
         texts=(lambda: open_run(out).samples(_TEXTS)) if resume else None,
         budget=budget,
+        conclusion=lambda steps: conclude(judge.verdicts, judge.incidents, steps).sentence,
         pulse=heartbeat_for(settings.notify, tell, header),
     )
     return Monitor(header, parts, strict=strict)
+
+
+def _summary(judge: DetectorSuite) -> tuple[str, Starts]:
+    """What the run is in the end, and how it started."""
+    board = judge.board
+    outcome = conclude(judge.verdicts, judge.incidents, board.records).outcome
+    return outcome, nested(board.starts())
 
 
 def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:
@@ -124,7 +150,7 @@ def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Confi
     if isinstance(config, str | Path):
         config = load(config)
     else:
-        config = check_installed(config if isinstance(config, Config) else from_mapping(config))
+        config = checked(config if isinstance(config, Config) else from_mapping(config))
     if not disabled():
         return config
     # What trainers hand over is still taken from them, and dropped: it would pile up otherwise.

@@ -17,12 +17,16 @@ from typing import Any, get_args
 from roledrift.errors import SchemaError
 from roledrift.records import (
     SCHEMA,
+    SEVERITIES,
     Alert,
     Checkpoint,
+    Consequence,
     GramRecord,
+    Incident,
     Level,
     RunHeader,
     Sample,
+    Severity,
     Stat,
     StepRecord,
     StoredStats,
@@ -31,12 +35,13 @@ from roledrift.records import (
 )
 from roledrift.workflow import Role, Workflow
 
-Record = StepRecord | Alert | RunHeader | Sample | Verdict
+Record = StepRecord | Alert | Incident | RunHeader | Sample | Verdict
 
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 RECORD_KINDS: dict[str, type[Any]] = {
     "step": StepRecord,
     "alert": Alert,
+    "incident": Incident,
     "run": RunHeader,
     "sample": Sample,
     "verdict": Verdict,
@@ -231,7 +236,35 @@ def _alert(body: Mapping[str, Any]) -> Alert:
     known["pairs"] = tuple(TextPair(**_known(TextPair, one)) for one in known.get("pairs", ()))
     if known.get("checkpoint") is not None:
         known["checkpoint"] = _checkpoint(known["checkpoint"])
+    if known.get("severity") is not None:
+        known["severity"] = _severity(known["severity"])
     return Alert(**known)
+
+
+def _incident(body: Mapping[str, Any]) -> Incident:
+    known = _known(Incident, body)
+    known["severity"] = _severity(known["severity"])
+    known["advice"] = _strings(known.get("advice", ()))
+    known["alerts"] = _strings(known.get("alerts", ()))
+    known["consequences"] = tuple(_consequence(one) for one in known.get("consequences", ()))
+    if known.get("checkpoint") is not None:
+        known["checkpoint"] = _checkpoint(known["checkpoint"])
+    for name in ("step", "onset", "reported"):
+        known[name] = int(known[name])
+    return Incident(**known)
+
+
+def _consequence(body: Mapping[str, Any]) -> Consequence:
+    known = _known(Consequence, body)
+    known["severity"] = _severity(known["severity"])
+    return Consequence(**known)
+
+
+def _severity(value: Any) -> Severity:
+    if value not in SEVERITIES:
+        raise ValueError(f"severity {value!r} is none of {SEVERITIES}")
+    severity: Severity = value
+    return severity
 
 
 def _sample(body: Mapping[str, Any]) -> Sample:
@@ -254,6 +287,7 @@ def _header(body: Mapping[str, Any]) -> RunHeader:
 _DECODERS: dict[type[Any], Callable[[Mapping[str, Any]], Record]] = {
     StepRecord: _step,
     Alert: _alert,
+    Incident: _incident,
     RunHeader: _header,
     Sample: _sample,
     Verdict: _verdict,

@@ -10,31 +10,33 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from roledrift.errors import ConfigError
-from roledrift.thresholds import DetectorsConfig
 
 Tier = Literal["economy", "business", "full"]
 
 DEFAULT_WEBHOOK_ENV = "ROLEDRIFT_WEBHOOK_URL"
+
+_REMOVED = {
+    "baseline.skip": "learning-rate warm-up is accounted for; leave the key out",
+    "extensions": "sections of installed detectors are under detectors.<name>",
+}
+"""Keys of earlier versions, with what to do instead."""
 
 _FORWARD = ("mlflow", "trackio", "wandb", "wandb-rows")
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineConfig:
-    """Which records a run is compared with: its own, right after the start.
+    """What a run is compared with: its own start, or that of another run.
 
     Attributes:
-        skip: Records left out first (learning-rate warm-up).
-        window: Records in the baseline. Detectors give no verdict before it is full.
-        reference: Run directory of another, healthy run of the same workflow: its records after
-            ``skip`` are the baseline, and this run is judged from its first step. Empty: its own.
+        window: Records of the start. It is judged from its fifth record on.
+        reference: Run directory of another, healthy run of the same workflow: its first records are
+            the start, and this run is judged from its first step. Empty: its own.
     """
 
-    skip: int = 0
     window: int = 8
     reference: str = ""
 
@@ -131,29 +133,37 @@ class Config:
     Attributes:
         tier: What is measured: ``economy`` (lengths, rewards, token statistics), ``business``
             (and role gradients, texts), ``full`` (everything, every step).
-        stop_on: Detectors whose drift stops the run. Empty: observe only.
+        false_alerts_per_run: Expected number of false alerts in a healthy run, over all detectors,
+            roles and steps together. The one sensitivity setting.
+        stop_on: Findings, or severities such as ``failing``, that stop the run. Empty: observe
+            only.
+        findings: Findings that are judged; empty for all. What a run cannot tell is then no gap.
         close_after: Clean records in a row after which an alert closes.
         budget: Share of a step's wall time that watching may take. Above it, re-scoring and role
             gradients are thinned and the record says so; 0 switches that off.
-        extensions: One section per detector that another distribution brings, under its name;
-            what is in it is the detector's business, but ``enabled = false`` switches it off.
+        detectors: One section per detector, under its name. The keys are those of its settings;
+            they are checked at set-up.
     """
 
     tier: Tier = "business"
+    false_alerts_per_run: float = 0.05
     stop_on: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     close_after: int = 5
     budget: float = 0.03
     baseline: BaselineConfig = field(default_factory=BaselineConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     rescore: RescoreConfig = field(default_factory=RescoreConfig)
     gradients: GradientsConfig = field(default_factory=GradientsConfig)
-    detectors: DetectorsConfig = field(default_factory=DetectorsConfig)
+    detectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notify: NotifyConfig = field(default_factory=NotifyConfig)
-    extensions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> Config:
     """A configuration from nested plain values.
+
+    Sections of detectors and names of findings are checked by
+    :func:`roledrift.detect.settings.checked`, which knows the detectors.
 
     Args:
         body: As read from TOML; sections and keys are named like the attributes.
@@ -163,79 +173,35 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
         ConfigError: With every problem found.
     """
     problems: list[str] = []
-    built = _build(Config, body, "", problems)
-    # A run's configuration is also read where the extensions it was made with are not installed.
-    known = [*(one.name for one in fields(DetectorsConfig)), *built.extensions]
-    for name in () if problems else built.stop_on:
-        if name not in known:
-            problems.append(f"stop_on: {_no_detector(name, known)}")
-    for name in () if problems else built.extensions:
-        if hasattr(built.detectors, name):
-            problems.append(f"extensions.{name}: its section is detectors.{name}")
+    built: Config = _build(Config, body, "", problems)
     for name in () if problems else built.notify.forward:
         if name not in _FORWARD:
             problems.append(f"notify.forward: {name!r} is no log" + _near(name, list(_FORWARD)))
+    if not problems and not 0 < built.false_alerts_per_run <= 1:
+        problems.append(
+            f"false_alerts_per_run must be above 0 and at most 1, got {built.false_alerts_per_run}"
+        )
     if problems:
         raise ConfigError(f"{source}: " + "; ".join(problems))
-    config: Config = built
-    return config
+    return built
 
 
-def check_installed(config: Config, *, source: str = "configuration") -> Config:
-    """``config``, if every section of ``extensions`` belongs to a detector that is installed.
-
-    This is for set-up, where a section that nobody reads is a misspelling. The configuration of a
-    recorded run is read without it: its extensions may not be installed here.
+def recorded(body: Mapping[str, Any]) -> Config:
+    """The configuration in a run's header; what older versions knew and this one does not is lost.
 
     Raises:
-        ConfigError: With every section that nobody reads.
+        ConfigError: If a value has the wrong type.
     """
-    if not config.extensions:
-        return config
-    from roledrift.extensions import brought
-
-    known = brought("detectors")
-    problems = []
-    for name, section in config.extensions.items():
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            said = f"; installed are {list(known)}" if known else "; there is none"
-            hint = f", did you mean {near[0]!r}?" if near else said
-            problems.append(f"extensions.{name}: no detector of that name is installed{hint}")
-        elif not isinstance(section.get("enabled", True), bool):
-            got = section["enabled"]
-            problems.append(f"extensions.{name}.enabled: needs true or false, got {got!r}")
-    if problems:
-        raise ConfigError(f"{source}: " + "; ".join(problems))
-    return config
-
-
-def load(path: str | Path) -> Config:
-    """The configuration in a TOML file.
-
-    Raises:
-        ConfigError: If the file is missing, no TOML, or holds wrong values, or a section for an
-            extension that is not installed.
-    """
-    import tomllib
-
-    try:
-        body = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({error.strerror}); give an existing file"
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    return check_installed(from_mapping(body, source=str(path)), source=str(path))
-
-
-def _no_detector(name: str, known: list[str]) -> str:
-    from roledrift.extensions import brought
-
-    if name in brought("detectors"):
-        return f"{name!r} needs a section [extensions.{name}], which may be empty"
-    return f"{name!r} is no detector" + _near(name, known)
+    kept = {key: value for key, value in body.items() if key not in ("stop_on", "extensions")}
+    baseline = kept.get("baseline")
+    if isinstance(baseline, Mapping):
+        kept["baseline"] = {key: value for key, value in baseline.items() if key != "skip"}
+    # stop_on and the detectors' sections changed their meaning with version 0.2.
+    if "false_alerts_per_run" in body:
+        kept["stop_on"] = body.get("stop_on", ())
+    else:
+        kept.pop("detectors", None)
+    return from_mapping(kept, source="run.json")
 
 
 def _near(name: str, known: list[str]) -> str:
@@ -251,7 +217,9 @@ def _build(cls: type[Any], body: Any, path: str, problems: list[str]) -> Any:
     values: dict[str, Any] = {}
     for key, value in body.items():
         where = f"{path}.{key}" if path else str(key)
-        if key not in hints:
+        if where in _REMOVED:
+            problems.append(f"{where!r} is gone: {_REMOVED[where]}")
+        elif key not in hints:
             problems.append(f"unknown key {where!r}" + _near(str(key), list(hints)))
         elif is_dataclass(hints[key]):
             section = hints[key]

@@ -1,4 +1,4 @@
-"""The spine: spans -> probes -> sums -> record -> sinks and judge -> alerts -> decision.
+"""The spine: spans -> probes -> sums -> record -> sinks and judge -> incidents -> decision.
 
 The parts are handed in; :mod:`roledrift.assembly` puts the usual ones together. The one fence
 around everything that can fail is here: after set-up nothing the monitor does raises into the
@@ -8,6 +8,7 @@ training loop or changes it. What failed is counted in the record and named once
 from __future__ import annotations
 
 import logging
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,18 +19,16 @@ from pathlib import Path
 
 from roledrift.checkpoints import Checkpoints
 from roledrift.errors import CaptureError
+from roledrift.notices import Notice, Notices
 from roledrift.parts import Parts
 from roledrift.pending import BasePolicy, Pending
-from roledrift.protocols import (
-    Closing,
-    GradientSource,
-    SpanSource,
-)
+from roledrift.protocols import Closing, GradientSource, SpanSource
 from roledrift.records import (
     Alert,
     Checkpoint,
     Decision,
     GramRecord,
+    Incident,
     RunHeader,
     Sample,
     Stats,
@@ -89,6 +88,8 @@ class Monitor:
         self._last: int | None = None
         self._named: set[str] = set()
         self._texts = TextPairs()
+        self._notices = Notices()
+        self._judged = 0
         self._checkpoints = Checkpoints()
         self._started = False
         self._last_end: float | None = None
@@ -152,9 +153,8 @@ class Monitor:
     def add_updates(self, updates: Mapping[str, int]) -> None:
         """Optimizer steps that were taken on each role's rows since the last call.
 
-        The step's record says how many there were under ``updates``, 0 for a role that is not
-        named; without any call it says nothing. A role whose rows fill three mini-batches is moved
-        three times per iteration, and its statistics must be read with that in mind.
+        The step's record holds them under ``updates``, 0 for a role that is not named; without any
+        call it holds nothing. A role whose rows fill three mini-batches is moved three times.
 
         Args:
             updates: Role to optimizer steps, for example ``{"generator": 3, "aggregator": 1}``.
@@ -183,7 +183,7 @@ class Monitor:
         self._pending.labels.update(facts)
 
     def count_fault(self, what: str, times: int = 1) -> None:
-        """Count something that went wrong in flight; it appears in the record and the report."""
+        """Count something that went wrong; it appears in the record and the report."""
         self._pending.faults[what] += times
 
     def end_step(self, step: int, totals: Mapping[str, float] | None = None) -> Decision:
@@ -198,9 +198,8 @@ class Monitor:
         Returns:
             What the host should do; the same on every rank.
         """
-        if totals:
-            with self.fenced("totals"):
-                self.add_totals(totals)
+        with self.fenced("totals"):
+            self.add_totals(totals or {})
         self._drain()
         pending, self._pending = self._pending, Pending()
         sums: Sums = {}
@@ -246,6 +245,15 @@ class Monitor:
                 if isinstance(source, GradientSource):
                     source.stretch(budget.factor)
 
+    def closing_line(self, where: str | Path) -> str:
+        """What the run in directory ``where`` is, in a line; empty if this process judges none."""
+        sentence = ""
+        if self._parts.conclusion is not None:
+            with self.fenced("closing line"):
+                sentence = self._parts.conclusion(self._judged)
+        report = f"roledrift report {shlex.quote(str(where))}"
+        return f"roledrift: {sentence} See: {report}" if sentence else ""
+
     def close(self) -> None:
         """Close sinks and notifiers. Calling it again does nothing."""
         if self._closed:
@@ -264,7 +272,7 @@ class Monitor:
                     notifier.close()
 
     def _write_late(self) -> None:
-        """A validation after the last step becomes another record of that step, not judged."""
+        """Write a validation after the last step as another record of that step, not judged."""
         late = {name: x for name, x in self._pending.totals.items() if name in VALIDATION}
         if not late or self._last is None or not self._is_first():
             return
@@ -344,10 +352,15 @@ class Monitor:
             base=before,
         )
         alerts: list[Alert] = []
+        changed: tuple[Incident, ...] = ()
+        notices: tuple[Notice, ...] = ()
         if self._parts.judge is not None:
             with self.fenced("judge", cost="judge"):
                 self._texts.keep(pending.samples)
+                self._judged += 1
                 alerts = [self._shown(one, record) for one in self._parts.judge.update(record)]
+                changed = self._parts.judge.changed
+                notices = self._notices.update(changed, alerts)
         if self._parts.pulse is not None:
             with self.fenced("pulse"):
                 self._parts.pulse.beat(record.step)
@@ -357,8 +370,8 @@ class Monitor:
             if pending.samples:
                 with self.fenced("write samples", cost="write"):
                     sink.write_samples(record.step, pending.samples)
-        for alert in alerts:
-            self._tell(alert)
+        self._keep(alerts, changed)
+        self._tell(notices)
         stops = [one.title for one in alerts if one.stops and one.state != "closed"]
         return Decision(bool(stops), tuple(alerts), stops[0] if stops else "")
 
@@ -371,13 +384,20 @@ class Monitor:
         reducer = self._parts.reducer
         return reducer is None or reducer.is_first()
 
-    def _tell(self, alert: Alert) -> None:
+    def _keep(self, alerts: Iterable[Alert], changed: Iterable[Incident]) -> None:
         for sink in self._parts.sinks:
-            with self.fenced("write alert", cost="write"):
-                sink.write_alert(alert)
-        for notifier in self._parts.notifiers:
-            with self.fenced(f"notify {type(notifier).__name__}", cost="notify"):
-                notifier.notify(alert, self.header)
+            for alert in alerts:
+                with self.fenced("write alert", cost="write"):
+                    sink.write_alert(alert)
+            for incident in changed:
+                with self.fenced("write incident", cost="write"):
+                    sink.write_incident(incident)
+
+    def _tell(self, notices: Iterable[Notice]) -> None:
+        for notice in notices:
+            for notifier in self._parts.notifiers:
+                with self.fenced(f"notify {type(notifier).__name__}", cost="notify"):
+                    notifier.notify(notice, self.header)
 
     def _start(self, step: int) -> None:
         """Let the judge see what earlier segments of a resumed run recorded before ``step``."""
@@ -388,7 +408,9 @@ class Monitor:
             with self.fenced("replay of earlier segments"):
                 for record in self._parts.history():
                     if record.step < step:
-                        self._parts.judge.update(record)
+                        alerts = self._parts.judge.update(record)
+                        self._notices.update(self._parts.judge.changed, alerts)
+                        self._judged += 1
                         self._checkpoints.recall(record.checkpoints)
         if self._parts.texts is not None:
             with self.fenced("texts of earlier segments"):

@@ -18,10 +18,11 @@ class Parts:
         probes: Measure spans.
         judge: All detectors; None records without judging.
         sinks: Keep records.
-        notifiers: Pass on alerts.
+        notifiers: Pass on what a person has to know.
         reducer: Adds over ranks; None for a single process.
         history: Records of earlier segments of the same run, for a resumed run.
         texts: Texts of earlier segments, likewise.
+        conclusion: Says in one sentence what the run is after so many steps.
         pulse: Is told of every step, and of the end.
         budget: What watching may cost; by default nothing is thinned.
     """
@@ -33,5 +34,6 @@ class Parts:
     reducer: Reducer | None = None
     history: Callable[[], Iterable[StepRecord]] | None = None
     texts: Callable[[], Iterable[Sample]] | None = None
+    conclusion: Callable[[int], str] | None = None
     pulse: Pulse | None = None
     budget: Budget = field(default_factory=lambda: Budget(0.0))

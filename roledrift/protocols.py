@@ -1,7 +1,7 @@
 """Every extension point of the library on one page.
 
 An extension is an object of one of these shapes and a line in the table beside its kind
-(``measure.PROBES``, ``detect.DETECTORS``), or an entry point in a distribution of one's own
+(``measure.PROBES``), a module with a card (``detect/detectors``), or an entry point in a distribution of one's own
 (:mod:`roledrift.extensions`); there is nothing to inherit from.
 """
 
@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from roledrift.config import Config
+from roledrift.notices import Notice
 from roledrift.records import Alert, GramRecord, Incident, RunHeader, Sample, StepRecord, Verdict
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums
-from roledrift.workflow import Workflow
 
 
 class Probe(Protocol):
@@ -66,11 +65,7 @@ class GradientSource(Protocol):
 
 
 class Detector(Protocol):
-    """Judges one failure over the run, record by record.
-
-    It may also have ``reads: frozenset[str]``, the statistics it rests on: its verdicts are then
-    withheld while ``hygiene`` finds that one of them is not what it should be.
-    """
+    """Judges one failure over the run, record by record; made by a :class:`~roledrift.detect.cards.Card`."""
 
     @property
     def name(self) -> str:
@@ -79,14 +74,6 @@ class Detector(Protocol):
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """What it thinks after this step: at most one verdict per role."""
-        ...
-
-
-class DetectorFactory(Protocol):
-    """Makes a detector for a workflow; what it needs of the configuration it takes itself."""
-
-    def __call__(self, workflow: Workflow, config: Config) -> Detector:
-        """A fresh detector that has seen nothing."""
         ...
 
 
@@ -101,6 +88,10 @@ class Sink(Protocol):
         """Keep one alert; it must be durable before this returns."""
         ...
 
+    def write_incident(self, incident: Incident) -> None:
+        """Keep the latest state of an incident; it must be durable before this returns."""
+        ...
+
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         """Keep the texts of one step."""
         ...
@@ -113,8 +104,8 @@ class Sink(Protocol):
 class Notifier(Protocol):
     """Tells a person or another program."""
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:
-        """Pass on one alert. Must not block for long."""
+    def notify(self, notice: Notice, header: RunHeader) -> None:
+        """Pass on one notice. Must not block for long."""
         ...
 
 
@@ -123,7 +114,7 @@ class Closing(Protocol):
     """A notifier that has something to finish when the run ends."""
 
     def close(self) -> None:
-        """Tell what is still untold, within bounded time."""
+        """Flush pending notices, with a timeout."""
         ...
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from roledrift.sums import Distinct, Mean, Profile, Summable, Sums
+from roledrift.sums import EVERYONE, Distinct, Mean, Profile, Summable, Sums
 from roledrift.workflow import Workflow
 
 SCHEMA = 1
@@ -376,6 +376,7 @@ class Incident:
         evidence: The numbers behind the cause, in one sentence.
         advice: The one plan of action, first things first.
         checkpoint: The checkpoint to return to, if the host reported one from before the onset.
+        alerts: Ids of its alerts, that of the cause first.
     """
 
     id: str
@@ -393,6 +394,13 @@ class Incident:
     evidence: str = ""
     advice: tuple[str, ...] = ()
     checkpoint: Checkpoint | None = None
+    alerts: tuple[str, ...] = ()
+
+    @property
+    def rank(self) -> tuple[bool, int, int, bool]:
+        """Sort key: open before closed, then the worst, the earliest, the more specific."""
+        worst = SEVERITIES.index(self.severity)
+        return self.state == "closed", worst, self.onset, self.role == EVERYONE
 
 
 def alert_id(detector: str, role: str, onset: int) -> str:
@@ -439,6 +447,8 @@ class RunHeader:
         config: The monitor's configuration, as plain values.
         versions: Versions of roledrift, Python and the libraries in use.
         notes: Anything the host wants the report to say, for example a labelled stress.
+        yardsticks: Role to stream to centre and error of the starts of earlier runs beside it,
+            which its own start is held against; empty without such runs.
     """
 
     run: str
@@ -451,6 +461,7 @@ class RunHeader:
     config: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    yardsticks: Mapping[str, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

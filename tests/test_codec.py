@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from roledrift.codec import Record, from_json, from_plain, plain, to_json
 from roledrift.errors import SchemaError
 from roledrift.records import (
+    SEVERITIES,
     Alert,
     Checkpoint,
+    Consequence,
     GramRecord,
+    Incident,
     RunHeader,
     Sample,
     Stat,
@@ -68,6 +71,15 @@ alerts = st.builds(
     pairs=st.lists(st.builds(TextPair, before=text, prompt=text), max_size=2).map(tuple),
     checkpoint=st.none() | checkpoints,
 )
+severities = st.sampled_from(SEVERITIES)
+incidents = st.builds(
+    Incident,
+    severity=severities,
+    sentence=text,
+    consequences=st.lists(st.builds(Consequence, severity=severities), max_size=2).map(tuple),
+    advice=st.tuples(text),
+    checkpoint=st.none() | checkpoints,
+)
 verdicts = st.builds(Verdict, value=st.none() | number, onset=st.none() | st.integers())
 samples = st.builds(Sample, reward=number, advantage=number, text=text, flags=st.tuples(text, text))
 
@@ -77,7 +89,7 @@ def same(a: Any, b: Any) -> bool:
     return repr(a) == repr(b)
 
 
-@given(steps | alerts | verdicts | samples)
+@given(steps | alerts | incidents | verdicts | samples)
 def test_every_record_survives_the_round_trip(record: Record) -> None:
     line = to_json(record)
     assert "\n" not in line
@@ -208,6 +220,9 @@ def test_every_field_of_every_record_is_written() -> None:
         "against 8 needed",
         (TextPair(1, 3, "before", "after", "p1"),),
         Checkpoint(1, "runs/c-1"),
+        "suspicious",
+        "text",
+        "the learning rate was raised x5",
     )
     assert from_json(to_json(full)) == full
     assert {one.name for one in fields(full)} <= plain(full).keys()

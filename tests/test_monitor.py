@@ -5,11 +5,14 @@ import numpy as np
 import pytest
 
 from roledrift.budget import Budget
+from roledrift.detect.incidents import Incidents
 from roledrift.monitor import Monitor
+from roledrift.notices import Notice
 from roledrift.parts import Parts
 from roledrift.records import (
     Alert,
     GramRecord,
+    Incident,
     RunHeader,
     Sample,
     StepRecord,
@@ -60,6 +63,7 @@ class Keeper:
     def __init__(self) -> None:
         self.records: list[StepRecord] = []
         self.alerts: list[Alert] = []
+        self.incidents: list[Incident] = []
         self.samples: list[Sample] = []
         self.closed = 0
 
@@ -68,6 +72,9 @@ class Keeper:
 
     def write_alert(self, alert: Alert) -> None:
         self.alerts.append(alert)
+
+    def write_incident(self, incident: Incident) -> None:
+        self.incidents.append(incident)
 
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         self.samples.extend(samples)
@@ -80,15 +87,19 @@ class StopAt:
     def __init__(self, step: int) -> None:
         self.step = step
         self.seen: list[int] = []
+        self.changed: tuple[Incident, ...] = ()
+        self.incidents = Incidents()
 
     def update(self, record: StepRecord) -> list[Alert]:
         self.seen.append(record.step)
+        self.changed = ()
         if record.step != self.step:
             return []
         alert = Alert(
             id="x", detector="d", finding="d", role="generator", policy="p", level="ERROR",
             state="open", step=record.step, onset=record.step, title="stop", text="", stops=True,
         )  # fmt: skip
+        self.changed = self.incidents.update(record.step, [alert])
         return [alert]
 
 
@@ -352,8 +363,8 @@ def test_pulse_and_notifiers_hear_of_steps_and_of_the_end() -> None:
         def beat(self, step: int) -> None:
             self.said.append(step)
 
-        def notify(self, alert: Alert, header: RunHeader) -> None:
-            self.said.append(alert.id)
+        def notify(self, notice: Notice, header: RunHeader) -> None:
+            self.said.append(notice.change)
 
         def close(self) -> None:
             self.said.append("closed")
@@ -365,4 +376,4 @@ def test_pulse_and_notifiers_hear_of_steps_and_of_the_end() -> None:
     monitor.close()
     monitor.close()
     assert pulse.said == [0, 1, "closed"]
-    assert notifier.said == ["x", "closed"]
+    assert notifier.said == ["opened", "closed"]

@@ -4,9 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from roledrift.monitor import Monitor
+from roledrift.notices import Notice
 from roledrift.parts import Parts
-from roledrift.records import Alert, Checkpoint, Sample, StepRecord, TextPair
+from roledrift.records import Alert, Checkpoint, RunHeader, Sample, StepRecord, TextPair
 from tests.test_monitor import HEADER, Keeper, StopAt
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+
+    def notify(self, notice: Notice, header: RunHeader) -> None:
+        self.notices.append(notice)
 
 
 class Opens(StopAt):
@@ -15,8 +24,12 @@ class Opens(StopAt):
     def update(self, record: StepRecord) -> list[Alert]:
         if record.step == self.step + 1:
             (opened,) = super().update(replace(record, step=self.step))
-            return [replace(opened, state="closed", step=record.step)]
-        return [replace(one, onset=3) for one in super().update(record)]
+            return self.grouped(record, [replace(opened, state="closed", step=record.step)])
+        return self.grouped(record, [replace(one, onset=3) for one in super().update(record)])
+
+    def grouped(self, record: StepRecord, alerts: list[Alert]) -> list[Alert]:
+        self.changed = self.incidents.update(record.step, alerts)
+        return alerts
 
 
 def test_alerts_carry_texts_from_before_and_now_until_they_close() -> None:
@@ -55,3 +68,30 @@ def test_a_resumed_run_knows_texts_and_checkpoints_of_earlier_segments() -> None
     monitor.end_step(5)
     assert [one.before for one in keeper.alerts[0].pairs] == ["at the start"]
     assert [one.step for one in keeper.records[0].checkpoints] == [1, 4]
+
+
+def test_incidents_are_kept_and_told_once(tmp_path: Path) -> None:
+    keeper, heard = Keeper(), Heard()
+    parts = Parts(judge=Opens(5), sinks=[keeper], notifiers=[heard], conclusion=lambda n: f"{n}.")
+    monitor = Monitor(HEADER, parts)
+    for step in range(8):
+        monitor.end_step(step)
+    assert [(one.step, one.state) for one in keeper.incidents] == [(5, "open"), (6, "closed")]
+    assert [(one.change, one.text) for one in heard.notices] == [
+        ("opened", keeper.incidents[0].sentence),
+        ("closed", keeper.incidents[1].sentence),
+    ]
+    assert monitor.closing_line("a run") == "roledrift: 8. See: roledrift report 'a run'"
+
+
+def test_what_an_earlier_segment_told_is_not_told_again() -> None:
+    heard = Heard()
+    history = [StepRecord(step) for step in range(6)]
+    parts = Parts(judge=Opens(5), notifiers=[heard], history=lambda: history)
+    monitor = Monitor(HEADER, parts)
+    monitor.end_step(6)
+    assert [one.change for one in heard.notices] == ["closed"]
+
+
+def test_a_monitor_that_judges_nothing_has_no_last_word() -> None:
+    assert Monitor(HEADER, Parts()).closing_line("run") == ""

@@ -9,6 +9,7 @@ from roledrift import codec
 from roledrift.records import Alert, GramRecord, RunHeader, Sample, Stat, StepRecord, Verdict
 from roledrift.schema import json_schema
 from roledrift.workflow import VOTING
+from tests.notify.alerts import INCIDENT
 
 COMMITTED = Path(__file__).parents[1] / "docs" / "schemas"
 
@@ -27,6 +28,7 @@ ONE_OF_EACH = {
     "alert": Alert(
         "i", "d", "f", "r", "p", "ERROR", "open", 3, 2, "t", "x", value=math.nan, advice=("a",)
     ),
+    "incident": INCIDENT,
     "sample": Sample(1, "generator", "text \x1b[31m\u202e", flags=("canary",)),
     "verdict": Verdict("d", "r", "no verdict", needs=("reward_N",)),
 }

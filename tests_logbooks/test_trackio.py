@@ -14,7 +14,7 @@ from roledrift import open_run
 from roledrift.notify.heartbeat import Heartbeat
 from roledrift.notify.logbooks import TrackioNotifier, trackio_run
 from roledrift.report.publish import log_report
-from tests.notify.alerts import ALERT, HEADER
+from tests.notify.alerts import HEADER, INCIDENT, NOTICE
 
 NAME = "roledrift/aggregator/length"
 
@@ -44,10 +44,10 @@ def test_statistics_and_alerts_and_the_report(
     rows = [row for row in SQLiteStorage.get_logs(project, "r") if NAME in row]
     assert [row["step"] for row in rows] == list(range(24))
     assert [row[NAME] for row in rows][13:18] == [5.0, 5.0, 16.0, 15.0, 16.0]
-    (alert,) = open_run(folder).alerts()
-    (told,) = trackio.Api().alerts(project)
-    assert (told["level"], told["title"]) == ("error", alert.title)
-    assert "aggregator (policy shared): length_inflation since step 15" in told["text"]
+    (incident,) = open_run(folder).incidents()
+    told = trackio.Api().alerts(project)
+    assert told[0]["title"].startswith(f"{incident.severity}: {incident.role}")
+    assert any(one["text"].startswith(incident.sentence) for one in told)
 
 
 def test_a_silence_is_told_from_the_thread_that_hears_it(project: str) -> None:
@@ -58,12 +58,13 @@ def test_a_silence_is_told_from_the_thread_that_hears_it(project: str) -> None:
     assert told.wait(20)
     heartbeat.close()
     trackio.finish()
-    assert "no step since" in trackio.Api().alerts(project)[0]["title"]
+    assert "silent: No step was finished" in trackio.Api().alerts(project)[0]["title"]
 
 
 def test_levels_are_trackios(project: str) -> None:
-    for level in ("INFO", "WARN", "ERROR"):
-        TrackioNotifier().notify(replace(ALERT, level=level), HEADER)
+    suspicious = replace(NOTICE, incident=replace(INCIDENT, severity="suspicious"))
+    for notice in (replace(NOTICE, change="closed"), suspicious, NOTICE):
+        TrackioNotifier().notify(notice, HEADER)
     trackio.finish()
     told = trackio.Api().alerts(project)
     assert sorted(one["level"] for one in told) == ["error", "info", "warn"]

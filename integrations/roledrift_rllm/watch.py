@@ -62,7 +62,7 @@ def watched(backend: type[Any], settings: Settings | None = None, **given: Any) 
             failed = sys.exc_info()[0] is not None  # rLLM calls this after a failure too
             await super().on_train_end(trainer_state)
             if self.roledrift is not None and not failed:
-                self.roledrift.monitor.close()
+                self.roledrift.finish()
 
     Watched.__name__, Watched.__qualname__ = backend.__name__, backend.__qualname__
     return Watched
@@ -110,6 +110,7 @@ class Watch:
                 f"stop_on is {list(self._config.stop_on)}, but rLLM leaves its loop early only at "
                 "rllm.trainer.total_batches: set it (to as many as you want at most)"
             )
+        self._where = settings.out
         self._sampler = TextSampler(self._config.sampling, seen)
         self._capture = TokenCapture(workflow)
         self.monitor.attach(self._capture)
@@ -140,6 +141,11 @@ class Watch:
                 self._backend.config.rllm.trainer.total_batches = step
                 say(f"roledrift stops the run: step {step} was the last one")
         state.metrics.update(self._told.take())
+
+    def finish(self) -> None:
+        """Close the run and say what it is."""
+        self.monitor.close()
+        say(self.monitor.closing_line(self._where))
 
     def _measure(self, rows: Rows, step: int) -> None:
         workflow = self.monitor.workflow

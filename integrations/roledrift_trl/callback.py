@@ -204,11 +204,11 @@ class RoleDriftCallback(TrainerCallback):
             self.monitor.note_checkpoint(state.global_step, folder)
 
     def on_train_end(self, args: TrainingArguments, *_: Any, **__: Any) -> None:
-        """Take the wraps off, close the run and say how to see it."""
+        """Take the wraps off, close the run and say what it is."""
         watched = self._watch is not None
         self.detach()
-        if watched:
-            say(args, f"roledrift is done; see the run with: roledrift report {self._where}")
+        if watched and self.monitor is not None:
+            say(args, self.monitor.closing_line(self._where))
 
     def detach(self) -> None:
         """Leave the trainer as it was. Calling it again does nothing."""
@@ -347,7 +347,7 @@ def _find_trainer(callback: TrainerCallback) -> Any:
 
 def say(args: TrainingArguments, lines: str) -> None:
     """On standard error, where alerts are, and of the first process only."""
-    if args.process_index == 0:
+    if args.process_index == 0 and lines:
         with suppress(OSError, ValueError):  # nobody reads it any more
             sys.stderr.write(f"{lines}\n")
             sys.stderr.flush()

@@ -241,7 +241,7 @@ def _attach(trainer: type[Any]) -> None:
     def ended(self: Any, _call: Mapping[str, Any], _result: Any) -> None:
         watch = _watch_of(self)
         if watch is not None:
-            watch.monitor.close()
+            watch.finish()
             _WATCHED.clear()
 
     _after(trainer, "_load_checkpoint", loaded)

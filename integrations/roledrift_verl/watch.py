@@ -125,6 +125,7 @@ class Watch:
             host=f"verl.{type(trainer).__name__}",
             notes={"gradients": "measured in verl's workers; a record without any says why"},
         )
+        self._out = out
         self._config = from_mapping(self.monitor.header.config)
         self._sampler = TextSampler(self._config.sampling, seen)
         self._capture = TokenCapture(workflow)
@@ -276,6 +277,11 @@ class Watch:
         if self.monitor.end_step(step).stop:
             self._stop(step)
         return self.told.take()
+
+    def finish(self) -> None:
+        """Close the run and say what it is."""
+        self.monitor.close()
+        say(self.monitor.closing_line(self._out))
 
     def _measure(self, rows: verl_batch.Rows, step: int) -> None:
         workflow = self.monitor.workflow

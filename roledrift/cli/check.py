@@ -7,45 +7,26 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.cli import console
+from roledrift.cli.findings import COUNTS, Finding, checked_names, findings_of, only, silence
 from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.codec import plain
-from roledrift.config import Config, from_mapping, load
-from roledrift.detect import DETECTORS
-from roledrift.detect.panel import Replay, replay
+from roledrift.config import Config, recorded
+from roledrift.detect.conclusion import OUTCOMES, Conclusion, Outcome, conclude
+from roledrift.detect.settings import load
+from roledrift.detect.suite import Replay, replay
+from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.extensions import extensions
-from roledrift.records import Alert, Level, RunHeader, StepRecord, Verdict
+from roledrift.records import Alert, Incident, RunHeader, StepRecord, Verdict
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
-_HEARTBEAT = "heartbeat"
-_RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something at or above the level that counts.
-
-    Attributes:
-        since: First bad step; None if the detector gives none.
-        state: ``open`` at the last step, or ``closed`` by then.
-        id: Id of the alert; empty for a verdict that has not raised one.
-    """
-
-    role: str
-    detector: str
-    finding: str
-    level: Level
-    since: int | None
-    state: Literal["open", "closed"]
-    text: str
-    id: str = ""
+DEFAULT = "input"
+"""``--fail-on`` unless it is given: failing runs and input problems fail the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +36,8 @@ class Checked:
     Attributes:
         path: As given, or as found below what was given.
         code: Exit code of this path alone.
-        reason: One line for people.
+        outcome: What the run is, or ``unreadable``.
+        sentence: The headline of the run, as in every other output; or why there is none.
         run: Name of the run; empty if none was read.
         steps: Number of steps judged.
         failed: Why the path could not be checked.
@@ -63,9 +45,11 @@ class Checked:
 
     path: str
     code: int
-    reason: str
+    outcome: Outcome | Literal["unreadable"]
+    sentence: str
     run: str = ""
     steps: int = 0
+    incidents: tuple[Incident, ...] = ()
     findings: tuple[Finding, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     alerts: tuple[Alert, ...] = ()
@@ -78,13 +62,13 @@ class Only:
     """What of the runs is judged and shown.
 
     Attributes:
-        detectors: Names; findings and verdicts of others are left out. Empty for all.
+        findings: Names; the run is judged on these alone. Empty for all.
         steps: ``A:B``, both included, each may be left out: only these steps are replayed, and the
             baseline is the first of them. Empty for all.
         everything: Print every verdict also of several runs.
     """
 
-    detectors: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     steps: str = ""
     everything: bool = False
 
@@ -105,25 +89,12 @@ class Only:
             raise ConfigError(f"--step-range {self.steps!r}: {first} is after {last}; swap them")
         return first, last
 
-    def known(self) -> None:
-        """Look the detectors up.
-
-        Raises:
-            ConfigError: If there is none of that name.
-        """
-        names = [*DETECTORS, *(one.name for one in extensions("detectors"))]
-        for name in self.detectors:
-            if name not in names:
-                near = get_close_matches(name, names, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(names)}."
-                raise ConfigError(f"--detector {name!r}: no such detector. {hint}")
-
 
 def check(
     paths: Sequence[str],
     config: Path | None,
     *,
-    fail_on: Level = "WARN",
+    fail_on: str = DEFAULT,
     as_json: bool = False,
     style: str = "text",
     only: Only | None = None,
@@ -133,7 +104,7 @@ def check(
     Args:
         paths: Runs or folders of runs.
         config: TOML file to judge by; None judges each run by what it was watched with.
-        fail_on: Level from which a finding counts.
+        fail_on: Which outcomes exit with 1, a name in :data:`~roledrift.cli.findings.COUNTS`.
         as_json: Print one JSON document instead of text.
         style: ``text``, ``json``, or one of :data:`roledrift.cli.formats.FORMATS`.
         only: What is judged and shown; None is everything.
@@ -141,11 +112,11 @@ def check(
     Returns:
         The exit code: that of the worst run, in the order 2 > 1 > 3 > 0.
     """
-    only = only or Only()
+    limits = only or Only()
     as_json = as_json or style == "json"
     try:
-        only.span()
-        only.known()
+        limits.span()
+        checked_names(limits.findings)
     except ConfigError as error:
         failed = console.failure("usage", str(error), "roledrift check --help")
         return console.fail(failed, as_json=as_json)
@@ -157,7 +128,7 @@ def check(
         checked = [
             replace(one, path=shown) if place != shown else one
             for shown, place in places
-            for one in _below(place, settings, fail_on, only)
+            for one in _below(place, settings, fail_on, limits)
         ]
     code = console.worst(one.code for one in checked)
     if as_json:
@@ -165,69 +136,75 @@ def check(
     elif style in FORMATS:
         sys.stdout.write(FORMATS[style](checked))
     else:
-        text(checked, everything=only.everything)
+        text(checked, everything=limits.everything)
     return code
 
 
-def _below(path: str, config: Config | None, fail_on: Level, only: Only) -> Iterable[Checked]:
+def _below(path: str, config: Config | None, fail_on: str, limits: Only) -> Iterable[Checked]:
     try:
         found = find_runs(path)
     except RoleDriftError as error:
         yield _unreadable(path, error)
         return
     if not found:
-        yield Checked(path, console.INCONCLUSIVE, "no run found here or below")
+        yield Checked(path, console.INCONCLUSIVE, "no verdict", "no run found here or below")
     for one in found:
         try:
-            yield check_run(open_run(one), config, fail_on=fail_on, only=only)
+            yield check_run(open_run(one), config, fail_on=fail_on, limits=limits)
         except RoleDriftError as error:
             yield _unreadable(str(one), error)
 
 
 def _unreadable(path: str, error: RoleDriftError) -> Checked:
     failed = console.failure_of(error, path)
-    return Checked(path, console.FAILED, failed.message, failed=failed)
+    return Checked(path, console.FAILED, "unreadable", failed.message, failed=failed)
 
 
 def check_run(
     run: Run,
     config: Config | None = None,
     *,
-    fail_on: Level = "WARN",
+    fail_on: str = DEFAULT,
     now: float | None = None,
-    only: Only | None = None,
+    limits: Only | None = None,
 ) -> Checked:
     """Judge one run.
 
     Args:
         run: The run.
         config: What to judge by; None is what the run was watched with.
-        fail_on: Level from which a finding counts.
+        fail_on: As for :func:`check`.
         now: Seconds since 1970, to tell an open run from a silent one; None is the present.
-        only: What is judged; silence is no detector's, and is looked for only without any.
+        limits: What is judged; silence is looked for only if all findings are.
     """
-    only = only or Only()
+    limits = limits or Only()
     problems = list(run.problems)
     if config is None:
         config, trouble = _watched_with(run.header)
         problems += trouble
-    records = run.steps()
-    last = records[-1].step if records else 0
-    first, final = only.span() or (-sys.maxsize, sys.maxsize)
-    records = [one for one in records if first <= one.step <= final]
-    replayed = _replayed(run.header, records, config, only.detectors)
-    problems += [f"detector {name} failed: {said}" for name, said in replayed.faults.items()]
-    findings = findings_of(replayed, fail_on)
-    if fail_on != "ERROR" and not only.detectors and final >= last:
+    everything = run.steps()
+    first, final = limits.span() or (-sys.maxsize, sys.maxsize)
+    records = [one for one in everything if first <= one.step <= final]
+    replayed = only(_replayed(run.header, records, config), limits.findings)
+    problems += [f"detector {name} failed: {text}" for name, text in replayed.faults.items()]
+    findings = findings_of(replayed)
+    conclusion = conclude(replayed.verdicts, replayed.incidents, len(records))
+    if everything and not records:
+        steps = f"{everything[0].step} to {everything[-1].step}"
+        problems.append(f"--step-range {limits.steps}: the run has the steps {steps}")
+    elif not limits.findings and records == everything:
         quiet = silent_for(records, state=run.state, now=time.time() if now is None else now)
-        findings += () if quiet is None else (_silent(records[-1].step, quiet),)
-    code, reason = _outcome(findings, replayed.verdicts, len(records), config)
+        if quiet is not None:
+            findings += (silence(records[-1].step, quiet),)
+            conclusion = _not_clean(conclusion, findings[-1].text)
     return Checked(
         path=str(run.path),
-        code=code,
-        reason=reason,
+        code=exit_code(conclusion.outcome, fail_on),
+        outcome=conclusion.outcome,
+        sentence=conclusion.sentence,
         run=run.header.run,
         steps=len(records),
+        incidents=replayed.incidents,
         findings=findings,
         verdicts=replayed.verdicts,
         alerts=replayed.alerts,
@@ -235,129 +212,48 @@ def check_run(
     )
 
 
-def _replayed(
-    header: RunHeader, records: list[StepRecord], config: Config, detectors: Sequence[str]
-) -> Replay:
-    """The replay, without what other detectors than these said."""
+def exit_code(outcome: Outcome, fail_on: str = DEFAULT) -> int:
+    """0, 1 for an outcome that ``fail_on`` counts, or 3 without a verdict."""
+    if outcome == "no verdict":
+        return console.INCONCLUSIVE
+    return console.FINDINGS if outcome in COUNTS[fail_on] else console.CLEAN
+
+
+def _not_clean(conclusion: Conclusion, silent: str) -> Conclusion:
+    """A silent run is not clean; what was found in it is told first."""
+    if conclusion.outcome != "clean":
+        return conclusion
+    return replace(conclusion, outcome="suspicious", sentence=silent)
+
+
+def _replayed(header: RunHeader, records: list[StepRecord], config: Config) -> Replay:
     workflow = header.workflow
     reference = reference_steps(config.baseline.reference, workflow)
-    whole = replay(records, workflow, config, reference=reference, host=header.host)
-    if not detectors:
-        return whole
-    return replace(
-        whole,
-        verdicts=tuple(one for one in whole.verdicts if one.detector in detectors),
-        alerts=tuple(one for one in whole.alerts if one.detector in detectors),
-        faults={name: said for name, said in whole.faults.items() if name in detectors},
-    )
-
-
-def _outcome(
-    findings: Sequence[Finding], verdicts: Sequence[Verdict], steps: int, config: Config
-) -> tuple[int, str]:
-    needed = config.baseline.skip + config.baseline.window + 1
-    reached = [one for one in verdicts if one.state != "no verdict"]
-    if findings:
-        return console.FINDINGS, "; ".join(_short(one) for one in findings)
-    if steps < needed:
-        return console.INCONCLUSIVE, f"too few steps: {steps}, the baseline needs {needed}"
-    if not reached:
-        return console.INCONCLUSIVE, _lacking(verdicts)
-    possible = sum(one.applies for one in verdicts)
-    return console.CLEAN, f"{steps} steps, {len(reached)} of {possible} verdicts reached"
-
-
-def findings_of(replayed: Replay, fail_on: Level) -> tuple[Finding, ...]:
-    """What counts: alerts of the whole history, and drift that stands at the last step.
-
-    What is merely watched at the last step is no finding: of 55 recorded runs in which nothing is
-    wrong 11 end so without any alert, and the stated false-alarm rates are those of alerts.
-    """
-    transitions: dict[str, list[Alert]] = {}
-    for alert in replayed.alerts:
-        transitions.setdefault(alert.id, []).append(alert)
-    findings = [_raised(history) for history in transitions.values()]
-    still_open = {(one.detector, one.role) for one in findings if one.state == "open"}
-    findings += [
-        _standing(verdict)
-        for verdict in replayed.verdicts
-        if verdict.state == "drift" and (verdict.detector, verdict.role) not in still_open
-    ]
-    return tuple(one for one in findings if _RANK[one.level] >= _RANK[fail_on])
-
-
-def _raised(history: list[Alert]) -> Finding:
-    # The closing transition may carry a milder level; what counts is how bad it got.
-    raised = [one for one in history if one.state != "closed"] or history
-    peak = max(raised, key=lambda one: _RANK[one.level])
-    return Finding(
-        role=peak.role,
-        detector=peak.detector,
-        finding=peak.finding,
-        level=peak.level,
-        since=peak.onset,
-        state="closed" if history[-1].state == "closed" else "open",
-        text=peak.title,
-        id=peak.id,
-    )
-
-
-def _standing(verdict: Verdict) -> Finding:
-    return Finding(
-        role=verdict.role,
-        detector=verdict.detector,
-        finding=verdict.finding or verdict.detector,
-        level="ERROR" if verdict.finding in ("", verdict.detector) else "WARN",
-        since=verdict.onset,
-        state="open",
-        text=verdict.reason,
-    )
-
-
-def _silent(step: int, quiet: float) -> Finding:
-    """The finding that the heartbeat inside a run raises, seen from outside."""
-    return Finding(
-        role="*",
-        detector=_HEARTBEAT,
-        finding="silent",
-        level="WARN",
-        since=step,
-        state="open",
-        text=f"nothing was recorded for {quiet:.0f} s after step {step}: the run may have crashed",
+    return replay(
+        records,
+        workflow,
+        config,
+        reference=reference,
+        host=header.host,
+        yardsticks=yardsticks(header.yardsticks),
     )
 
 
 def _watched_with(header: RunHeader) -> tuple[Config, list[str]]:
     try:
-        return from_mapping(header.config), []
+        return recorded(header.config), []
     except ConfigError as error:
         return Config(), [f"run.json: judged by the default configuration, {error}"]
-
-
-def _lacking(verdicts: Sequence[Verdict]) -> str:
-    needs = sorted({need for one in verdicts for need in one.needs})
-    return "no detector reached a verdict" + (f", needs {', '.join(needs)}" if needs else "")
-
-
-def _short(finding: Finding) -> str:
-    if finding.detector == _HEARTBEAT:
-        return f"silent since step {finding.since} (crashed?)"
-    since = "" if finding.since is None else f" since step {finding.since}"
-    closed = ", closed by now" if finding.state == "closed" else ""
-    return f"{console.role(finding.role)} {finding.finding}{since}{closed}"
 
 
 def _document(checked: Sequence[Checked], code: int) -> dict[str, Any]:
     failed = next((one.failed for one in checked if one.failed is not None), None)
     document: dict[str, Any] = {} if failed is None else {"error": failed.plain()}
-    counts = {
-        word: sum(console.OUTCOMES[one.code] == word for one in checked)
-        for word in console.OUTCOMES.values()
-    }
+    words = (*OUTCOMES, "unreadable")
     return document | {
-        "schema": "roledrift.check/1",
+        "schema": "roledrift.check/2",
         "code": code,
-        "counts": counts,
+        "counts": {word: sum(one.outcome == word for one in checked) for word in words},
         "runs": [_plain(one) for one in checked],
     }
 
@@ -367,9 +263,10 @@ def _plain(one: Checked) -> dict[str, Any]:
         "path": one.path,
         "run": one.run,
         "steps": one.steps,
-        "outcome": console.OUTCOMES[one.code],
+        "outcome": one.outcome,
         "code": one.code,
-        "reason": one.reason,
+        "sentence": one.sentence,
+        "incidents": [plain(incident) for incident in one.incidents],
         "findings": [asdict(finding) for finding in one.findings],
         "verdicts": [plain(verdict) for verdict in one.verdicts],
         "alerts": [plain(alert) for alert in one.alerts],

@@ -12,6 +12,7 @@ import numpy as np
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
+from roledrift.codec import plain
 from roledrift.errors import RoleDriftError
 from roledrift.notify.console import printable
 
@@ -92,22 +93,26 @@ def compare(
     found = tuple(
         one for one in differences(a, b) if pair == "both" or (pair == "prompt") == one.of_texts
     )
-    changed, onsets = _changed(a, b), _onsets(a, b)
+    changed = _changed(a, b)
     if as_json:
-        onset_heads = ("run", "role", "finding", "level", "onset")
         console.write_json(
             {
-                "schema": "roledrift.compare/1",
+                "schema": "roledrift.compare/2",
                 "a": first,
                 "b": second,
                 "settings": [dict(zip(("name", "a", "b"), row, strict=True)) for row in changed],
                 "differences": [{**asdict(one), "clear": one.clear} for one in found],
                 "files": [str(file) for file in pages],
-                "alerts": [dict(zip(onset_heads, row[1:], strict=True)) for row in onsets],
+                "outcomes": {"a": a.conclusion.outcome, "b": b.conclusion.outcome},
+                "incidents": [
+                    {"run": letter, "name": view.name, "incident": plain(incident)}
+                    for letter, view in (("a", a), ("b", b))
+                    for incident in view.replay.incidents
+                ],
             }
         )
     else:
-        _print((first, second), found, changed, onsets)
+        _print((first, second), (a, b), found, changed)
         for file in pages:
             console.console().print(str(file), soft_wrap=True)
     return console.CLEAN if found else console.INCONCLUSIVE
@@ -122,15 +127,6 @@ def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
     names = sorted({*one, *two})
     rows = [(name, one.get(name, ""), two.get(name, "")) for name in names]
     return [row for row in rows if row[1] != row[2]]
-
-
-def _onsets(a: View, b: View) -> list[tuple[str, str, str, str, str, int]]:
-    """Alerts of both: letter and name of the run, role, finding, level, onset."""
-    return [
-        (letter, view.name, one.alert.role, one.alert.finding, one.alert.level, one.alert.onset)
-        for letter, view in (("A", a), ("B", b))
-        for one in view.findings
-    ]
 
 
 def differences(a: View, b: View) -> tuple[Difference, ...]:
@@ -182,9 +178,9 @@ def _difference(
 
 def _print(
     names: tuple[str, str],
+    views: tuple[View, View],
     found: Sequence[Difference],
     changed: Sequence[tuple[str, str, str]],
-    onsets: Sequence[tuple[str, str, str, str, str, int]],
 ) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -200,17 +196,18 @@ def _print(
             table.add_row(*(Text(printable(cell, 120)) for cell in row))
         console.print_table(table)
 
-    for letter, name in zip("AB", names, strict=True):
-        console.console().print(Text(f"{letter} = {printable(name)}", style="bold"), soft_wrap=True)
+    for letter, name, view in zip("AB", names, views, strict=True):
+        line = Text(f"{letter} = {printable(name)}: ", style="bold")
+        outcome = view.conclusion.outcome
+        line.append(outcome, style=console.COLOURS.get(outcome, ""))
+        line.append(f": {printable(view.conclusion.sentence, 1200)}", style="not bold")
+        console.console().print(line, soft_wrap=True)
     if not found:
         console.say("the two runs share no such statistic of a role: there is nothing to compare")
     for title, rows in _tables(found):
         show(title, ("role", "quantity", "A", "B", "B - A", "95 %", "n", ""), rows)
     if changed:
         show("Settings that differ", ("setting", "A", "B"), changed)
-    if onsets:
-        text = [(row[0], console.role(row[2]), *row[3:5], str(row[5])) for row in onsets]
-        show("Alerts", ("run", "role", "finding", "level", "onset"), text)
 
 
 def _tables(found: Sequence[Difference]) -> list[tuple[str, list[tuple[str, ...]]]]:

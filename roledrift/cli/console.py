@@ -29,13 +29,16 @@ _SENTENCE = 44
 
 CLEAN, FINDINGS, FAILED, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 130
 
-OUTCOMES = {
-    CLEAN: "clean",
-    FINDINGS: "findings",
-    FAILED: "unreadable",
-    INCONCLUSIVE: "inconclusive",
+COLOURS: Mapping[str, str] = {
+    "failing": "bold red",
+    "input problem": "bold magenta",
+    "suspicious": "yellow",
+    "watch": "cyan",
+    "clean": "green",
+    "ok": "green",
+    "unreadable": "red",
 }
-"""Exit code to the word for it."""
+"""Word for a state to its colour; any other has none."""
 
 Kind = Literal[
     "usage",

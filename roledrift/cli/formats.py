@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from roledrift.cli import console
+from roledrift.detect.conclusion import OUTCOMES
 from roledrift.notify.console import printable
+from roledrift.report.moods import MOODS, Mood, incident_mood, mood_of, still_open
 
 if TYPE_CHECKING:
     from roledrift.cli.check import Checked
     from roledrift.records import Verdict
 
-_COLOURS = {console.CLEAN: "green", console.FINDINGS: "red", console.INCONCLUSIVE: "yellow"}
-_ORDER = ("drift", "watch", "ok", "no verdict")
 _PROBLEMS = 5
 
 
@@ -32,71 +32,87 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
         if one.failed is not None:
             console.say(one.failed.message)
             continue
-        # The one line that matters is never folded: a person may grep for it.
+        # The lines that matter are never folded: a person may grep for them.
         line = Text(f"{printable(one.path)}: ")
-        line.append(console.OUTCOMES[one.code], style=_COLOURS[one.code])
-        line.append(f": {printable(one.reason, 1200)}")
+        line.append(one.outcome, style=console.COLOURS.get(one.outcome, ""))
+        line.append(f": {printable(one.sentence, 1200)}")
         out.print(line, soft_wrap=True)
+        for incident in one.incidents[1:]:
+            more = f"  also {incident_mood(incident)}: {incident.sentence}"
+            out.print(Text(printable(more, 1200)), soft_wrap=True)
         if one.steps:
-            whole = everything or len(checked) == 1
-            _verdicts([v for v in one.verdicts if whole or v.state in _ORDER[:2]])
+            _verdicts(one, whole=everything or len(checked) == 1)
     if len(checked) > 1:
-        counts = Counter(console.OUTCOMES[one.code] for one in checked)
-        words = ", ".join(f"{word} {counts[word]}" for word in console.OUTCOMES.values())
+        counts = Counter(str(one.outcome) for one in checked)
+        words = ", ".join(f"{counts[word]} {word}" for word in (*OUTCOMES, "unreadable"))
         console.say(f"{len(checked)} runs: {words}" + ("" if everything else " (--all for more)"))
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> None:
-    if not verdicts:
-        return
-    rows = []
-    for one in sorted(verdicts, key=lambda one: _ORDER.index(one.state)):
-        why = one.reason or ("needs " + ", ".join(one.needs) if one.needs else "")
-        rows.append(("", one.state, console.role(one.role), one.detector, why))
-    console.print_rows(rows)
+def _moods(one: Checked) -> list[tuple[Mood, Verdict]]:
+    """Verdicts with their states, the worst first."""
+    alerts = still_open(one.alerts)
+    states = [(mood_of(verdict, alerts), verdict) for verdict in one.verdicts]
+    return sorted(states, key=lambda pair: MOODS.index(pair[0]), reverse=True)
+
+
+def _verdicts(one: Checked, *, whole: bool) -> None:
+    rows = [
+        ("", mood, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
+        for mood, verdict in _moods(one)
+        if whole or MOODS.index(mood) >= MOODS.index("watch")
+    ]
+    if rows:
+        console.print_rows(rows)
+
+
+def _why(verdict: Verdict) -> str:
+    return verdict.reason or ("needs " + ", ".join(verdict.needs) if verdict.needs else "")
 
 
 def markdown(checked: Sequence[Checked]) -> str:
     """A table of runs, and one of verdicts per run."""
     lines = ["| run | outcome | why |", "| --- | --- | --- |"]
     for one in checked:
-        cells = (one.path, console.OUTCOMES[one.code], one.reason)
+        cells = (one.path, one.outcome, one.sentence)
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     for one in checked:
         if one.verdicts:
             lines += ["", f"**{_cell(one.run or one.path)}**", ""]
-            lines += ["| role | detector | state | why |", "| --- | --- | --- | --- |"]
-            for verdict in one.verdicts:
-                why = verdict.reason or ", ".join(verdict.needs)
-                cells4 = (verdict.role, verdict.detector, verdict.state, why)
+            lines += ["| role | finding | state | why |", "| --- | --- | --- | --- |"]
+            for mood, verdict in _moods(one):
+                name = verdict.finding or verdict.detector
+                cells4 = (verdict.role, name, mood, _why(verdict))
                 lines.append("| " + " | ".join(_cell(cell) for cell in cells4) + " |")
     return "\n".join(lines) + "\n"
 
 
 def _cell(text: str) -> str:
-    safe = printable(text, 600).replace("&", "&amp;").replace("<", "&lt;")
+    safe = printable(text, 1200).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{mark}" if mark in "\\`*_[]|#~!" else mark for mark in safe)
 
 
 def github(checked: Sequence[Checked]) -> str:
-    """Workflow commands: GitHub shows them beside the job."""
+    """Workflow commands, one per incident: GitHub shows them beside the job."""
     lines = []
     for one in checked:
         if one.code == console.FAILED:
-            lines.append(_command("error", "could not check", f"{one.path}: {one.reason}"))
+            lines.append(_command("error", "could not check", f"{one.path}: {one.sentence}"))
         elif one.code == console.INCONCLUSIVE:
-            lines.append(_command("warning", "inconclusive", f"{one.path}: {one.reason}"))
+            lines.append(_command("warning", "no verdict", f"{one.path}: {one.sentence}"))
+        for incident in one.incidents:
+            state = incident_mood(incident)
+            level = {"suspicious": "warning", "closed": "notice"}.get(state, "error")
+            title = f"{state}: {console.role(incident.role)} {incident.finding}"
+            lines.append(_command(level, title, f"{one.path}: {incident.sentence}"))
         for finding in one.findings:
-            level = "error" if finding.level == "ERROR" else "warning"
-            since = "" if finding.since is None else f" since step {finding.since}"
-            text = f"{one.path}: {finding.role} {finding.finding}{since}: {finding.text}"
-            lines.append(_command(level, f"{finding.role}: {finding.finding}", text))
+            if not finding.id:
+                lines.append(_command("warning", finding.finding, f"{one.path}: {finding.text}"))
     return "".join(line + "\n" for line in lines)
 
 
 def _command(level: str, title: str, text: str) -> str:
     def safe(part: str) -> str:
-        return printable(part, 900).replace("%", "%25")
+        return printable(part, 1200).replace("%", "%25")
 
     named = safe(title).replace(":", "%3A").replace(",", "%2C")
     return f"::{level} title={named}::{safe(text)}"
@@ -110,7 +126,7 @@ def junit(checked: Sequence[Checked]) -> str:
         if one.code in (console.FAILED, console.INCONCLUSIVE):
             kind = "error" if one.code == console.FAILED else "skipped"
             cases.append(_tag("testcase", {"name": "run", "classname": one.path},
-                              _tag(kind, {"message": one.reason})))  # fmt: skip
+                              _tag(kind, {"message": one.sentence})))  # fmt: skip
         suites.append(_tag("testsuite", {"name": one.path, "tests": str(len(cases))},
                            "".join(cases)))  # fmt: skip
     head = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -118,15 +134,15 @@ def junit(checked: Sequence[Checked]) -> str:
 
 
 def _case(one: Checked, index: int) -> str:
-    verdict = one.verdicts[index]
-    body = ""
-    found = [
-        finding
-        for finding in one.findings
-        if (finding.detector, finding.role) == (verdict.detector, verdict.role)
-    ]
-    if found:
-        body = _tag("failure", {"message": found[0].text, "type": found[0].finding})
+    """A test per verdict; that of a cause fails with the sentence of its incident."""
+    verdict, body = one.verdicts[index], ""
+    place = (verdict.detector, verdict.role)
+    finding = next((f for f in one.findings if (f.detector, f.role) == place), None)
+    if finding is not None:
+        causes = {(i.role, i.finding, i.onset): i.sentence for i in one.incidents}
+        message = causes.get((finding.role, finding.finding, finding.since), finding.text)
+        kind = f"{finding.severity}: {finding.finding}"
+        body = _tag("failure", {"message": message, "type": kind})
     elif verdict.state == "no verdict":
         body = _tag("skipped", {"message": verdict.reason or ", ".join(verdict.needs)})
     name = {"name": f"{verdict.detector} {verdict.role}", "classname": one.run or one.path}
@@ -134,7 +150,9 @@ def _case(one: Checked, index: int) -> str:
 
 
 def _tag(name: str, attributes: Mapping[str, str], inside: str = "") -> str:
-    given = "".join(f" {key}={quoteattr(printable(text, 600))}" for key, text in attributes.items())
+    given = "".join(
+        f" {key}={quoteattr(printable(text, 1200))}" for key, text in attributes.items()
+    )
     return f"<{name}{given}>{inside}</{name}>" if inside else f"<{escape(name)}{given}/>"
 
 

@@ -8,9 +8,14 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from roledrift.cli import console
-from roledrift.errors import RoleDriftError
-from roledrift.records import Alert
-from roledrift.store.reader import find_runs, open_run
+from roledrift.cli.findings import silence
+from roledrift.config import Config
+from roledrift.detect.suite import replay
+from roledrift.detect.yardsticks import yardsticks
+from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.records import Incident
+from roledrift.report.moods import urgency
+from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
 
@@ -22,8 +27,10 @@ class Row:
         run: Path below the folder that was asked for.
         state: ``finished``, ``open``, ``silent`` (open, but nothing came for longer than its steps
             and pauses take), ``empty`` or ``unreadable``.
-        level: Worst level among the recorded alerts that are not closed; empty if there is none.
-        finding: What that alert found, in which role and since when; or why the run is unreadable.
+        outcome: Severity of the incident that the run is about, ``suspicious`` if it has passed or
+            the run is silent; empty if nothing was found.
+        role: Role of the incident; likewise ``finding`` and ``onset``.
+        sentence: The incident as every output tells it; or why the run is silent or unreadable.
     """
 
     run: str
@@ -33,23 +40,25 @@ class Row:
     steps: int = 0
     last_step: int | None = None
     state: str = "unreadable"
-    level: str = ""
+    outcome: str = ""
+    role: str = ""
     finding: str = ""
+    onset: int | None = None
+    sentence: str = ""
 
 
 STATES = ("open", "finished", "silent", "empty", "unreadable")
-LEVELS = ("", "INFO", "WARN", "ERROR")
 
 
 def ls(
-    folder: str, *, state: str = "", sort: str = "path", limit: int = 0, as_json: bool = False
+    folder: str, *, state: str = "", sort: str = "severity", limit: int = 0, as_json: bool = False
 ) -> int:
     """List runs.
 
     Args:
         folder: Folder of runs, or one run.
         state: Comma-separated out of :data:`STATES`: only runs in one of these. Empty for all.
-        sort: ``path``; ``level``, the worst first; or ``steps``, the longest first.
+        sort: ``severity``, the worst first; ``path``; or ``steps``, the longest first.
         limit: At most so many, after sorting; 0 for all.
         as_json: Print one JSON document instead of a table.
 
@@ -69,16 +78,17 @@ def ls(
         found = find_runs(folder)
     except RoleDriftError as error:
         return console.fail(console.failure_of(error, folder), as_json=as_json)
-    rows = [_row(path, folder) for path in found]
-    rows = [row for row in rows if not wanted or row.state in wanted]
-    if sort == "level":
-        rows.sort(key=lambda row: -LEVELS.index(row.level))
+    keyed = [_row(path, folder) for path in found]
+    keyed = [(key, row) for key, row in keyed if not wanted or row.state in wanted]
+    if sort == "severity":
+        keyed.sort(key=lambda pair: pair[0])
     elif sort == "steps":
-        rows.sort(key=lambda row: -row.steps)
+        keyed.sort(key=lambda pair: -pair[1].steps)
+    rows = [row for _, row in keyed]
     shown = rows[:limit] if limit else rows
     if as_json:
         body = {"runs": [asdict(row) for row in shown], "truncated": len(shown) < len(rows)}
-        console.write_json({"schema": "roledrift.ls/1", **body})
+        console.write_json({"schema": "roledrift.ls/2", **body})
     elif shown:
         _print(shown)
         if len(shown) < len(rows):
@@ -89,48 +99,79 @@ def ls(
     return console.CLEAN if rows else console.INCONCLUSIVE
 
 
-def _row(path: Path, folder: str) -> Row:
+_Key = tuple[int, float, bool]
+
+
+def _row(path: Path, folder: str) -> tuple[_Key, Row]:
+    """A run, with the key that puts the worst first."""
     base = Path(folder)
     name = path.relative_to(base).as_posix() if path.is_relative_to(base) else str(path)
     name = path.name if name == "." else name
     try:
         run = open_run(path)
         steps = run.steps()
-        worst = _worst(run.alerts())
+        incident = next(iter(incidents_of(run)), None)
         state: str = run.state
-        if silent_for(steps, state=state, now=time.time()) is not None:
-            state = "silent"
+        quiet = silent_for(steps, state=state, now=time.time())
     except RoleDriftError as error:
-        return Row(name, str(path), finding=str(error).removeprefix(str(path)).lstrip("/: "))
-    level = worst.level if worst else ""
-    finding = (
-        f"{console.role(worst.role)} {worst.finding} since step {worst.onset}" if worst else ""
-    )
-    if state == "silent":
-        level = level or "WARN"
-        finding += f"{', ' if finding else ''}silent since step {steps[-1].step} (crashed?)"
-    return Row(
+        why = str(error).removeprefix(str(path)).lstrip("/: ")
+        return urgency("", None), Row(name, str(path), sentence=why)
+    outcome = sentence = ""
+    if incident is not None:
+        outcome = incident.severity if incident.state == "open" else "suspicious"
+        sentence = incident.sentence
+    elif quiet is not None:
+        outcome, sentence = "suspicious", silence(steps[-1].step, quiet).text
+    row = Row(
         run=name,
         path=str(run.path),
         workflow=run.header.workflow.name,
         routing=run.header.workflow.routing,
         steps=len(steps),
         last_step=steps[-1].step if steps else None,
-        state=state,
-        level=level,
-        finding=finding,
+        state=state if quiet is None else "silent",
+        outcome=outcome,
+        role="" if incident is None else incident.role,
+        finding="" if incident is None else incident.finding,
+        onset=None if incident is None else incident.onset,
+        sentence=sentence,
     )
+    return urgency(outcome, incident), row
 
 
-def _worst(alerts: list[Alert]) -> Alert | None:
-    latest = {alert.id: alert for alert in alerts}
-    standing = [alert for alert in latest.values() if alert.state != "closed"]
-    return max(standing, key=lambda one: ("INFO", "WARN", "ERROR").index(one.level), default=None)
+def incidents_of(run: Run) -> tuple[Incident, ...]:
+    """Incidents as they were recorded.
+
+    Of a run whose alerts are older than incidents, and of an imported log, as a replay finds them.
+    """
+    recorded = run.incidents()
+    if recorded or not (run.alerts() or imported(run)):
+        return recorded
+    try:
+        config = recorded(run.header.config)
+    except ConfigError:
+        config = Config()
+    workflow = run.header.workflow
+    reference = reference_steps(config.baseline.reference, workflow)
+    records = run.steps()
+    return replay(
+        records,
+        workflow,
+        config,
+        reference=reference,
+        host=run.header.host,
+        yardsticks=yardsticks(run.header.yardsticks),
+    ).incidents
+
+
+def imported(run: Run) -> bool:
+    """Whether the run was made of another tool's log: nobody judged it while it went on."""
+    return any(record.labels.get("source") == "foreign" for record in run.steps()[:1])
 
 
 def _print(rows: list[Row]) -> None:
-    heads = ("run", "workflow", "routing", "steps", "state", "level", "finding")
-    cells = [(*_cells(row), row.state, row.level, row.finding) for row in rows]
+    heads = ("run", "workflow", "routing", "steps", "state", "outcome", "what happened")
+    cells = [(*_cells(row), row.state, row.outcome, row.sentence) for row in rows]
     console.print_rows(cells, heads=heads)
 
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -24,9 +24,6 @@ from roledrift.cli.options import (
     run_argument,
     with_options,
 )
-
-if TYPE_CHECKING:
-    from roledrift.records import Level
 
 app = typer.Typer(
     name="roledrift",
@@ -63,12 +60,10 @@ def _start(
 def _check(  # noqa: PLR0913 - an option is a parameter
     runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
     config: ConfigFile = None,
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="Level from which a finding counts.")
-    ] = FailOn.warn,
-    detectors: Annotated[
+    fail_on: FailOn = "input",
+    findings: Annotated[
         list[str] | None,
-        typer.Option("--detector", metavar="NAME", help="Only this one; may be given again."),
+        typer.Option("--finding", metavar="NAME", help="Judge only this one; may be repeated."),
     ] = None,
     steps: Annotated[
         str,
@@ -87,17 +82,16 @@ def _check(  # noqa: PLR0913 - an option is a parameter
 
     \b
     roledrift check runs/voting
-    roledrift check runs/* --format github --fail-on error
+    roledrift check runs/* --format github --fail-on suspicious
 
     \b
     The recorded steps are replayed through the detectors. Exit code:
-    0 clean   1 findings   2 could not be done   3 inconclusive
+    0 clean, or suspicious   1 failing, or an input problem   2 could not be done   3 no verdict
     """
     from roledrift.cli.check import Only, check
 
-    level: Level = "WARN" if fail_on is FailOn.warn else "ERROR"
-    only = Only(tuple(detectors or ()), steps, everything)
-    code = check(runs, config, fail_on=level, as_json=as_json, style=style.value, only=only)
+    only = Only(tuple(findings or ()), steps, everything)
+    code = check(runs, config, fail_on=fail_on, as_json=as_json, style=style.value, only=only)
     raise typer.Exit(console.CLEAN if exit_zero and code != console.FAILED else code)
 
 
@@ -111,8 +105,8 @@ def _ls(
         typer.Option("--state", metavar="LIST", help="Only open,finished,silent,empty,unreadable."),
     ] = "",
     sort: Annotated[
-        Order, typer.Option("--sort", help="By path, by worst level first, or by steps.")
-    ] = Order.path,
+        Order, typer.Option("--sort", help="Worst severity first, by path, or longest first.")
+    ] = Order.severity,
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=0, help="At most N runs; 0 is all.")
     ] = 0,
@@ -122,7 +116,7 @@ def _ls(
 
     \b
     roledrift ls
-    roledrift ls runs/sweep --sort level --json
+    roledrift ls runs/sweep --sort path --json
     """
     from roledrift.cli.ls import ls
 
@@ -182,7 +176,8 @@ def _watch(
         float, typer.Option("--every", min=0.1, help="Seconds between two looks.")
     ] = 5.0,
     until_alert: Annotated[
-        bool, typer.Option("--until-alert", help="Leave with 1 at the first alert.")
+        bool,
+        typer.Option("--until-alert", help="Exit with 1 at the first failing or input problem."),
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
     as_json: Json = False,
@@ -319,7 +314,7 @@ def main(arguments: list[str]) -> int:
         arguments: What was typed after ``roledrift``.
 
     Returns:
-        0 clean, 1 findings, 2 could not be done, 3 inconclusive, 130 interrupted.
+        0 clean, 1 findings, 2 could not be done, 3 no verdict, 130 interrupted.
     """
     console.ready_streams()
     as_json = "--json" in arguments

@@ -23,18 +23,11 @@ class Style(StrEnum):
     junit = "junit"
 
 
-class FailOn(StrEnum):
-    """From which level on a finding counts."""
-
-    warn = "warn"
-    error = "error"
-
-
 class Order(StrEnum):
     """In which order runs are listed."""
 
+    severity = "severity"
     path = "path"
-    level = "level"
     steps = "steps"
 
 
@@ -52,6 +45,32 @@ def _named(path: Any) -> Any:
         if one is not None and not str(one).strip():
             raise typer.BadParameter("the path is empty; is a variable not set?")
     return path
+
+
+def _severity(word: str) -> str:
+    """A word of ``--fail-on``, or what is wrong with it."""
+    from roledrift.cli.findings import COUNTS, RENAMED
+
+    if word in COUNTS:
+        return word
+    words = ", ".join(COUNTS)
+    if word in RENAMED:
+        raise typer.BadParameter(
+            f"{word!r} was a level; findings have severities now. Use {RENAMED[word]!r} "
+            f"(one of {words})."
+        )
+    raise typer.BadParameter(f"{word!r} is not one of {words}.")
+
+
+FailOn = Annotated[
+    str,
+    typer.Option(
+        "--fail-on",
+        metavar="[failing|input|suspicious|never]",
+        callback=_severity,
+        help="Least severity that exits with 1: failing, input (problem), suspicious, or never.",
+    ),
+]
 
 
 def run_argument(metavar: str, text: str) -> Any:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
-from roledrift.config import Config, load
+from roledrift.config import Config
+from roledrift.detect.settings import load
 from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
 

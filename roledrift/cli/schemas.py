@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from roledrift.cli.check import Finding
 from roledrift.cli.compare import Difference
 from roledrift.cli.console import Failure
+from roledrift.cli.findings import Finding
 from roledrift.cli.ls import Row
 from roledrift.cli.settings import Item
-from roledrift.records import Alert, Verdict
+from roledrift.records import Alert, Incident, Verdict
 from roledrift.report.schema import shape
 from roledrift.schema import json_schema
 from roledrift.workflow import Workflow
@@ -24,7 +24,8 @@ class CheckedRun(TypedDict):
     steps: int
     outcome: str
     code: int
-    reason: str
+    sentence: str
+    incidents: tuple[Incident, ...]
     findings: tuple[Finding, ...]
     verdicts: tuple[Verdict, ...]
     alerts: tuple[Alert, ...]
@@ -39,6 +40,9 @@ class WatchedRun(TypedDict):
     state: str
     steps: int
     last_step: int | None
+    outcome: str
+    sentence: str
+    incidents: tuple[Incident, ...]
     alerts: tuple[Alert, ...]
 
 
@@ -50,14 +54,12 @@ class Setting(TypedDict):
     b: str
 
 
-class Onset(TypedDict):
-    """An alert of one of two runs."""
+class ComparedIncident(TypedDict):
+    """An incident of one of two runs."""
 
     run: str
-    role: str
-    finding: str
-    level: str
-    onset: int
+    name: str
+    incident: Incident
 
 
 DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
@@ -68,7 +70,8 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "settings": tuple[Setting, ...],
         "differences": tuple[Difference, ...],
         "files": tuple[str, ...],
-        "alerts": tuple[Onset, ...],
+        "outcomes": Mapping[str, str],
+        "incidents": tuple[ComparedIncident, ...],
     },
     "demo": {"run": str, "state": str, "headline": str, "files": tuple[str, ...]},
     "doctor": {
@@ -96,6 +99,9 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Verb to the fields of its document beside ``schema``."""
 
+_VERSIONS = {"check": 2, "compare": 2, "ls": 2, "watch": 2}
+"""Of documents whose first version is gone."""
+
 
 def document_schema(verb: str) -> dict[str, Any]:
     """JSON schema (draft 2020-12) of what a verb prints under ``--json``.
@@ -105,12 +111,15 @@ def document_schema(verb: str) -> dict[str, Any]:
     Raises:
         KeyError: For an unknown verb.
     """
-    known: dict[str, Any] = {"Verdict": _record("verdict"), "Alert": _record("alert")}
+    known: dict[str, Any] = {
+        kind.__name__: _record(kind.__name__.lower()) for kind in (Verdict, Alert, Incident)
+    }
+    version = _VERSIONS.get(verb, 1)
     failure = shape(Failure, known)
     fields = {name: shape(hint, known) for name, hint in DOCUMENTS[verb].items()}
     done: dict[str, Any] = {
         "type": "object",
-        "properties": {"schema": {"const": f"roledrift.{verb}/1"}, **fields},
+        "properties": {"schema": {"const": f"roledrift.{verb}/{version}"}, **fields},
         "required": ["schema", *fields],
     }
     if verb == "check":
@@ -125,7 +134,7 @@ def document_schema(verb: str) -> dict[str, Any]:
     used = _used([done, failed], known)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"roledrift {verb} --json, schema 1",
+        "title": f"roledrift {verb} --json, schema {version}",
         "anyOf": [done, failed],
         "$defs": {name: known[name] for name in sorted(known) if name in used},
     }

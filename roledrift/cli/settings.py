@@ -10,25 +10,19 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from roledrift.config import Config, load
+from roledrift.config import Config
+from roledrift.detect.settings import load
 from roledrift.errors import ConfigError
-from roledrift.records import Alert, RunHeader
+from roledrift.notices import Notice
+from roledrift.records import RunHeader
 from roledrift.workflow import SINGLE
 
 DEFAULT_DIR = "runs"
 _FILE = "roledrift.toml"
-_TEST = Alert(
-    id="test",
-    detector="doctor",
-    finding="test",
-    role="*",
-    policy="",
-    level="INFO",
-    state="open",
+_TEST = Notice(
+    change="resumed",
     step=0,
-    onset=0,
-    title="a test message: alerts of roledrift arrive here",
-    text="Sent by `roledrift doctor --test-webhook`. Nothing has happened.",
+    text="This is a test message from `roledrift doctor --test-webhook`. Notices arrive here.",
 )
 _OTHERS = ("ROLEDRIFT_WORKFLOW", "ROLEDRIFT_OUT", "ROLEDRIFT_ROLES")  # read by roledrift_verl
 

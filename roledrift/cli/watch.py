@@ -1,10 +1,11 @@
-"""``roledrift watch``: runs as they go, with their alerts and a heartbeat."""
+"""``roledrift watch``: runs as they go, with their incidents and a heartbeat."""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roledrift.cli import console
-from roledrift.config import Config, from_mapping
-from roledrift.detect.panel import Panel
+from roledrift.cli.check import exit_code
+from roledrift.config import Config, recorded
+from roledrift.detect.conclusion import Conclusion, conclude
+from roledrift.detect.suite import DetectorSuite
+from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.notify.console import printable
+from roledrift.notices import Notice, Notices
+from roledrift.notify.console import line, printable
 from roledrift.records import Alert, StepRecord
+from roledrift.report.moods import MOODS, Mood, mood_of, still_open, urgency
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 from roledrift.sums import EVERYONE
@@ -29,9 +35,9 @@ _SAID = ("{:.3g} tokens", "reward {:.3g}", "k3 {:.3g}")
 _BARS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _WIDTH, _NARROW = 24, 6
 _NUMBER = 9  # a blank and a number of three digits, such as 1.23e-05
-_VERDICT = 12
-_STATES = ("no verdict", "ok", "watch", "drift")
-_COLOURS = {"ok": "green", "watch": "yellow", "drift": "red"}
+_VERDICT = 15
+_ORDER = ("", "no verdict", *(mood for mood in MOODS if mood not in ("", "no verdict")))
+"""Here a role that some detector could judge is not one without a verdict."""
 _SHOWN = (("length", "p50", "length"), ("reward", "mean", "reward"), ("update.k3", "mean", "k3"))
 
 
@@ -45,14 +51,20 @@ class Watched:
     """
 
     path: Path
-    panel: Panel
+    panel: DetectorSuite
     roles: tuple[str, ...] = ()
     records: list[StepRecord] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
+    notices: Notices = field(default_factory=Notices)
     last: int | None = None
     size: int = -1
     changed: float = 0.0
     state: str = "empty"
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """What the run is by now."""
+        return conclude(self.panel.verdicts, self.panel.incidents, len(self.records))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +73,8 @@ class Watching:
 
     Attributes:
         every: Seconds between two looks.
-        until_alert: Leave with exit code 1 at the first alert of level WARN or ERROR, or silence.
+        until_alert: Leave with exit code 1 as soon as a run is failing, has an input problem or is
+            silent.
         once: Look once and leave.
         clock: Seconds since 1970; for tests.
     """
@@ -74,7 +87,7 @@ class Watching:
 
 
 def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = False) -> int:
-    """Follow runs until all have finished; alerts and silence are said as they come.
+    """Follow runs until all have finished; incidents and silence are said as they come.
 
     Args:
         paths: Runs or folders of runs.
@@ -82,7 +95,7 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
         as_json: Say nothing and print one JSON document at the end.
 
     Returns:
-        The exit code: 0; 1 if an alert above INFO came or a run is silent at the end; 2 if
+        The exit code: 0; 1 if a run is failing, has an input problem or is silent at the end; 2 if
         something could not be read; 3 if there is no run, or no step in any.
     """
     how = how or Watching()
@@ -153,11 +166,17 @@ def _see(
 def _begin(path: Path) -> Watched:
     run = open_run(path)
     try:
-        config = from_mapping(run.header.config)
+        config = recorded(run.header.config)
     except ConfigError:
         config = Config()
     reference = reference_steps(config.baseline.reference, run.header.workflow)
-    panel = Panel(run.header.workflow, config, reference=reference, host=run.header.host)
+    panel = DetectorSuite(
+        run.header.workflow,
+        config,
+        reference=reference,
+        host=run.header.host,
+        yardsticks=yardsticks(run.header.yardsticks),
+    )
     return Watched(path, panel, run.header.workflow.role_names)
 
 
@@ -171,9 +190,9 @@ def _look(one: Watched, how: Watching, teller: _Teller) -> None:
             one.records.append(record)
             one.last = record.step
             teller.step(one, record)
-            for alert in alerts:
-                one.alerts.append(alert)
-                teller.alert(one, alert)
+            one.alerts += alerts
+            for notice in one.notices.update(one.panel.changed, alerts):
+                teller.notice(one, notice)
         one.state = run.state
     quiet = silent_for(one.records, state=one.state, now=how.clock(), changed=one.changed)
     if quiet is not None:
@@ -183,7 +202,7 @@ def _look(one: Watched, how: Watching, teller: _Teller) -> None:
 
 
 def _is_bad(one: Watched) -> bool:
-    return one.state == "silent" or any(alert.level != "INFO" for alert in one.alerts)
+    return one.state == "silent" or exit_code(one.conclusion.outcome) == console.FINDINGS
 
 
 def _fresh(run: Run, one: Watched) -> list[StepRecord]:
@@ -250,11 +269,9 @@ class _Teller:
         sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
 
-    def alert(self, one: Watched, alert: Alert) -> None:
+    def notice(self, one: Watched, notice: Notice) -> None:
         if not self._quiet:
-            state = f" {alert.state}" if alert.state != "open" else ""
-            line = f"{one.path.name} {alert.level}{state} step {alert.step} {alert.title}"
-            sys.stdout.write(printable(f"{line} [{alert.id}]") + "\n")
+            sys.stdout.write(printable(f"{one.path.name}: {line(notice)}", 1400) + "\n")
             sys.stdout.flush()
 
     def draw(self, watched: Sequence[Watched]) -> None:
@@ -268,41 +285,51 @@ class _Teller:
 
 
 def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) -> Text:
-    """A line per run and one per role of it, with sparklines as wide as there is room."""
+    """Per run its headline and a line per role, with sparklines as wide as there is room."""
     from rich.text import Text
 
-    lines = [(one, *line) for one in watched for line in _worst(one)]
-    role_width = max((len(console.role(role)) for _, role, _ in lines), default=4) + 2
+    roles = [role for one in watched for role, _ in _worst(one)]
+    role_width = max((len(console.role(role)) for role in roles), default=4) + 2
     room = (width - 2 - role_width - _VERDICT) // len(_SHOWN) - 2 - _NUMBER
     bars = 0 if room < _NARROW else min(room, _WIDTH)
     heads = "".join(f"{name:<{bars + _NUMBER + 2}}" for _, _, name in _SHOWN)
     blank = " " * (2 + role_width + _VERDICT)
     shown = Text(f"{blank}{heads}".rstrip(), style="bold", no_wrap=True, overflow="crop")
-    told: Watched | None = None
-    for one, role, state in lines:
-        if one is not told:
-            told = one
-            step = "no step yet" if one.last is None else f"step {one.last}"
-            shown.append(f"\n{printable(one.path.name, 60)}  {step}  {one.state}", style="bold")
-        cells = (_curve(one.records, role, *which[:2], plain=plain, bars=bars) for which in _SHOWN)
-        curves = "".join(f"{cell:<{bars + _NUMBER + 2}}" for cell in cells).rstrip()
-        shown.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
-        shown.append(f"{state:<{_VERDICT}}", style=f"not bold {_COLOURS.get(state, '')}".strip())
-        shown.append(curves, style="not bold")
+    for one in sorted(watched, key=_urgency):
+        conclusion = one.conclusion
+        step = "no step yet" if one.last is None else f"step {one.last}"
+        shown.append(f"\n{printable(one.path.name, 60)}  {step}  {one.state}  ", style="bold")
+        shown.append(conclusion.outcome, style=console.COLOURS.get(conclusion.outcome, ""))
+        if one.last is not None:
+            for part in textwrap.wrap(printable(conclusion.sentence, 1200), max(width - 2, 20)):
+                shown.append(f"\n  {part}", style="not bold")
+        for role, mood in _worst(one):
+            cells = (_curve(one.records, role, *which[:2], plain, bars) for which in _SHOWN)
+            curves = "".join(f"{cell:<{bars + _NUMBER + 2}}" for cell in cells).rstrip()
+            shown.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
+            colour = console.COLOURS.get(mood, "")
+            shown.append(f"{mood:<{_VERDICT}}", style=f"not bold {colour}".replace("bold b", "b"))
+            shown.append(curves, style="not bold")
     return shown
 
 
-def _worst(one: Watched) -> list[tuple[str, str]]:
+def _urgency(one: Watched) -> tuple[int, float, bool]:
+    conclusion = one.conclusion
+    return urgency(conclusion.outcome, conclusion.incident)
+
+
+def _worst(one: Watched) -> list[tuple[str, Mood]]:
     """Roles and the worst that any detector says of them; all roles together come last."""
-    states: dict[str, str] = dict.fromkeys(one.roles, "no verdict")
+    states: dict[str, Mood] = dict.fromkeys(one.roles, "")
+    alerts = still_open(one.alerts)
     for verdict in one.panel.verdicts:
-        there = states.get(verdict.role, "no verdict")
-        states[verdict.role] = max(there, verdict.state, key=_STATES.index)
+        there, mood = states.get(verdict.role, ""), mood_of(verdict, alerts)
+        states[verdict.role] = max(there, mood, key=_ORDER.index)
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 
 
 def _curve(
-    records: Sequence[StepRecord], role: str, name: str, attribute: str, *, plain: bool, bars: int
+    records: Sequence[StepRecord], role: str, name: str, attribute: str, plain: bool, bars: int
 ) -> str:
     stats = [record.stat(role, name) for record in records[-_WIDTH:]]
     values = [getattr(stat, attribute) for stat in stats if stat is not None]
@@ -324,9 +351,12 @@ def _document(
             "state": one.state,
             "steps": len(one.records),
             "last_step": one.last,
+            "outcome": one.conclusion.outcome,
+            "sentence": one.conclusion.sentence,
+            "incidents": [plain(incident) for incident in one.panel.incidents],
             "alerts": [plain(alert) for alert in one.alerts],
         }
         for one in watched
     ]
     problems = [str(one) for one in broken.values()]
-    return {"schema": "roledrift.watch/1", "runs": runs, "problems": problems}
+    return {"schema": "roledrift.watch/2", "runs": runs, "problems": problems}

@@ -24,6 +24,8 @@ from roledrift.sums import EVERYONE
 LINKED = 20
 """Steps after the latest onset of an incident within which a new finding still belongs to it."""
 
+_MOST_TOLD = 2
+
 SLACK = 5
 """Steps by which onsets, which are estimates, may be off."""
 
@@ -63,7 +65,7 @@ class Incidents:
     @property
     def incidents(self) -> tuple[Incident, ...]:
         """All incidents as they stand; the first is the headline: open, worst, earliest."""
-        return tuple(sorted(self._written.values(), key=rank))
+        return tuple(sorted(self._written.values(), key=lambda one: one.rank))
 
     def update(self, step: int, alerts: Iterable[Alert]) -> tuple[Incident, ...]:
         """Take the alert transitions of one step; the incidents that changed.
@@ -99,16 +101,6 @@ class Incidents:
         case.alerts[alert.id] = alert
         case.closed.discard(alert.id)
         case.cause = _cause(case)
-
-
-def rank(incident: Incident) -> tuple[bool, int, int, bool]:
-    """Sort key: open before closed, then the worst, the earliest, the more specific."""
-    return (
-        incident.state == "closed",
-        SEVERITIES.index(incident.severity),
-        incident.onset,
-        incident.role == EVERYONE,
-    )
 
 
 def _id(case: _Case) -> str:
@@ -170,7 +162,9 @@ def _told(case: _Case, step: int, damage: str) -> Incident:
         )
         for one in sorted(others, key=lambda one: (one.onset, one.step))
     )
-    why = cause.cause or (setting.title if setting is not None and setting is not cause else "")
+    why = cause.cause
+    if not why and setting is not None and setting is not cause:
+        why = setting.cause or setting.title
     return Incident(
         id=_id(case),
         step=step,
@@ -187,6 +181,7 @@ def _told(case: _Case, step: int, damage: str) -> Incident:
         evidence=cause.text,
         advice=cause.advice,
         checkpoint=cause.checkpoint,
+        alerts=(cause.id, *(id_ for id_ in case.alerts if id_ != cause.id)),
     )
 
 
@@ -194,12 +189,11 @@ def _sentence(
     cause: Alert, why: str, consequences: Sequence[Consequence], damage: str, *, open_: bool
 ) -> str:
     """The incident for people: the cause, why, what followed, what was lost."""
-    told = cause.title[:1].upper() + cause.title[1:]
-    told += f" ({why})." if why else "."
-    if consequences:
-        told += " Then " + "; ".join(one.text for one in consequences[:3])
-        more = len(consequences) - 3
-        told += f"; and {more} more." if more > 0 else "."
+    text = f"{cause.title}, after {why}." if why else f"{cause.title}."
+    for one in consequences[:_MOST_TOLD]:
+        text += f" {one.text}."
+    if len(consequences) > _MOST_TOLD:
+        text += f" {len(consequences) - _MOST_TOLD} more findings followed."
     if damage:
-        told += f" {damage[:1].upper()}{damage[1:]}."
-    return told if open_ else f"{told} It has passed."
+        text += f" {damage[:1].upper()}{damage[1:]}."
+    return text if open_ else f"{text} It has passed."

@@ -7,31 +7,32 @@ from collections.abc import Sequence
 
 from roledrift.config import DEFAULT_WEBHOOK_ENV, NotifyConfig
 from roledrift.errors import ConfigError
+from roledrift.notices import Notice
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.heartbeat import Heartbeat
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier
 from roledrift.notify.webhook import WebhookNotifier
 from roledrift.protocols import Closing, Notifier
-from roledrift.records import Alert, Level, RunHeader
+from roledrift.records import Level, RunHeader
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
 
 
 class AtLeast:
-    """Passes alerts from a level on; what it guards is closed with it.
+    """Passes notices from a level on; what it guards is closed with it.
 
     Args:
-        level: Alerts below it are not passed on. The closing of an alert is of level INFO.
+        level: Notices below it are not passed on. The closing of an incident is of level INFO.
         notifier: Gets the rest.
     """
 
     def __init__(self, level: Level, notifier: Notifier) -> None:
         self._rank, self._notifier = _RANK[level], notifier
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:
+    def notify(self, notice: Notice, header: RunHeader) -> None:
         """Pass on, or keep."""
-        if _RANK[alert.level] >= self._rank:
-            self._notifier.notify(alert, header)
+        if _RANK[notice.level] >= self._rank:
+            self._notifier.notify(notice, header)
 
     def close(self) -> None:
         """Close the notifier if it can be closed."""
@@ -60,7 +61,7 @@ def notifiers_for(settings: NotifyConfig) -> tuple[Notifier, ...]:
 
 
 def webhook_url(settings: NotifyConfig) -> str:
-    """The address that alerts are sent to; empty for none.
+    """The address that notices are sent to; empty for none.
 
     Raises:
         ConfigError: If the variable that was named does not hold one.

@@ -1,4 +1,4 @@
-"""Alerts on the terminal, one or two lines each."""
+"""Incidents on the terminal, one to three lines each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from roledrift.records import Alert, Level, RunHeader
+    from roledrift.notices import Change, Notice
+    from roledrift.records import RunHeader, Severity
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
@@ -18,8 +19,21 @@ _SPACES = re.compile(r"[\s\u2028\u2029]+")
 # C0, DEL and C1 steer the terminal, the bidirectional marks reorder a line, half a surrogate pair
 # cannot be written at all.
 _STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_COLOURS: dict[Level, str] = {"INFO": "36", "WARN": "33", "ERROR": "31;1"}
+_COLOURS: dict[Severity | None, str] = {
+    "failing": "31;1",
+    "input problem": "35;1",
+    "suspicious": "33",
+    None: "32",
+}
+_CHANGES: dict[Change, str] = {
+    "worsened": "worse",
+    "revised": "another cause",
+    "closed": "closed",
+    "silent": "silent",
+    "resumed": "resumed",
+}
 _LONGEST = 400
+_SENTENCE = 1200
 
 
 def printable(text: str, limit: int = _LONGEST) -> str:
@@ -30,42 +44,57 @@ def printable(text: str, limit: int = _LONGEST) -> str:
 
 
 class ConsoleNotifier:
-    """Writes alerts to a text stream; a :class:`~roledrift.protocols.Notifier`.
+    """Writes notices to a text stream; a :class:`~roledrift.protocols.Notifier`.
 
     Args:
-        stream: Where to write; None is standard error at the time of the alert.
+        stream: Where to write; None is standard error at the time of the notice.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:  # noqa: ARG002 (Notifier's shape)
-        """Write one alert: a line with the finding, and one with the first advice if there is any.
+    def notify(self, notice: Notice, header: RunHeader) -> None:  # noqa: ARG002 (Notifier's shape)
+        """Write one notice: a line that says it and, when an incident opens, what to do first.
 
         Coloured only on a terminal, and not if ``NO_COLOR`` is set.
         """
         stream = self._stream or sys.stderr
-        lines = _lines(alert)
+        lines = _lines(notice)
         if _colours(stream):
-            level = alert.level
-            lines[0] = lines[0].replace(level, f"\x1b[{_COLOURS[level]}m{level}\x1b[0m", 1)
+            word, colour = _word(notice), _COLOURS[notice.severity]
+            lines[0] = lines[0].replace(word, f"\x1b[{colour}m{word}\x1b[0m", 1)
         coding = getattr(stream, "encoding", None) or "utf-8"
         text = "".join(line + "\n" for line in lines)
         stream.write(text.encode(coding, "replace").decode(coding))
         stream.flush()
 
 
-def _lines(alert: Alert) -> list[str]:
-    role = "all roles" if alert.role == "*" else printable(alert.role)
-    title = printable(alert.title)
-    for lead in (f"{role}: ", f"{role} "):
-        title = title.removeprefix(lead)
-    state = " closed" if alert.state == "closed" else ""
-    stops = " stops the run" if alert.stops and not state else ""
-    head = f"roledrift {alert.level} step {alert.step} {role}: {title}"
-    lines = [f"{head} [{printable(alert.finding)} {printable(alert.id)}]{state}{stops}"]
-    if alert.advice and not state:
-        lines.append(f"  try: {printable(alert.advice[0])}")
+def _word(notice: Notice) -> str:
+    """What a reader sees first: the severity, or that it is over."""
+    over = "CLOSED" if notice.change == "closed" else "RESUMED"
+    return notice.severity.upper() if notice.severity is not None else over
+
+
+def line(notice: Notice) -> str:
+    """A notice on one line, without colours: for terminals and logs."""
+    change = _CHANGES.get(notice.change, "")
+    shown = f" ({change})" if change and change.upper() != _word(notice) else ""
+    then = "then " if notice.change == "followed" else ""
+    text = printable(notice.text, _SENTENCE)
+    one = notice.incident
+    name = "" if one is None or then else f" [{printable(one.finding)}, incident {one.id}]"
+    return f"roledrift {_word(notice)}{shown} step {notice.step}: {then}{text}{name}"
+
+
+def _lines(notice: Notice) -> list[str]:
+    lines = [line(notice)]
+    advice = notice.incident.advice if notice.incident is not None else ()
+    if notice.alert is not None and notice.incident is None:
+        advice = notice.alert.advice
+    if advice and notice.change not in ("followed", "closed", "resumed"):
+        lines.append(f"  try: {printable(advice[0])}")
+    if notice.stops:
+        lines.append("  This finding stops the run.")
     return lines
 
 

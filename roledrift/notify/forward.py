@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roledrift.notify.logbooks import logbook
-from roledrift.records import Alert, Sample, StepRecord
+from roledrift.records import Alert, Incident, Sample, StepRecord
 
 FORWARDED = (
     *("length", "truncated", "reward", "zero_variance", "ppl", "entropy", "clip_fraction"),
@@ -48,7 +48,10 @@ class StatisticsLog:
         self._pooled[name] = (before[0] + n, before[1] + total)
 
     def write_alert(self, alert: Alert) -> None:
-        """Alerts reach people through notifiers."""
+        """Single alerts are not passed on."""
+
+    def write_incident(self, incident: Incident) -> None:
+        """Incidents reach people through notifiers."""
 
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         """Texts stay in the run directory."""
@@ -86,9 +89,12 @@ class Forward:
             one.log(values, record.step)
 
     def write_alert(self, alert: Alert) -> None:
-        """Log the alert where no notifier brings it."""
+        """Single alerts are not passed on."""
+
+    def write_incident(self, incident: Incident) -> None:
+        """Log the incident where no notifier brings it."""
         for one in self._logbooks:
-            one.alert(alert)
+            one.incident(incident)
 
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         """Texts stay in the run directory."""

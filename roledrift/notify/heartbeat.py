@@ -16,6 +16,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from statistics import median
 
+from roledrift.notices import Change, Notice
 from roledrift.protocols import Notifier
 from roledrift.records import Alert, RunHeader, alert_id
 
@@ -142,9 +143,11 @@ class Heartbeat:
                 self._tell(alert)
 
     def _tell(self, alert: Alert) -> None:
+        change: Change = "resumed" if alert.state == "closed" else "silent"
+        notice = Notice(change, alert.step, alert.text, alert=alert)
         for notifier in self._notifiers:
             try:
-                self._context.run(notifier.notify, alert, self._header)
+                self._context.run(notifier.notify, notice, self._header)
             except (OSError, RuntimeError, ValueError, TypeError, AttributeError) as error:
                 _LOG.warning("heartbeat: %s could not tell (%s)", type(notifier).__name__, error)
 

@@ -1,4 +1,4 @@
-"""wandb, trackio, mlflow and TensorBoard as places that alerts and statistics go to.
+"""wandb, trackio, mlflow and TensorBoard as places that incidents and statistics go to.
 
 None of them is imported here: a logbook is used only if the program has imported it and has a run
 open. So a place that is not used costs a dictionary look-up, and nothing is ever set up or started
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from roledrift.errors import ConfigError
+from roledrift.notices import Notice
 from roledrift.notify import message
-from roledrift.records import Alert, RunHeader
+from roledrift.records import Incident, RunHeader
 
 _TITLE = 64
 
@@ -46,13 +47,14 @@ class WandbNotifier:
     def __init__(self, *, texts: bool = False) -> None:
         self._texts = texts
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:
-        """Pass one alert on under its own level: INFO, WARN and ERROR are wandb's too."""
+    def notify(self, notice: Notice, header: RunHeader) -> None:
+        """Pass one notice on under its own level: INFO, WARN and ERROR are wandb's too."""
         run = wandb_run()
         if run is not None:
-            text = message.body(alert, header, texts=self._texts)
-            # Each transition is told once here already: wandb need not hold repeats back.
-            run.alert(alert.title[:_TITLE], text, level=alert.level, wait_duration=0)
+            text = message.body(notice, header, texts=self._texts)
+            # Each change is sent once here already: wandb need not hold repeats back.
+            title = message.title(notice)[:_TITLE]
+            run.alert(title, text, level=notice.level, wait_duration=0)
 
 
 class TrackioNotifier:
@@ -61,14 +63,15 @@ class TrackioNotifier:
     def __init__(self, *, texts: bool = False) -> None:
         self._texts = texts
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:
-        """Pass one alert on; versions of trackio without alerts are left alone."""
+    def notify(self, notice: Notice, header: RunHeader) -> None:
+        """Pass one notice on; versions of trackio without alerts are left alone."""
         run, trackio = trackio_run(), sys.modules.get("trackio")
         levels = getattr(trackio, "AlertLevel", None)
         if run is None or trackio is None or levels is None:
             return
-        text = message.body(alert, header, texts=self._texts)
-        trackio.alert(title=alert.title[:_TITLE], text=text, level=levels[alert.level])
+        text = message.body(notice, header, texts=self._texts)
+        title = message.title(notice)[:_TITLE]
+        trackio.alert(title=title, text=text, level=levels[notice.level])
 
 
 class Logbook(Protocol):
@@ -78,8 +81,8 @@ class Logbook(Protocol):
         """Take the values of a step."""
         ...
 
-    def alert(self, alert: Alert) -> None:
-        """Take an alert, if alerts do not come there through a notifier."""
+    def incident(self, incident: Incident) -> None:
+        """Take a state of an incident, if incidents do not come there through a notifier."""
         ...
 
 
@@ -103,8 +106,8 @@ class WandbLog:
         if run is not None:
             run.log({**values, "roledrift/step": step}, commit=self._rows)
 
-    def alert(self, alert: Alert) -> None:
-        """:class:`WandbNotifier` passes alerts on."""
+    def incident(self, incident: Incident) -> None:
+        """:class:`WandbNotifier` passes incidents on."""
 
 
 class TrackioLog:
@@ -116,12 +119,12 @@ class TrackioLog:
         if run is not None:
             run.log(dict(values), step=step)
 
-    def alert(self, alert: Alert) -> None:
-        """:class:`TrackioNotifier` passes alerts on."""
+    def incident(self, incident: Incident) -> None:
+        """:class:`TrackioNotifier` passes incidents on."""
 
 
 class MlflowLog:
-    """Statistics and alerts into the active mlflow run; alerts become tags."""
+    """Statistics and incidents into the active mlflow run; incidents become tags."""
 
     def log(self, values: Mapping[str, float], step: int) -> None:
         """Log, if a run is active."""
@@ -129,16 +132,16 @@ class MlflowLog:
         if mlflow is not None:
             mlflow.log_metrics(dict(values), step=step)
 
-    def alert(self, alert: Alert) -> None:
-        """Set the tag ``roledrift.alert.<id>``; its later transitions replace it."""
+    def incident(self, incident: Incident) -> None:
+        """Set the tag ``roledrift.incident.<id>``; later states of the incident replace it."""
         mlflow = mlflow_open()
         if mlflow is not None:
-            said = f"{alert.level} {alert.state} step {alert.step}: {alert.title}"
-            mlflow.set_tag(f"roledrift.alert.{alert.id}", said)
+            text = f"{_state(incident)} step {incident.step}: {incident.sentence}"
+            mlflow.set_tag(f"roledrift.incident.{incident.id}", text)
 
 
 class SummaryLog:
-    """Statistics and alerts into a TensorBoard ``SummaryWriter``.
+    """Statistics and incidents into a TensorBoard ``SummaryWriter``.
 
     Args:
         writer: Anything with its ``add_scalar`` and ``add_text``; who made it closes it.
@@ -152,10 +155,14 @@ class SummaryLog:
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
-    def alert(self, alert: Alert) -> None:
-        """A text under ``roledrift/alerts``."""
-        text = "\n\n".join((f"{alert.level} {alert.state}: {alert.title}", alert.text))
-        self._writer.add_text("roledrift/alerts", text, alert.step)
+    def incident(self, incident: Incident) -> None:
+        """Write a text under ``roledrift/incidents``."""
+        text = "\n\n".join((f"{_state(incident)}: {incident.sentence}", incident.evidence))
+        self._writer.add_text("roledrift/incidents", text, incident.step)
+
+
+def _state(incident: Incident) -> str:
+    return "closed" if incident.state == "closed" else incident.severity
 
 
 LOGBOOKS: Mapping[str, Callable[[], Logbook]] = {
@@ -177,7 +184,7 @@ def logbook(place: Any) -> Logbook:
         return LOGBOOKS[place]()
     if hasattr(place, "add_scalar"):
         return SummaryLog(place)
-    if hasattr(place, "log") and hasattr(place, "alert"):
+    if hasattr(place, "log") and hasattr(place, "incident"):
         own: Logbook = place
         return own
     raise ConfigError(

@@ -1,41 +1,62 @@
-"""An alert in words: one text for every place that shows plain text."""
+"""A notice in words: one text for every place that shows plain text."""
 
 from __future__ import annotations
 
+from roledrift.notices import Notice
 from roledrift.notify.console import printable
 from roledrift.records import Alert, RunHeader
+from roledrift.sums import EVERYONE
 
-_LINE = 400
-_PAIR = 300
-
-
-def subject(alert: Alert, header: RunHeader) -> str:
-    """One line: level, run and finding."""
-    return printable(f"{alert.level} {header.run}: {alert.title}", 200)
+_SUBJECT, _SENTENCE, _LINE, _PAIR = 200, 1200, 400, 300
 
 
-def body(alert: Alert, header: RunHeader, *, texts: bool = False) -> str:
-    """Who, since when, how strong, how sure, what was clean, what to do; a line each.
+def title(notice: Notice) -> str:
+    """A few words: how bad it is, in which role, what, and since when."""
+    if notice.incident is None:
+        return printable(f"{notice.change}: {notice.text}", _SUBJECT)
+    one = notice.incident
+    who = "all roles" if one.role == EVERYONE else one.role
+    what = "closed" if notice.severity is None else notice.severity
+    return printable(f"{what}: {who}, {one.finding} since step {one.onset}", _SUBJECT)
+
+
+def subject(notice: Notice, header: RunHeader) -> str:
+    """One line: the run, and the title."""
+    return printable(f"{header.run} {title(notice)}", _SUBJECT)
+
+
+def body(notice: Notice, header: RunHeader, *, texts: bool = False) -> str:
+    """The sentence of the incident, then its evidence, its checkpoint and its plan, a line each.
 
     Args:
-        alert: The transition.
+        notice: What is said.
         header: Of its run.
         texts: Also the pairs of model texts that the alert carries, shortened.
     """
-    lines = [alert.text, _who(alert, header)]
-    strong, sure = strength(alert), certainty(alert)
-    lines += [line for line in (strong, sure) if line]
-    if alert.stops:
+    lines = [printable(notice.text, _SENTENCE)]
+    if notice.change == "followed":
+        return "\n".join((*lines, _who(notice, header)))
+    alert, incident = notice.alert, notice.incident
+    evidence = alert.text if alert is not None else ""
+    checkpoint = alert.checkpoint if alert is not None else None
+    advice = alert.advice if alert is not None else ()
+    if incident is not None:
+        evidence, checkpoint, advice = incident.evidence, incident.checkpoint, incident.advice
+    lines.append(evidence)
+    if alert is not None:
+        lines += [strength(alert), certainty(alert)]
+    if notice.stops:
         lines.append("This finding stops the run.")
-    if alert.checkpoint is not None:
-        lines.append(
-            f"Last clean checkpoint: step {alert.checkpoint.step}, {alert.checkpoint.path}"
-        )
-    lines += [f"{number}. {line}" for number, line in enumerate(alert.advice, start=1)]
-    for pair in alert.pairs if texts else ():
+    if notice.severity is not None:
+        if checkpoint is not None:
+            lines.append(f"Last clean checkpoint: step {checkpoint.step}, {checkpoint.path}")
+        lines += [f"{number}. {line}" for number, line in enumerate(advice, start=1)]
+    for pair in alert.pairs if texts and alert is not None else ():
         before, after = (printable(text, _PAIR) for text in (pair.before, pair.after))
         lines += [f"step {pair.before_step}: {before}", f"step {pair.after_step}: {after}"]
-    return "\n".join(printable(line, _LINE) for line in lines if line)
+    lines.append(_who(notice, header))
+    first, *others = (line for line in lines if line)
+    return "\n".join((first, *(printable(line, _LINE) for line in others)))
 
 
 def strength(alert: Alert) -> str:
@@ -44,7 +65,7 @@ def strength(alert: Alert) -> str:
         return ""
     text = f"{alert.statistic or 'value'} {alert.value:.4g}"
     if alert.threshold is not None:
-        text += f", drift from {alert.threshold:.4g}"
+        text += f", limit {alert.threshold:.4g}"
     return text + (f", baseline {alert.baseline:.4g}" if alert.baseline is not None else "")
 
 
@@ -55,7 +76,7 @@ def certainty(alert: Alert) -> str:
     return f"evidence {alert.evidence:.4g}" + (f" {alert.chance}" if alert.chance else "")
 
 
-def _who(alert: Alert, header: RunHeader) -> str:
-    whom = f"{alert.role} (policy {alert.policy})" if alert.policy else alert.role
-    since = f"{whom}: {alert.finding} since step {alert.onset}, {alert.state} at step {alert.step}"
-    return f"{since} [{alert.id}]" + (f" of {header.host}" if header.host else "")
+def _who(notice: Notice, header: RunHeader) -> str:
+    which = f", incident {notice.incident.id}" if notice.incident is not None else ""
+    run = f"Run {header.run}, step {notice.step}{which}"
+    return printable(run + (f" of {header.host}" if header.host else ""), _LINE) + "."

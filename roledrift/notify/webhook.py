@@ -1,4 +1,4 @@
-"""Alerts to an address on the web: Slack, Discord, or any program that takes JSON.
+"""Notices to an address on the web: Slack, Discord, or any program that takes JSON.
 
 A thread of its own sends; training never waits for it. What cannot be sent is tried once more,
 then counted and named once on the log. Addresses of webhooks are secrets: they appear in no
@@ -22,8 +22,9 @@ from urllib.request import Request, urlopen
 
 from roledrift.codec import plain
 from roledrift.errors import ConfigError
+from roledrift.notices import Notice
 from roledrift.notify import message
-from roledrift.records import Alert, RunHeader
+from roledrift.records import RunHeader
 
 _LOG = logging.getLogger("roledrift")
 
@@ -37,12 +38,12 @@ _PAUSE = 1.0
 
 
 class WebhookNotifier:
-    """Sends alerts from a daemon thread; a :class:`~roledrift.protocols.Notifier`.
+    """Sends notices from a daemon thread; a :class:`~roledrift.protocols.Notifier`.
 
     Args:
         url: Where to; ``http`` or ``https``.
         kind: What the other side understands; ``auto`` tells Slack and Discord by their host.
-        texts: Also send the texts that an alert carries. They leave the machine then.
+        texts: Also send the texts that a notice carries. They leave the machine then.
         timeout: Seconds that one attempt may take.
         patience: Seconds that :meth:`close` waits for what is still unsent.
         post: Sends one request; for tests and unusual transports.
@@ -72,7 +73,7 @@ class WebhookNotifier:
             raise ConfigError(f"notify.webhook_kind: one of {list(get_args(Kind))}, got {kind!r}")
         self.kind = _kind(parts.hostname) if kind == "auto" else kind
         self.lost = 0
-        """Alerts that were not delivered."""
+        """Notices that were not delivered."""
         self._url, self._host = url, parts.hostname
         self._texts, self._timeout, self._patience = texts, timeout, patience
         self._post = post or _post
@@ -81,16 +82,16 @@ class WebhookNotifier:
         self._over = threading.Event()
         self._named = False
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:
-        """Hand an alert to the thread; if too many wait already, it is counted as lost."""
+    def notify(self, notice: Notice, header: RunHeader) -> None:
+        """Hand a notice to the thread; if too many wait already, it is counted as lost."""
         if self._over.is_set():
             self._lose("it came after close()")
             return
-        body = json.dumps(payload(alert, header, kind=self.kind, texts=self._texts)).encode()
+        body = json.dumps(payload(notice, header, kind=self.kind, texts=self._texts)).encode()
         try:
             self._queue.put_nowait(body)
         except queue.Full:
-            self._lose(f"{_QUEUE} alerts are waiting already")
+            self._lose(f"{_QUEUE} notices are waiting already")
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="roledrift webhook", daemon=True)
@@ -98,9 +99,9 @@ class WebhookNotifier:
             # The process may leave right after the alert that stopped it.
             atexit.register(self.close)
 
-    def deliver(self, alert: Alert, header: RunHeader) -> str:
-        """Send one alert now, in this thread; why that failed, empty if it was taken."""
-        body = json.dumps(payload(alert, header, kind=self.kind, texts=self._texts)).encode()
+    def deliver(self, notice: Notice, header: RunHeader) -> str:
+        """Send one notice now, in this thread; why that failed, empty if it was taken."""
+        body = json.dumps(payload(notice, header, kind=self.kind, texts=self._texts)).encode()
         try:
             self._post(self._url, body, self._timeout)
         except (OSError, HTTPException, ValueError) as error:
@@ -146,21 +147,21 @@ class WebhookNotifier:
         self.lost += times
         if not self._named:
             self._named = True
-            _LOG.warning("webhook at %s: an alert was not delivered (%s)", self._host, why)
+            _LOG.warning("webhook at %s: a notice was not delivered (%s)", self._host, why)
 
 
 def payload(
-    alert: Alert, header: RunHeader, *, kind: str, texts: bool = False
+    notice: Notice, header: RunHeader, *, kind: str, texts: bool = False
 ) -> Mapping[str, Any]:
-    """What is sent: for ``json`` the whole alert, else one readable message.
+    """What is sent: for ``json`` the incident and the alert in full, else one readable message.
 
     Args:
-        alert: The transition.
+        notice: What is said.
         header: Of its run.
         kind: ``json``, ``slack`` or ``discord``.
         texts: Also the texts that the alert carries.
     """
-    subject, body = message.subject(alert, header), message.body(alert, header, texts=texts)
+    subject, body = message.subject(notice, header), message.body(notice, header, texts=texts)
     if kind == "slack":
         text = f"*{_slack(subject)}*\n{_slack(body)}"
         return {"text": text[:_SLACK_LIMIT]}
@@ -170,16 +171,21 @@ def payload(
             "content": f"**{subject}**\n{body}"[:_DISCORD_LIMIT],
             "allowed_mentions": {"parse": []},
         }
-    whole = plain(alert)
-    if not texts:
-        whole.pop("pairs", None)
-    about = {"run": header.run, "host": header.host, "workflow": header.workflow.name}
+    alert = None if notice.alert is None else plain(notice.alert)
+    if alert is not None and not texts:
+        alert.pop("pairs", None)
     return {
-        "schema": "roledrift.notification/1",
-        **about,
+        "schema": "roledrift.notification/2",
+        "run": header.run,
+        "host": header.host,
+        "workflow": header.workflow.name,
+        "change": notice.change,
+        "level": notice.level,
+        "step": notice.step,
         "subject": subject,
         "body": body,
-        "alert": whole,
+        "incident": None if notice.incident is None else plain(notice.incident),
+        "alert": alert,
     }
 
 

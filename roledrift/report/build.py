@@ -124,9 +124,9 @@ def build_run(view: View, command: str) -> RunReport:
     return RunReport(
         key=view.key,
         name=view.header.run or view.path.name,
-        state=verdict.overall(view),
-        headline=verdict.headline(view),
-        meanwhile=verdict.meanwhile(view),
+        state=view.conclusion.outcome,
+        headline=view.conclusion.sentence,
+        incident=view.conclusion.incident,
         notes=tuple(f"{name}: {value}" for name, value in sorted(view.header.notes.items())),
         notices=verdict.notices(view),
         roles=view.roles,

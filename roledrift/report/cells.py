@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-Mood = Literal["ok", "watch", "drift", "no verdict", ""]
-"""State of a finding, or nothing."""
-
-MOODS: tuple[Mood, ...] = ("", "ok", "no verdict", "watch", "drift")
-"""From what needs nobody to what needs somebody first."""
+from roledrift.report.moods import Mood
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from roledrift.report.model import Bar, Heat, Line, Panel, Strip
 from roledrift.report.numbers import number
-from roledrift.report.palette import DASHES, INKS, TONES, WORDS, Dash
+from roledrift.report.palette import DASHES, INKS, TONES, WORDS, Dash, ink_of
 from roledrift.report.sheet import Align, Sheet, outlines, rectangles
 
 LONG = 749.0
@@ -29,7 +29,7 @@ NARROW = 320.0
 _INK, _SOFT, _RULE, _BAND, _PAGE = (
     INKS[name].light for name in ("ink", "soft", "rule", "band", "page")
 )
-_STATES = {"drift": INKS["drift"].light, "watch": INKS["watch"].light, "": _SOFT}
+_MARK = INKS["failing"].light
 _SMALL, _LARGE = 7.0, 8.0
 _LETTER = 4.6
 _LABEL = 34
@@ -58,7 +58,7 @@ def draw_panel(sheet: Sheet, panel: Panel) -> None:
         sheet.area(band, ink=_BAND, frame="over")
     _axes(sheet, panel, limits)
     for mark in panel.marks:
-        sheet.line((mark.step, mark.step), (0, 1), ink=_STATES["drift"], width=0.9, frame="over")
+        sheet.line((mark.step, mark.step), (0, 1), ink=_MARK, width=0.9, frame="over")
     dashed = sum(line.tone >= 0 for line in labelled) > 1
     for index, line in enumerate(panel.lines):
         dash = line.tone + index // len(TONES) if dashed and line.tone >= 0 else 0
@@ -220,7 +220,7 @@ def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
         # Close neighbours share the room: the left one writes to its left.
         near = _LETTER * len(mark.label) / per_step
         crowded = following is not None and following.step - mark.step < near
-        ink = _STATES["drift"]
+        ink = _MARK
         written = write(mark.step, mark.label, ink, leftward=crowded) or write(
             mark.step, mark.label, ink, leftward=not crowded
         )
@@ -303,10 +303,10 @@ def draw_strip(sheet: Sheet, strip: Strip) -> None:
     for row, lane in enumerate(strip.lanes):
         for bar in lane.bars:
             outline = rectangles([(bar.first - 0.5, row + bottom, bar.last + 0.5, row + top)])
-            sheet.area(outline, ink=_STATES[bar.state], alpha=0.9 if bar.state else 0.35)
+            sheet.area(outline, ink=ink_of(bar.state).light, alpha=0.9 if bar.state else 0.35)
             if narrow:
                 # The right end of the name's line is free.
-                sheet.text((1, row + 0.24), bar.label, ink=_STATES[bar.state], frame="beside",
+                sheet.text((1, row + 0.24), bar.label, ink=ink_of(bar.state).light, frame="beside",
                            align="right", size=7.0)  # fmt: skip
             else:
                 _bar_label(sheet, bar, row, strip.span)
@@ -325,7 +325,7 @@ def _bar_label(sheet: Sheet, bar: Bar, row: int, span: tuple[int, int]) -> None:
     x, away, align = bar.first - 0.5, -4, "right"
     if not before:
         x, away, align = (bar.last + 0.5 if after else bar.first - 0.5), 4, "left"
-    ink = _STATES[bar.state] if before or after else _PAGE
+    ink = ink_of(bar.state).light if before or after else _PAGE
     sheet.text((x, row + 0.5), bar.label, ink=ink, frame="data", away=(away, -2.4),
                align=cast(Align, align), size=7.0)  # fmt: skip
 

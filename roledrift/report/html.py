@@ -12,7 +12,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from roledrift.report.cells import MOODS, UNKNOWN, Cell
+from roledrift.report.cells import UNKNOWN, Cell
 from roledrift.report.figures import heat_svg, is_wide, panel_svg, plot_svg, strip_svg
 from roledrift.report.island import island
 from roledrift.report.model import (
@@ -25,6 +25,7 @@ from roledrift.report.model import (
     RunReport,
     Strip,
 )
+from roledrift.report.moods import urgency
 from roledrift.report.numbers import number
 from roledrift.report.palette import tone, variables
 
@@ -172,8 +173,8 @@ def _cell(cell: Cell) -> str:
 
 
 def _worst(runs: Sequence[RunReport]) -> list[RunReport]:
-    """The worst first, else in their order."""
-    return sorted(runs, key=lambda run: MOODS.index(run.state), reverse=True)
+    """The worst first, then by onset."""
+    return sorted(runs, key=lambda run: urgency(run.state, run.incident))
 
 
 def _slug(text: str) -> str:

@@ -9,13 +9,16 @@ from dataclasses import replace
 from itertools import combinations
 
 from roledrift.errors import ConfigError
-from roledrift.report.cells import MOODS, UNKNOWN, Cell, Table
+from roledrift.records import Incident
+from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.curves import limits, table
 from roledrift.report.model import Block, Figure, Note, Panel, Prose
+from roledrift.report.moods import MOODS, urgency
 from roledrift.report.numbers import count, number
 from roledrift.report.palette import TONES
 from roledrift.report.paper import blocks as paper_blocks
 from roledrift.report.paper.accuracy import banded
+from roledrift.report.sections.names import role_name
 from roledrift.report.summary import Summary
 
 _OVERLAID = 8
@@ -89,31 +92,35 @@ def _runs(summaries: Sequence[Summary]) -> Table:
     ]
     notes = _varying_notes(summaries)
     columns = (
-        "run", "verdict", "found", "onset", "best val.", "at step", "last val.", "steps",
+        "run", "outcome", "what happened", "onset", "best val.", "at step", "last val.", "steps",
         *differing,
     )  # fmt: skip
-    order = sorted(summaries, key=lambda one: MOODS.index(one.state), reverse=True)
+    order = sorted(summaries, key=lambda one: urgency(one.state, one.incident))
     rows = tuple(_row(one, differing, notes) for one in order)
-    caption = "Worst first; a click on a heading sorts. Onset: first step of the worst finding."
+    caption = "Worst first, then by onset; a click on a heading sorts. Onset: first bad step."
     caption += " Under the names: notes that differ." if notes else ""
     return Table(columns, rows, "Runs", caption, key="runs", sortable=True)
 
 
 def _row(one: Summary, differing: Sequence[str], notes: Sequence[str]) -> tuple[Cell, ...]:
     last = one.validation[max(one.validation)] if one.validation else None
-    role, _, finding = one.found.partition(": ")
+    incident = one.incident
     said = [f"{name}: {one.notes[name]}" for name in notes if name in one.notes]
     return (
         Cell(one.name, note=_cut("; ".join(said), _NOTES), href=one.href),
         Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
-        Cell(role, note=finding) if finding else UNKNOWN,
-        UNKNOWN if one.onset is None else count(one.onset),
+        UNKNOWN if incident is None else Cell(one.headline, note=_cause(incident)),
+        UNKNOWN if incident is None else count(incident.onset),
         UNKNOWN if one.best is None else Cell(number(one.best[1]), one.best[1]),
         UNKNOWN if one.best is None else count(one.best[0]),
         UNKNOWN if last is None else Cell(number(last), last),
         count(one.steps),
         *(_named(getattr(one, name)) for name in differing),
     )
+
+
+def _cause(incident: Incident) -> str:
+    return f"{role_name(incident.role)}: {incident.finding}"
 
 
 def _named(value: str | int | None) -> Cell:

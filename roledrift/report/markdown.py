@@ -58,7 +58,7 @@ def _chunks(run: RunReport, *, several: bool) -> list[tuple[list[str], str]]:
         (
             [
                 *title,
-                f"**{run.state}**: {escaped(run.headline)} {escaped(run.meanwhile)}".rstrip(),
+                f"**{run.state}**: {escaped(run.headline)}",
                 "",
                 *notices,
                 facts,

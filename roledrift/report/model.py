@@ -13,7 +13,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_hints
 
-from roledrift.report.cells import Cell, Mood, Table
+from roledrift.records import Incident
+from roledrift.report.cells import Cell, Table
+from roledrift.report.moods import Mood
 from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
 from roledrift.report.plots import Plot
 
@@ -23,7 +25,7 @@ __all__ = [
     "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "plain",
 ]  # fmt: skip
 
-REPORT_SCHEMA = 2
+REPORT_SCHEMA = 3
 """Version of the layout of ``report.json``."""
 
 
@@ -231,9 +233,8 @@ class RunReport:
 
     Attributes:
         key: Anchor, unique in the report.
-        state: Worst state the run reached.
-        headline: The verdict in one plain sentence: who, what, since when, how strong.
-        meanwhile: What reward and validation did meanwhile; may be empty.
+        state: What the run is, by the rule of every output.
+        headline: The sentence of its first incident, or why there is none.
         roles: Role names in registry order; gives the colours.
         facts: Short facts for the top line.
         quality: Number of remarks about the data.
@@ -241,13 +242,13 @@ class RunReport:
         notices: What to know before the verdict is believed, e.g. that the run was not closed.
         page: Page of its own, relative to the index; empty if it is on this page.
         data: File with its sections, relative to this ``report.json``; empty if they are here.
+        incident: The incident that the headline tells; None if nothing was found.
     """
 
     key: str
     name: str
     state: Mood
     headline: str
-    meanwhile: str
     roles: tuple[str, ...]
     facts: tuple[str, ...]
     quality: int
@@ -256,6 +257,7 @@ class RunReport:
     data: str = ""
     notes: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    incident: Incident | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +319,9 @@ def _all_finite(values: tuple[Any, ...]) -> bool:
         return False
 
 
-ANCHORS = frozenset({"key", "href", "page", "data", "run", "home", "kind", "state"})
+ANCHORS = frozenset(
+    {"key", "href", "page", "data", "run", "home", "kind", "state", "severity", "id", "alert"}
+)
 """Fields that hold links and words of our own: changing them would break the page."""
 
 

@@ -68,17 +68,3 @@ def average(values: Sequence[float]) -> float | None:
     """Mean of the finite values; None if there are none."""
     finite = [value for value in values if math.isfinite(value)]
     return sum(finite) / len(finite) if finite else None
-
-
-def course(before: Sequence[float], after: Sequence[float]) -> str:
-    """How a quantity went, in words with both means; empty if one side has no values.
-
-    It "stayed level" if the means differ by less than 0.02: this sentence stands beside a verdict,
-    and calling a visible rise or fall noise would excuse it.
-    """
-    a, b = average(before), average(after)
-    if a is None or b is None:
-        return ""
-    if abs(b - a) <= 0.02:
-        return f"stayed level ({number(a)} → {number(b)})"
-    return f"{'rose' if b > a else 'fell'} from {number(a)} to {number(b)}"

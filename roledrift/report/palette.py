@@ -57,8 +57,10 @@ INKS: Mapping[str, Ink] = {
     "band": Ink("#eef1f4", "#20262c"),
     "page": Ink("#fefefe", "#14181c"),
     "shade": Ink("#c3c9d0", "#454d55"),
-    "drift": Ink("#b3261e", "#ff8a80"),
-    "watch": Ink("#8a5a00", "#f0b429"),
+    "failing": Ink("#b3261e", "#ff8a80"),
+    "input-problem": Ink("#7b2a90", "#dfa6f0"),
+    "suspicious": Ink("#8a5a00", "#f0b429"),
+    "watch": Ink("#35618c", "#93bfe6"),
     "good": Ink("#1d7a46", "#5fcf92"),
     "cold": Ink("#2166ac", "#5ea0dc"),
     "warm": Ink("#b2361f", "#f2846b"),
@@ -69,6 +71,13 @@ INKS: Mapping[str, Ink] = {
 def tone(role: str, roles: Sequence[str]) -> int:
     """Index of the colour of ``role``: its place in the registry, so it never moves."""
     return roles.index(role) % len(TONES) if role in roles else -1
+
+
+def ink_of(mood: str) -> Ink:
+    """The colour of a state; what has none of its own is grey, or green where all is well."""
+    if mood in ("ok", "clean"):
+        return INKS["good"]
+    return INKS.get(mood.replace(" ", "-"), INKS["soft"])
 
 
 def variables(dark: bool) -> str:

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from roledrift.report.cells import MOODS
 from roledrift.report.drawing import LONG, draw_panel, draw_strip, long_height
 from roledrift.report.model import (
     Block,
@@ -18,14 +17,14 @@ from roledrift.report.model import (
     Cell,
     Figure,
     Lane,
-    Mood,
     Panel,
     Report,
     RunReport,
     Strip,
 )
 from roledrift.report.model import Table as Grid
-from roledrift.report.palette import INKS
+from roledrift.report.moods import MOODS, urgency
+from roledrift.report.palette import INKS, ink_of
 from roledrift.report.pictures import finished, page
 from roledrift.report.sheet import Sheet, own_style
 
@@ -37,14 +36,8 @@ _EDGE = 24.0
 _PANEL = (376.0, 92.0)
 _PITCH = 106.0
 _ROW = 13.2
-_STATES: dict[Mood, str] = {
-    "drift": INKS["drift"].light,
-    "watch": INKS["watch"].light,
-    "ok": INKS["good"].light,
-    "no verdict": INKS["soft"].light,
-    "": INKS["soft"].light,
-}
-_INK, _SOFT = INKS["ink"].light, INKS["soft"].light
+_INK, _SOFT, _WARNING = (INKS[name].light for name in ("ink", "soft", "suspicious"))
+_SENTENCE = 5
 _ROWS = 14
 _LINES = 12
 
@@ -53,7 +46,7 @@ def poster(report: Report) -> bytes:
     """The picture as PNG; the same report gives the same bytes."""
     with own_style():
         renderer, sheet = page(SIZE, _DPI)
-        worst = max(report.runs, key=lambda run: MOODS.index(run.state))
+        worst = _worst_first(report.runs)[0]
         if worst.sections and len(report.runs) == 1:
             _one(sheet, worst)
         else:
@@ -69,17 +62,19 @@ def _say(
 
 
 def _one(sheet: Sheet, run: RunReport) -> None:
-    verdict, ink = run.state.upper(), _STATES[run.state]
+    verdict, ink = run.state.upper(), ink_of(run.state).light
     if "not closed" in run.facts:
         verdict += ", NOT CLOSED"
-        ink = _STATES["watch"] if run.state == "ok" else ink
+        ink = _WARNING if run.state == "clean" else ink
     _say(sheet, (_EDGE, 34), f"{verdict}   {run.name}", ink=ink, size=15)
-    for row, line in enumerate(textwrap.wrap(run.headline, 110)[:2]):
-        _say(sheet, (_EDGE, 54 + 15 * row), line, size=11)
-    down = 90.0
+    down = 53.0
+    for line in textwrap.wrap(run.headline, 118)[:_SENTENCE]:
+        _say(sheet, (_EDGE, down), line)
+        down += 13.5
+    down += 6
     for notice in run.notices[:1]:
         words = textwrap.shorten(notice, 160, placeholder=" …")
-        _say(sheet, (_EDGE, down), words, ink=_STATES["watch"], size=8)
+        _say(sheet, (_EDGE, down), words, ink=_WARNING, size=8)
         down += 13
     facts = textwrap.shorten("  ·  ".join((*run.facts, *run.notes)), 165, placeholder=" …")
     _say(sheet, (_EDGE, down), facts, ink=_SOFT, size=8)
@@ -96,7 +91,8 @@ def _matrix(sheet: Sheet, rows: Sequence[Sequence[Cell]], down: float) -> float:
     letters = int(step / 4.6)
     for cells in rows[:_LINES]:
         for column, cell in enumerate(cells):
-            ink = _STATES[cell.state] if cell.state else (_SOFT if cells is rows[0] else _INK)
+            ink = _SOFT if cells is rows[0] else _INK
+            ink = ink_of(cell.state).light if cell.state else ink
             said = cell.text or cell.state
             words = f"{said}: {cell.note}" if cell.state and cell.note else said
             words = words if len(words) <= letters else words[: letters - 1] + "…"
@@ -120,7 +116,7 @@ def _charts(sheet: Sheet, run: RunReport, top: float) -> None:
         height = long_height(short)
         draw_strip(Sheet(renderer, (LONG, height), (_EDGE, top)), short)
         more = left_out(section.count, lanes)
-        _say(sheet, (_EDGE, top + height - 7), more, ink=_STATES["drift"], size=8)
+        _say(sheet, (_EDGE, top + height - 7), more, ink=_WARNING, size=8)
         top += height + 2
     for index, (title, panel) in enumerate(_panels(run)):
         across, down = index % 2, index // 2
@@ -174,17 +170,21 @@ def _of(run: RunReport, key: str) -> tuple[Block, ...]:
 
 def _several(sheet: Sheet, report: Report) -> None:
     _say(sheet, (_EDGE, 36), f"{report.title}: {_tally(report.runs)}", size=15)
-    runs = sorted(report.runs, key=lambda run: -MOODS.index(run.state))
+    runs = _worst_first(report.runs)
     for row, run in enumerate(runs[:_ROWS]):
         down = 72 + 36 * row
-        _say(sheet, (_EDGE, down), run.state, ink=_STATES[run.state], size=10)
-        _say(sheet, (_EDGE + 80, down), run.name[:100], size=10)
+        _say(sheet, (_EDGE, down), run.state, ink=ink_of(run.state).light, size=10)
+        _say(sheet, (_EDGE + 95, down), run.name[:100], size=10)
         line = textwrap.shorten(run.headline, 150, placeholder=" …")
-        _say(sheet, (_EDGE + 80, down + 14), line, ink=_SOFT, size=8)
+        _say(sheet, (_EDGE + 95, down + 14), line, ink=_SOFT, size=8)
     rest = runs[_ROWS:]
     if rest:
         more = f"+ {len(rest)} more on the page: {_tally(rest)}"
         _say(sheet, (_EDGE, 72 + 36 * _ROWS), more, ink=_SOFT)
+
+
+def _worst_first(runs: Sequence[RunReport]) -> list[RunReport]:
+    return sorted(runs, key=lambda run: urgency(run.state, run.incident))
 
 
 def _tally(runs: Sequence[RunReport]) -> str:

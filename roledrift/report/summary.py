@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roledrift.report.cells import Mood
+from roledrift.records import Incident
 from roledrift.report.model import RunReport
-from roledrift.report.sections.names import finding_title, role_name
+from roledrift.report.moods import Mood
 from roledrift.report.view import View, thinned
 from roledrift.report.wording import Wording, wordings
 from roledrift.sums import EVERYONE
@@ -52,7 +52,7 @@ class Summary:
         key: Anchor of the run.
         page: Page that the anchor is on; empty for the page at hand.
         policy: ``SP`` for one shared policy, ``IP`` for one each, ``SA`` for a single role.
-        found: Role and name of the worst finding, or of what is watched; empty for none.
+        incident: The incident that the headline tells; None if nothing was found.
         closed: False for a run that crashed, was killed or is still running.
         validation: Step to validation accuracy.
         chi2: Per role, and ``*`` for all together; likewise ``ppl``, ``norm`` (of gradients).
@@ -76,8 +76,7 @@ class Summary:
     roles: tuple[str, ...]
     state: Mood
     headline: str
-    onset: int | None
-    found: str
+    incident: Incident | None
     closed: bool
     steps: int
     last: int | None
@@ -129,8 +128,7 @@ def summarise(view: View, run: RunReport, page: str = "") -> Summary:
         roles=view.roles,
         state=run.state,
         headline=run.headline,
-        onset=view.findings[0].alert.onset if view.findings else None,
-        found=_found(view),
+        incident=run.incident,
         closed=view.state != "open",
         steps=len(view.records),
         last=view.records[-1].step if view.records else None,
@@ -144,15 +142,6 @@ def summarise(view: View, run: RunReport, page: str = "") -> Summary:
         settings=_settings(view),
         wording=wordings(view),
     )
-
-
-def _found(view: View) -> str:
-    if not view.findings:
-        watched = (one for one in view.verdicts if one.state in ("watch", "drift"))
-        seen = next(watched, None)
-        return f"{role_name(seen.role)}: {finding_title(seen.detector)}" if seen else ""
-    worst = view.findings[0].alert
-    return f"{role_name(worst.role)}: {finding_title(worst.finding)}"
 
 
 def course(source: str, curve: Mapping[int, float]) -> Course | None:

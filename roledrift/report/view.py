@@ -10,11 +10,15 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
-from roledrift.config import Config, from_mapping
-from roledrift.detect.panel import Replay, replay
+from roledrift.config import Config, recorded
+from roledrift.detect.conclusion import Conclusion, conclude
+from roledrift.detect.suite import Replay, replay
+from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.records import (
+    SEVERITIES,
     Alert,
+    Incident,
     RunHeader,
     Sample,
     Stat,
@@ -23,7 +27,7 @@ from roledrift.records import (
     StoredStats,
     Verdict,
 )
-from roledrift.report.model import Mood
+from roledrift.report.moods import Mood, holds, is_cause
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
 
@@ -85,41 +89,43 @@ class Finding:
     """One alert from its opening to its closing.
 
     Attributes:
-        alert: The transition with the highest level; the first of these.
+        alert: The transition with the worst severity; the first of these.
         raised: Step at which it opened.
-        escalated: Step at which it became an error, None if it did not after opening.
+        escalated: Step at which it got worse, None if it did not after opening.
         closed: Step at which it closed, None while open.
+        incident: The incident that it belongs to, if one is known.
     """
 
     alert: Alert
     raised: int
     escalated: int | None
     closed: int | None
+    incident: Incident | None = None
 
     @property
     def state(self) -> Mood:
-        """``drift`` once an alert was raised, whatever its level; only drift raises one."""
-        return "watch" if self.alert.level == "INFO" else "drift"
+        """The severity."""
+        return self.alert.graded
 
 
-_LEVELS = {"INFO": 0, "WARN": 1, "ERROR": 2}
-
-
-def findings(alerts: Iterable[Alert]) -> tuple[Finding, ...]:
-    """Transitions grouped by alert, worst first, then by onset."""
+def findings(alerts: Iterable[Alert], incidents: Sequence[Incident] = ()) -> tuple[Finding, ...]:
+    """Transitions grouped by alert: by incident, there the cause first, then by onset."""
     grouped: dict[str, list[Alert]] = {}
     for alert in alerts:
         grouped.setdefault(alert.id, []).append(alert)
     found = []
     for group in grouped.values():
-        open_ones = [alert for alert in group if alert.state != "closed"] or group
-        worst = max(open_ones, key=lambda alert: _LEVELS[alert.level])
+        raised = [alert for alert in group if alert.state != "closed"] or group
+        worst = min(raised, key=lambda alert: SEVERITIES.index(alert.graded))
         escalated = next((alert.step for alert in group if alert.state == "escalated"), None)
         closed = group[-1].step if group[-1].state == "closed" else None
-        found.append(Finding(worst, group[0].step, escalated, closed))
-    return tuple(
-        sorted(found, key=lambda one: (-_LEVELS[one.alert.level], one.alert.onset, one.alert.role))
-    )
+        at = next((n for n, one in enumerate(incidents) if holds(one, worst)), len(incidents))
+        incident = incidents[at] if at < len(incidents) else None
+        later = incident is None or not is_cause(incident, worst)
+        severity = SEVERITIES.index(worst.graded) if incident is None else 0
+        key = (at, later, severity, worst.onset, worst.role)
+        found.append((key, Finding(worst, group[0].step, escalated, closed, incident)))
+    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
 
 
 @dataclass(frozen=True)
@@ -168,8 +174,13 @@ class View:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """Alerts of the replay, worst first."""
-        return findings(self.replay.alerts)
+        """Alerts of the replay, those of the first incident first, and there the cause."""
+        return findings(self.replay.alerts, self.replay.incidents)
+
+    @cached_property
+    def conclusion(self) -> Conclusion:
+        """What the run is, by the rule of every output."""
+        return conclude(self.verdicts, self.replay.incidents, len(self.records))
 
     @property
     def span(self) -> tuple[int, int]:
@@ -182,8 +193,8 @@ class View:
     @property
     def baseline(self) -> tuple[int, int] | None:
         """First and last step of the baseline window; None if the run is too short for it."""
-        skip, window = self.config.baseline.skip, self.config.baseline.window
-        inside = self.records[skip : skip + window]
+        window = self.config.baseline.window
+        inside = self.records[:window]
         return (inside[0].step, inside[-1].step) if inside and len(inside) == window else None
 
     def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
@@ -288,7 +299,7 @@ def load(
     note = ""
     if config is None:
         try:
-            config = from_mapping(run.header.config, source=f"{path.name}/run.json")
+            config = recorded(run.header.config)
         except ConfigError as error:
             config, note = Config(), f"judged with the default configuration: {error}"
     sharing = sharing or Sharing()
@@ -321,7 +332,12 @@ def load(
         config=config,
         config_note=note,
         replay=replay(
-            records, run.header.workflow, config, reference=reference, host=run.header.host
+            records,
+            run.header.workflow,
+            config,
+            reference=reference,
+            host=run.header.host,
+            yardsticks=yardsticks(run.header.yardsticks),
         ),
     )
 

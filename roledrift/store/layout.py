@@ -5,6 +5,7 @@
     run.json                           what the run is, written once
     steps.<writer>.jsonl               a line per step; a new file per process start
     alerts.<writer>.jsonl              a line per alert
+    incidents.<writer>.jsonl           a line per change of an incident
     samples/<step>-<writer>.parquet    texts of one step
 
 Writers only append to files of their own: no locks, no database, no memory map, so any file system
@@ -26,7 +27,7 @@ from roledrift.errors import StoreError
 HEADER = "run.json"
 SAMPLES = "samples"
 
-_LINES = re.compile(r"(steps|alerts)\.(.+)\.jsonl\Z")
+_LINES = re.compile(r"(steps|alerts|incidents)\.(.+)\.jsonl\Z")
 _SAMPLE = re.compile(r"(-?\d+)-(.+)\.parquet\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 # pathlib folds the two slashes of a URL into one; two letters at least, so that C:/ stays a drive.
@@ -53,13 +54,18 @@ def alerts_file(writer: str) -> str:
     return f"alerts.{writer}.jsonl"
 
 
+def incidents_file(writer: str) -> str:
+    """Name of the file a writer appends the changes of incidents to."""
+    return f"incidents.{writer}.jsonl"
+
+
 def samples_file(step: int, writer: str) -> str:
     """Path, inside the run directory, of the texts of one step."""
     return f"{SAMPLES}/{step:08d}-{writer}.parquet"
 
 
 def writers(names: list[str], kind: str) -> list[str]:
-    """Writers with a file of ``kind`` (``"steps"`` or ``"alerts"``) among ``names``, sorted."""
+    """Writers with a file of ``kind`` (``"steps"``, ``"alerts"``, ``"incidents"``), sorted."""
     found = (_LINES.match(name) for name in names)
     return sorted(match[2] for match in found if match and match[1] == kind)
 

@@ -13,17 +13,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from roledrift.codec import from_plain
 from roledrift.errors import SchemaError, StoreError
-from roledrift.records import SCHEMA, Alert, RunHeader, Sample, StepRecord
+from roledrift.records import Alert, Incident, RunHeader, Sample, StepRecord
 from roledrift.store import layout
+from roledrift.store.header import no_header, read_header, refuse_newer
 from roledrift.store.merging import Measured, Segment, merge
 from roledrift.store.writer import segment_of
 from roledrift.workflow import Workflow
 
 RunState = Literal["finished", "open", "empty"]
+_Kind = TypeVar("_Kind")
+_Told = TypeVar("_Told", Alert, Incident)
 
 
 @dataclass
@@ -58,6 +61,16 @@ class Run:
             SchemaError: If a line was written by a newer version.
         """
         return list(self._alerts)
+
+    def incidents(self) -> tuple[Incident, ...]:
+        """The latest recorded state of each incident; the first is the headline.
+
+        Runs recorded before incidents were stored, and imported logs, have none: replay them.
+
+        Raises:
+            SchemaError: If a line was written by a newer version.
+        """
+        return self._incidents
 
     def samples(self, limit: int | None = None, whole: Collection[int] = ()) -> list[Sample]:
         """Kept texts in the order of steps, without those of replayed steps.
@@ -143,7 +156,7 @@ class Run:
     @property
     def problems(self) -> tuple[str, ...]:
         """What could not be read, with file and line; of texts only once ``samples`` was called."""
-        _ = self._merged, self._alerts
+        _ = self._merged, self._alerts, self._incidents
         return tuple(self._notes)
 
     @cached_property
@@ -158,16 +171,26 @@ class Run:
 
     @cached_property
     def _alerts(self) -> list[Alert]:
+        alerts = self._in_order("alerts", Alert)
+        return list({(one.id, one.state, one.step): one for one in alerts}.values())
+
+    @cached_property
+    def _incidents(self) -> tuple[Incident, ...]:
+        latest = {one.id: one for one in self._in_order("incidents", Incident)}
+        return tuple(sorted(latest.values(), key=lambda one: one.rank))
+
+    def _in_order(self, kind: str, of: type[_Told]) -> list[_Told]:
+        """Records of all writers by step, then by segment; none of a step that was replayed."""
         replaced = self._merged[1]
         order = {segment.writer: rank for rank, segment in enumerate(self.segments)}
-        found: dict[tuple[str, str, int], tuple[int, int, Alert]] = {}
-        for writer in layout.writers(self._place.names(""), "alerts"):
-            for body, where in self._lines(layout.alerts_file(writer)):
-                alert = self._decoded(body, where, Alert)
-                if isinstance(alert, Alert) and (writer, alert.step) not in replaced:
-                    rank = order.get(writer, -1)
-                    found[alert.id, alert.state, alert.step] = (alert.step, rank, alert)
-        return [alert for _, _, alert in sorted(found.values(), key=lambda one: one[:2])]
+        found = [
+            (record.step, order.get(writer, -1), record)
+            for writer in layout.writers(self._place.names(""), kind)
+            for body, where in self._lines(f"{kind}.{writer}.jsonl")
+            if (record := self._decoded(body, where, of)) is not None
+            and (writer, record.step) not in replaced
+        ]
+        return [record for _, _, record in sorted(found, key=lambda one: one[:2])]
 
     def _segment(self, writer: str) -> Segment:
         name = layout.steps_file(writer)
@@ -181,7 +204,7 @@ class Run:
                 ended = True
             else:
                 record = self._decoded(body, where, StepRecord)
-                if isinstance(record, StepRecord):
+                if record is not None:
                     records.append(replace(record, writer=writer))
         if not start[1] and records:
             start = (start[0], records[0].time)
@@ -207,9 +230,9 @@ class Run:
                 self._note(f"{name}:{number}: {half if last else broken}")
         return found
 
-    def _decoded(self, body: Any, where: str, kind: type[Any]) -> object:
+    def _decoded(self, body: Any, where: str, kind: type[_Kind]) -> _Kind | None:
         if isinstance(body, dict):
-            _refuse_newer(body.get("v"), f"{self._place.shown}: {where}")
+            refuse_newer(body.get("v"), f"{self._place.shown}: {where}")
         try:
             if not isinstance(body, dict):
                 raise SchemaError(f"a record is a JSON object, got {type(body).__name__}")
@@ -232,13 +255,13 @@ class Run:
             self._note(f"{name}: unreadable, left out ({first})")
             return []
         version = (table.schema.metadata or {}).get(b"roledrift.schema", b"1")
-        _refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
+        refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
         samples = []
         rows = table if limit is None else table.slice(0, limit)
         for number, row in enumerate(rows.to_pylist(), start=1):
             known = {key: value for key, value in row.items() if value is not None}
             sample = self._decoded({"v": 1, "kind": "sample", **known}, f"{name}:{number}", Sample)
-            if isinstance(sample, Sample):
+            if sample is not None:
                 samples.append(sample)
         return samples
 
@@ -264,8 +287,8 @@ def open_run(path: Path | str) -> Run:
         if not where.exists():
             raise StoreError(_no_directory(path, "`roledrift ls DIR` lists the runs in DIR"))
         if layout.HEADER not in where.names(""):
-            raise StoreError(_no_header(where))
-        return Run(shown, _header(where), where)
+            raise StoreError(no_header(where))
+        return Run(shown, read_header(where), where)
     except StoreError:
         raise
     except OSError as error:
@@ -351,46 +374,3 @@ def _decoded(line: bytes) -> Any:
         # It is stricter than json (lone surrogates, numbers beyond a float): a line that was
         # readable stays so. A whole number that long would overflow wherever it is used.
         return json.loads(line, parse_int=lambda digits: int(digits[:300]))
-
-
-def _header(where: layout.Place) -> RunHeader:
-    shown = f"{where.shown}/{layout.HEADER}"
-    try:
-        body = json.loads(where.read(layout.HEADER))
-    except (ValueError, RecursionError) as error:
-        raise StoreError(
-            f"{shown}: not readable as JSON ({error}); restore the file, it names the roles"
-        ) from None
-    if not isinstance(body, dict):
-        raise StoreError(f"{shown}: holds no JSON object; restore the file")
-    _refuse_newer(body.get("v"), shown)
-    try:
-        header = from_plain(body)
-    except (SchemaError, OverflowError, RecursionError) as error:
-        raise StoreError(f"{shown}: {error}; restore the file or import the run again") from None
-    if not isinstance(header, RunHeader):
-        raise StoreError(f"{shown}: holds a {body.get('kind')} record, not a run; restore the file")
-    return header
-
-
-def _no_header(where: layout.Place) -> str:
-    names = where.names("")
-    if layout.writers(names, "steps"):
-        return f"{where.shown}: has steps but no {layout.HEADER}; restore it, it names the roles"
-    below = where.nested()
-    if below:
-        example = f"{where.shown.rstrip('/')}/{below[0].rsplit('/', 1)[0]}"
-        runs = f"{len(below)} run{'s' * (len(below) > 1)}"
-        return f"{where.shown}: a folder of {runs}, not a run; give one, such as {example}"
-    return (
-        f"{where.shown}: not a run directory, it has no {layout.HEADER}; give one, "
-        "or `roledrift import` another tool's log"
-    )
-
-
-def _refuse_newer(version: object, where: str) -> None:
-    if isinstance(version, int) and version > SCHEMA:
-        raise SchemaError(
-            f"{where} is written in schema {version}, this roledrift reads up to {SCHEMA}:"
-            " pip install -U roledrift"
-        )

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from roledrift.codec import from_json, to_json
 from roledrift.errors import SchemaError, StoreError
-from roledrift.records import SCHEMA, Alert, RunHeader, Sample, StepRecord
+from roledrift.records import SCHEMA, Alert, Incident, RunHeader, Sample, StepRecord
 from roledrift.store import layout
 
 
@@ -24,7 +24,8 @@ class RunWriter:
     Every process start writes files of its own, so any number of processes may write into one
     directory at the same time. A line is handed to the operating system before ``write_step``
     returns: ``kill -9`` loses at most the step being written. A lost machine may lose more, except
-    alerts, which are on the disk before ``write_alert`` returns.
+    alerts and incidents, which are on the disk before ``write_alert`` and ``write_incident``
+    return.
 
     Args:
         path: Local run directory; created if needed.
@@ -52,7 +53,7 @@ class RunWriter:
             )
         self.path = Path(path)
         self._seq = 0
-        self._alerts: IO[bytes] | None = None
+        self._synced: dict[str, IO[bytes]] = {}
         with _writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             self._begin(header, resume=resume)
@@ -75,12 +76,11 @@ class RunWriter:
 
     def write_alert(self, alert: Alert) -> None:
         """Append one alert and wait until it is on the disk; raises like :meth:`write_step`."""
-        with _writing(self.path):
-            if self._alerts is None:
-                self._alerts = open(self.path / layout.alerts_file(self.writer), "ab")  # noqa: SIM115
-            self._append(self._alerts, to_json(alert))
-            os.fsync(self._alerts.fileno())
-            os.fsync(self._steps.fileno())
+        self._keep(layout.alerts_file(self.writer), to_json(alert))
+
+    def write_incident(self, incident: Incident) -> None:
+        """Append a state of an incident and wait until it is on the disk; the last one counts."""
+        self._keep(layout.incidents_file(self.writer), to_json(incident))
 
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         """Keep the texts of one step in a file of their own; raises like :meth:`write_step`."""
@@ -100,10 +100,18 @@ class RunWriter:
         with _writing(self.path):
             end = {"v": SCHEMA, "kind": "end", "time": _now()}
             self._append(self._steps, json.dumps(end, separators=(",", ":")))
-            for file in (self._steps, self._alerts):
-                if file is not None:
-                    os.fsync(file.fileno())
-                    file.close()
+            for file in (self._steps, *self._synced.values()):
+                os.fsync(file.fileno())
+                file.close()
+
+    def _keep(self, name: str, line: str) -> None:
+        """Append a line that must survive the loss of the machine."""
+        with _writing(self.path):
+            if name not in self._synced:
+                self._synced[name] = open(self.path / name, "ab")  # noqa: SIM115
+            self._append(self._synced[name], line)
+            os.fsync(self._synced[name].fileno())
+            os.fsync(self._steps.fileno())
 
     def _begin(self, header: RunHeader, *, resume: bool) -> None:
         final = self.path / layout.HEADER

@@ -189,7 +189,7 @@ def two_processes(tmp_path: Path, what: str) -> list[int]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("roledrift is done") == 1, "only the first process speaks"
+    assert done.stderr.count("See: roledrift report") == 1, "only the first process speaks"
     return [int((tmp_path / f"rank-{rank}").read_text()) for rank in range(2)]
 
 

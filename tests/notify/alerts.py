@@ -1,6 +1,7 @@
-"""One alert with everything that an alert can carry."""
+"""One alert, its incident and the notice about both, with everything that they can carry."""
 
-from roledrift.records import Alert, Checkpoint, RunHeader, TextPair
+from roledrift.notices import Notice
+from roledrift.records import Alert, Checkpoint, Consequence, Incident, RunHeader, TextPair
 from roledrift.workflow import VOTING
 
 HEADER = RunHeader("voting <7B>", VOTING, host="trl.GRPOTrainer")
@@ -27,3 +28,22 @@ ALERT = Alert(
     pairs=(TextPair(2, 23, "\\boxed{2}", "Well, @everyone <!channel> \\boxed{2}", "p1"),),
     checkpoint=Checkpoint(15, "out/checkpoint-15"),
 )
+INCIDENT = Incident(
+    id="a3f2c1d0",
+    step=23,
+    state="open",
+    severity="failing",
+    role="aggregator",
+    finding="length_inflation",
+    onset=19,
+    reported=23,
+    sentence="The aggregator writes x3.1 since step 19. Then accuracy fell from 0.8 to 0.4.",
+    consequences=(
+        Consequence("b", "*", "accuracy_cliff", "failing", 21, 23, "accuracy 0.8 -> 0.4"),
+    ),
+    damage="accuracy fell from 0.8 to 0.4",
+    evidence=ALERT.text,
+    advice=ALERT.advice,
+    checkpoint=ALERT.checkpoint,
+)
+NOTICE = Notice("opened", 23, INCIDENT.sentence, INCIDENT, ALERT, stops=True)

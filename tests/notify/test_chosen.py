@@ -7,7 +7,7 @@ from roledrift.errors import ConfigError
 from roledrift.notify.chosen import AtLeast, heartbeat_for, notifiers_for, webhook_url
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.webhook import WebhookNotifier
-from tests.notify.alerts import ALERT, HEADER
+from tests.notify.alerts import HEADER, INCIDENT, NOTICE
 from tests.notify.test_heartbeat import Keeper
 
 
@@ -19,7 +19,7 @@ def test_by_default_alerts_go_to_the_console_and_to_open_logs(
     assert isinstance(console, ConsoleNotifier)
     assert len(logs) == 2
     for one in logs:
-        one.notify(ALERT, HEADER)  # nothing is open: nothing happens
+        one.notify(NOTICE, HEADER)  # nothing is open: nothing happens
     assert notifiers_for(NotifyConfig(console=False, wandb=False, trackio=False)) == ()
 
 
@@ -28,14 +28,15 @@ def test_the_level_holds_back_what_is_below_it_and_close_goes_through() -> None:
     webhook = WebhookNotifier("http://x", post=lambda _url, body, _timeout: posts.append(body))
     keeper = Keeper()
     for level, passed in (("INFO", 3), ("WARN", 2), ("ERROR", 1)):
-        keeper.alerts.clear()
+        keeper.notices.clear()
         gate = AtLeast(level, keeper)  # type: ignore[arg-type]
-        for own in ("INFO", "WARN", "ERROR"):
-            gate.notify(replace(ALERT, level=own), HEADER)
-        assert len(keeper.alerts) == passed
+        suspicious = replace(NOTICE, incident=replace(INCIDENT, severity="suspicious"))
+        for notice in (replace(NOTICE, change="closed"), suspicious, NOTICE):
+            gate.notify(notice, HEADER)
+        assert len(keeper.notices) == passed
         gate.close()
     gate = AtLeast("WARN", webhook)
-    gate.notify(ALERT, HEADER)
+    gate.notify(NOTICE, HEADER)
     gate.close()
     assert len(posts) == 1
 

@@ -5,25 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roledrift.notices import Notice
 from roledrift.notify.console import ConsoleNotifier, printable
 from roledrift.protocols import Notifier
-from roledrift.records import Alert, RunHeader
-from roledrift.workflow import VOTING
-
-HEADER = RunHeader(run="voting-7", workflow=VOTING)
-ALERT = Alert(
-    id="a3f2c1d0",
-    detector="length_inflation",
-    finding="length_inflation",
-    role="aggregator",
-    policy="shared",
-    level="ERROR",
-    state="open",
-    step=23,
-    onset=19,
-    title="aggregator: answers x3.1 since step 19",
-    text="Answers grew.",
-)
+from tests.notify.alerts import ALERT, HEADER, INCIDENT, NOTICE
 
 
 class Terminal(io.StringIO):
@@ -31,57 +16,78 @@ class Terminal(io.StringIO):
         return True
 
 
-def told(alert: Alert, stream: io.StringIO | None = None) -> str:
+def told(notice: Notice, stream: io.StringIO | None = None) -> str:
     stream = stream or io.StringIO()
     notifier: Notifier = ConsoleNotifier(stream)
-    notifier.notify(alert, HEADER)
+    notifier.notify(notice, HEADER)
     return stream.getvalue()
 
 
-def test_one_line_says_it_all() -> None:
-    assert told(replace(ALERT, stops=True)) == (
-        "roledrift ERROR step 23 aggregator: answers x3.1 since step 19"
-        " [length_inflation a3f2c1d0] stops the run\n"
-    )
+def test_the_sentence_of_the_incident_is_told_word_for_word() -> None:
+    assert told(NOTICE).splitlines() == [
+        f"roledrift FAILING step 23: {INCIDENT.sentence} [length_inflation, incident a3f2c1d0]",
+        "  try: stop, or roll back",
+        "  This finding stops the run.",
+    ]
 
 
-def test_the_first_advice_is_the_second_line() -> None:
-    lines = told(replace(ALERT, advice=("roll back", "and more"))).splitlines()
-    assert lines[1:] == ["  try: roll back"]
+def test_every_change_has_its_word() -> None:
+    calm = replace(NOTICE, stops=False)
+    for change, head in (
+        ("worsened", "FAILING (worse) step 23: The aggregator"),
+        ("revised", "FAILING (another cause) step 23: The aggregator"),
+        ("followed", "FAILING step 23: then The aggregator"),
+        ("closed", "CLOSED step 23: The aggregator"),
+    ):
+        assert told(replace(calm, change=change)).startswith(f"roledrift {head}")
+    quiet = Notice("silent", 4, "No step was finished for 51 s.", alert=replace(ALERT, advice=()))
+    assert told(quiet) == "roledrift SUSPICIOUS (silent) step 4: No step was finished for 51 s.\n"
+    assert told(replace(quiet, change="resumed")).startswith("roledrift RESUMED step 4: No")
 
 
-def test_a_closed_alert_says_so_and_advises_nothing() -> None:
-    closed = replace(ALERT, state="closed", level="INFO", title="over", advice=("x",), stops=True)
-    assert told(closed) == (
-        "roledrift INFO step 23 aggregator: over [length_inflation a3f2c1d0] closed\n"
-    )
+def test_only_what_is_new_is_advised_on() -> None:
+    for change in ("followed", "closed"):
+        assert "try:" not in told(replace(NOTICE, change=change))
+    assert "try: stop" in told(replace(NOTICE, change="worsened"))
+
+
+@pytest.mark.parametrize(
+    ("severity", "colour"), [("failing", "31;1"), ("input problem", "35;1"), ("suspicious", "33")]
+)
+def test_every_severity_has_its_colour(
+    monkeypatch: pytest.MonkeyPatch, severity: str, colour: str
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    one = replace(NOTICE, incident=replace(INCIDENT, severity=severity))
+    assert f"\x1b[{colour}m{severity.upper()}\x1b[0m" in told(one, Terminal())
 
 
 def test_colour_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    assert "\x1b[31;1mERROR\x1b[0m" in told(ALERT, Terminal())
-    assert "\x1b" not in told(ALERT)
+    assert "\x1b" in told(NOTICE, Terminal())
+    assert "\x1b" not in told(NOTICE)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in told(ALERT, Terminal())
+    assert "\x1b" not in told(NOTICE, Terminal())
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert "\x1b" not in told(ALERT, Terminal())
+    assert "\x1b" not in told(NOTICE, Terminal())
 
 
-def test_standard_error_is_looked_up_when_the_alert_comes(
+def test_standard_error_is_looked_up_when_the_notice_comes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ConsoleNotifier().notify(ALERT, HEADER)
+    ConsoleNotifier().notify(NOTICE, HEADER)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "step 23 aggregator" in err
+    assert INCIDENT.sentence in err
 
 
 def test_a_terminal_that_knows_only_ascii_gets_question_marks() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    ConsoleNotifier(stream).notify(replace(ALERT, title="χ² rises"), HEADER)
-    assert b"aggregator: ?? rises" in raw.getvalue()
+    ConsoleNotifier(stream).notify(replace(NOTICE, text="χ² rises"), HEADER)
+    assert b"step 23: ?? rises" in raw.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -113,4 +119,4 @@ def test_whatever_a_model_writes_is_one_harmless_line(text: str) -> None:
     assert printable(shown) == shown
     shown.encode("utf-8")
     assert not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in shown)
-    assert len(told(replace(ALERT, title=text, role=text)).splitlines()) == 1
+    assert len(told(replace(NOTICE, change="closed", text=text, stops=False)).splitlines()) == 1

@@ -1,18 +1,19 @@
 import threading
 from contextvars import ContextVar
 
+from roledrift.notices import Notice
 from roledrift.notify.heartbeat import Heartbeat
-from roledrift.records import Alert, RunHeader
+from roledrift.records import RunHeader
 from tests.notify.alerts import HEADER
 
 
 class Keeper:
     def __init__(self) -> None:
-        self.alerts: list[Alert] = []
+        self.notices: list[Notice] = []
         self.told = threading.Event()
 
-    def notify(self, alert: Alert, header: RunHeader) -> None:
-        self.alerts.append(alert)
+    def notify(self, notice: Notice, header: RunHeader) -> None:
+        self.notices.append(notice)
         self.told.set()
 
 
@@ -76,7 +77,7 @@ def test_nobody_knows_what_is_long_before_steps_were_timed() -> None:
 
 def test_the_thread_tells_the_notifiers_and_ends_at_close() -> None:
     class Broken:
-        def notify(self, alert: Alert, header: RunHeader) -> None:
+        def notify(self, notice: Notice, header: RunHeader) -> None:
             raise OSError("on purpose")
 
     keeper = Keeper()
@@ -84,7 +85,7 @@ def test_the_thread_tells_the_notifiers_and_ends_at_close() -> None:
     heart.start()
     assert keeper.told.wait(10)
     heart.close()
-    assert [one.state for one in keeper.alerts] == ["open"]
+    assert [one.change for one in keeper.notices] == ["silent"]
     assert heart._thread is not None
     assert not heart._thread.is_alive()
 
@@ -95,9 +96,9 @@ def test_notifiers_see_the_context_of_the_thread_that_steps() -> None:
     seen: list[str] = []
 
     class Reader(Keeper):
-        def notify(self, alert: Alert, header: RunHeader) -> None:
+        def notify(self, notice: Notice, header: RunHeader) -> None:
             seen.append(opened.get())
-            super().notify(alert, header)
+            super().notify(notice, header)
 
     reader = Reader()
     heart = Heartbeat([reader], HEADER, minutes=0.001)

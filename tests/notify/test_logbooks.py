@@ -22,7 +22,8 @@ from roledrift.ingest.wandb_log import History, Told, _payloads, entries
 from roledrift.notify.forward import Forward
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier, log_folder, logbook
 from roledrift.records import Stat, StepRecord
-from tests.notify.alerts import ALERT, HEADER
+from roledrift.store.reader import open_run
+from tests.notify.alerts import HEADER, INCIDENT, NOTICE
 from tests.test_assembly import spans
 
 WANDB = """
@@ -91,9 +92,10 @@ def test_statistics_and_alerts_are_in_the_wandb_file(tmp_path: Path) -> None:
     losses = [row.data["loss"] for row in rows if "loss" in row.data]
     assert losses == [float(step) for step in range(24)], "no row of the host is lost"
     (alert,) = told
+    (incident,) = open_run(tmp_path / "run").incidents()
     assert alert.level == "ERROR"
-    assert "answers x" in alert.title
-    assert "aggregator (policy shared): length_inflation since step 15" in alert.text
+    assert alert.title.startswith(f"{incident.severity}: {incident.role}")
+    assert alert.text.startswith(incident.sentence)
     assert out.strip() == "('wandb',)"
     (report,) = artifacts(tmp_path)
     assert (report.name, report.type) == ("roledrift-run", "roledrift-report")
@@ -128,8 +130,9 @@ def test_statistics_and_alerts_are_in_the_event_file(tmp_path: Path) -> None:
     events.Reload()
     scalars = events.Scalars("roledrift/aggregator/length")
     assert [(one.step, one.value) for one in scalars][14:16] == [(14, 5.0), (15, 15.0)]
-    (text,) = events.Tensors("roledrift/alerts/text_summary")
-    assert b"answers x" in text.tensor_proto.string_val[0]
+    texts = events.Tensors("roledrift/incidents/text_summary")
+    (incident,) = open_run(tmp_path / "run").incidents()
+    assert incident.sentence.encode() in texts[-1].tensor_proto.string_val[0]
     (page,) = events.Tensors("report/text_summary")
     assert page.tensor_proto.string_val == [b"# verdict"]
 
@@ -160,36 +163,38 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 
 def test_trackio_and_mlflow_get_what_their_calls_take(calls: list[tuple[Any, ...]]) -> None:
-    TrackioNotifier().notify(ALERT, HEADER)
+    TrackioNotifier().notify(NOTICE, HEADER)
     (name, said), *_ = calls
-    assert (name, said["level"], said["title"]) == ("trackio.alert", Level.ERROR, ALERT.title)
+    assert (name, said["level"]) == ("trackio.alert", Level.ERROR)
+    assert said["title"] == "failing: aggregator, length_inflation since step 19"
+    assert said["text"].splitlines()[0] == INCIDENT.sentence
     assert "1. stop, or roll back" in said["text"]
     calls.clear()
     forward = Forward(["aggregator"], "trackio", "mlflow")
     forward.write_step(StepRecord(7, groups={"aggregator": {"length": Stat(4, 5.0)}}))
-    forward.write_alert(ALERT)
+    forward.write_incident(INCIDENT)
     values = {"roledrift/aggregator/length": 5.0}
     assert calls == [
         ("trackio.log", values, 7),
         ("mlflow", values, 7),
-        ("roledrift.alert.a3f2c1d0", f"ERROR open step 23: {ALERT.title}"),
+        ("roledrift.incident.a3f2c1d0", f"failing step 23: {INCIDENT.sentence}"),
     ]
 
 
 def test_what_the_program_has_not_opened_is_left_alone(tmp_path: Path) -> None:
     absent = [name for name in ("trackio", "mlflow") if name not in sys.modules]
-    WandbNotifier().notify(ALERT, HEADER)
-    TrackioNotifier().notify(ALERT, HEADER)
+    WandbNotifier().notify(NOTICE, HEADER)
+    TrackioNotifier().notify(NOTICE, HEADER)
     forward = Forward(["aggregator"], "wandb", "trackio", "mlflow")
     forward.write_step(StepRecord(7, groups={"aggregator": {"length": Stat(4, 5.0)}}))
-    forward.write_alert(ALERT)
+    forward.write_incident(INCIDENT)
     forward.close()
     assert log_folder(tmp_path, "r") == ()
     assert absent == [name for name in ("trackio", "mlflow") if name not in sys.modules]
 
 
 def test_a_logbook_is_named_or_handed_over() -> None:
-    own = SimpleNamespace(log=print, alert=print)
+    own = SimpleNamespace(log=print, incident=print)
     assert logbook(own) is own
     with pytest.raises(ConfigError, match="wandb-rows"):
         logbook("tensorbord")

@@ -14,7 +14,7 @@ import pytest
 from roledrift.errors import ConfigError
 from roledrift.notify import webhook
 from roledrift.notify.webhook import WebhookNotifier, payload
-from tests.notify.alerts import ALERT, HEADER
+from tests.notify.alerts import HEADER, INCIDENT, NOTICE
 
 URL = "https://example.org/secret-token"
 
@@ -54,12 +54,13 @@ def url(server: Server) -> str:
 
 def test_an_alert_arrives_before_close_returns(server: Server) -> None:
     notifier = WebhookNotifier(url(server))
-    notifier.notify(ALERT, HEADER)
+    notifier.notify(NOTICE, HEADER)
     notifier.close()
     notifier.close()
     (body,) = map(json.loads, server.bodies)
-    assert body["schema"] == "roledrift.notification/1"
+    assert body["schema"] == "roledrift.notification/2"
     assert body["alert"]["checkpoint"] == {"step": 15, "path": "out/checkpoint-15"}
+    assert body["incident"]["sentence"] == body["body"].splitlines()[0] == INCIDENT.sentence
     assert "pairs" not in body["alert"]
     assert "boxed" not in json.dumps(body), "no texts unless asked"
     assert notifier.lost == 0
@@ -69,8 +70,8 @@ def test_a_server_error_is_tried_once_more(server: Server, monkeypatch: pytest.M
     monkeypatch.setattr(webhook, "_PAUSE", 0.01)
     server.answers[:] = [503, 200, 429, 500]
     notifier = WebhookNotifier(url(server), texts=True)
-    notifier.notify(ALERT, HEADER)
-    notifier.notify(ALERT, HEADER)
+    notifier.notify(NOTICE, HEADER)
+    notifier.notify(NOTICE, HEADER)
     notifier.close()
     assert len(server.bodies) == 4
     assert notifier.lost == 1
@@ -88,12 +89,12 @@ def test_a_refusal_is_not_tried_again_and_the_address_is_told_to_nobody(
 
     notifier = WebhookNotifier(URL, post=refuse)
     with caplog.at_level(logging.WARNING):
-        notifier.notify(ALERT, HEADER)
-        notifier.notify(ALERT, HEADER)
+        notifier.notify(NOTICE, HEADER)
+        notifier.notify(NOTICE, HEADER)
         notifier.close()
     assert (len(tried), notifier.lost) == (2, 2)
     assert [one.getMessage() for one in caplog.records] == [
-        "webhook at example.org: an alert was not delivered (HTTP 404)"
+        "webhook at example.org: a notice was not delivered (HTTP 404)"
     ]
     assert "secret" not in caplog.text
 
@@ -106,14 +107,14 @@ def test_training_never_waits_and_close_waits_only_so_long() -> None:
         go.wait(10)
 
     notifier = WebhookNotifier(URL, post=hang, patience=0.05)
-    notifier.notify(ALERT, HEADER)
+    notifier.notify(NOTICE, HEADER)
     assert began.wait(5), "it is sent from another thread"
     for _ in range(70):
-        notifier.notify(ALERT, HEADER)
+        notifier.notify(NOTICE, HEADER)
     assert notifier.lost == 6, "64 wait, the rest is counted"
     notifier.close()
     assert notifier.lost == 70
-    notifier.notify(ALERT, HEADER)
+    notifier.notify(NOTICE, HEADER)
     assert notifier.lost == 71
     go.set()
 
@@ -140,11 +141,11 @@ def test_the_host_says_what_it_reads(address: str, kind: str) -> None:
 
 
 def test_slack_and_discord_are_not_made_to_call_anybody() -> None:
-    slack = payload(ALERT, HEADER, kind="slack", texts=True)
-    assert slack["text"].startswith("*ERROR voting &lt;7B&gt;: aggregator")
+    slack = payload(NOTICE, HEADER, kind="slack", texts=True)
+    assert slack["text"].startswith("*voting &lt;7B&gt; failing: aggregator")
     assert "&lt;!channel&gt;" in slack["text"]
     assert "<" not in slack["text"]
-    discord = payload(ALERT, HEADER, kind="discord", texts=True)
+    discord = payload(NOTICE, HEADER, kind="discord", texts=True)
     assert discord["allowed_mentions"] == {"parse": []}
     assert len(discord["content"]) <= 2000
 

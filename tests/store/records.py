@@ -1,6 +1,6 @@
 """Little runs for the tests of the store."""
 
-from roledrift.records import Alert, RunHeader, Sample, Stat, StepRecord, alert_id
+from roledrift.records import Alert, Incident, RunHeader, Sample, Stat, StepRecord, alert_id
 from roledrift.workflow import VOTING
 
 HEADER = RunHeader(run="voting-7", workflow=VOTING, created="2025-01-01T00:00:00Z", seed=7)
@@ -27,6 +27,18 @@ def alert(number: int, onset: int = 3, state: str = "open") -> Alert:
         text="Answers grew.",
         advice=("stop",),
     )
+
+
+def incident(number: int, onset: int = 3, **other: object) -> Incident:
+    known: dict[str, object] = {
+        "state": "open",
+        "severity": "failing",
+        "role": "aggregator",
+        "finding": "length_inflation",
+        "sentence": f"The aggregator writes more since step {onset}.",
+    }
+    id_ = alert_id("length_inflation", "aggregator", onset)
+    return Incident(id_, step=number, onset=onset, reported=onset, **known | other)  # type: ignore[arg-type]
 
 
 def sample(number: int, text: str = "hello", role: str = "aggregator") -> Sample:

@@ -15,7 +15,7 @@ from roledrift.records import RunHeader
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import EVAL_OPT, VOTING
-from tests.store.records import HEADER, alert, sample, step
+from tests.store.records import HEADER, alert, incident, sample, step
 
 SRC = Path(__file__).parents[2]
 
@@ -28,6 +28,7 @@ def test_it_is_a_sink_and_writes_the_documented_files(tmp_path: Path) -> None:
     writer: Sink = RunWriter(tmp_path / "run", HEADER, writer="w")
     writer.write_step(step(0))
     writer.write_alert(alert(0))
+    writer.write_incident(incident(0))
     writer.write_samples(0, [sample(0)])
     writer.write_samples(1, [])
     writer.close()
@@ -37,6 +38,7 @@ def test_it_is_a_sink_and_writes_the_documented_files(tmp_path: Path) -> None:
     )
     assert found == [
         "alerts.w.jsonl",
+        "incidents.w.jsonl",
         "run.json",
         "samples",
         "samples/00000000-w.parquet",

@@ -7,7 +7,6 @@ import math
 from roledrift.records import Alert, Sample
 from roledrift.report.curves import odd_values, panel, role_line, table
 from roledrift.report.model import (
-    Advice,
     Block,
     Card,
     Cell,
@@ -72,8 +71,8 @@ def _overview(view: View) -> Table:
         rows.append(
             (
                 Cell(alert.id, href=href),
-                Cell(alert.level, state=one.state),
-                Cell(detector_name(alert.detector)),
+                Cell(one.state, state=one.state),
+                Cell(alert.finding),
                 Cell(role_name(alert.role)),
                 count(alert.onset),
                 count(one.raised),
@@ -86,8 +85,8 @@ def _overview(view: View) -> Table:
         )
     columns = (
         "id",
-        "level",
-        "detector",
+        "severity",
+        "finding",
         "role",
         "onset",
         "raised",
@@ -97,18 +96,20 @@ def _overview(view: View) -> Table:
         "threshold",
         "baseline",
     )
-    return Table(columns, tuple(rows), caption="Worst first. Steps are the host trainer's.")
+    return Table(
+        columns, tuple(rows), caption="By incident, its cause first. Steps are the host trainer's."
+    )
 
 
 def _card(view: View, finding: Finding, *, twice: bool) -> Card:
     alert = finding.alert
     steps = [f"onset at step {alert.onset}", f"raised at step {finding.raised}"]
     if finding.escalated is not None:
-        steps.append(f"escalated at step {finding.escalated}")
+        steps.append(f"worse at step {finding.escalated}")
     steps.append("still open" if finding.closed is None else f"closed at step {finding.closed}")
     if alert.stops:
         steps.append("stops the run")
-    facts = f"{alert.level} · {role_name(alert.role)} · {', '.join(steps)} · {alert.id}"
+    facts = f"{alert.finding} · {role_name(alert.role)} · {', '.join(steps)} · {alert.id}"
     power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
     text = plain_words(alert.text) if alert.text else f"{power[:1].upper()}{power[1:]}."
     title = plain_words(alert.title)
@@ -116,15 +117,10 @@ def _card(view: View, finding: Finding, *, twice: bool) -> Card:
     if alert.evidence is not None or alert.chance:
         blocks.append(Prose(f"How sure: {_certainty(alert)}."))
     blocks += [_statistic(view, finding), _numbers(view, finding, collapsed=twice)]
-    if alert.checkpoint is not None:
-        kept = alert.checkpoint
-        blocks.append(Prose(f"Last clean checkpoint: step {kept.step}, {kept.path}"))
     if twice:
         blocks.append(
             Note(f"Texts from before and after step {alert.onset}: see the alert above it.")
         )
-        if alert.advice:
-            blocks.append(Advice("What to do", alert.advice))
         return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
     shown = around(view, finding, f"{_anchor(view, finding)}-pair") or _carried(view, finding)
     if shown:
@@ -138,8 +134,6 @@ def _card(view: View, finding: Finding, *, twice: bool) -> Card:
                 "were kept."
             )
         )
-    if alert.advice:
-        blocks.append(Advice("What to do", alert.advice))
     return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
 
 

@@ -19,37 +19,6 @@ _DETECTORS = {
     "echo_trap": "echo trap",
     "hygiene": "hygiene",
 }
-_FINDINGS = {
-    "length_inflation": "its answers have grown",
-    "sp_role_capture": "it writes like another role",
-    "role_capture": "it writes like another role",
-    "role_drift": "it moves away from its own baseline",
-    "reward_hacking": "its reward pays for length, and it has grown",
-    "policy_drift": "all roles move away from their baselines",
-    "gradient_amplification": "its updates are magnified while other roles stay steady",
-    "accuracy_cliff": "less is solved than was solved before",
-    "reward_drop": "the reward has fallen from its best",
-    "entropy_collapse": "it has become sure of itself and gained nothing",
-    "entropy_explosion": "it has become unsure",
-    "diversity_collapse": "its slots make the same mistakes",
-    "uniform_siblings": "its slots write alike",
-    "lazy_role": "what it says has stopped mattering",
-    "rubber_stamp": "it gives the same verdict always",
-    "constant_output": "it gives the same answer to every problem",
-    "copies_input": "it repeats its input",
-    "echo_trap": "it repeats itself, and its gradients spike",
-    "hygiene": "its records are not what they should be",
-    "duplicate_rows": "some of its rows are there twice",
-    "logprob_mode_mismatch": "its log-probabilities are of two kinds",
-    "stale_denominator": "its ratios rest on old log-probabilities",
-    "adapter_not_served": "its rollouts come from other weights",
-    "no_updates": "it is not updated",
-    "truncation": "its answers are cut by the length limit",
-    "signal_loss": "its rewards teach nothing",
-    "echo_suspected": "it shows two of the three signs of an echo trap",
-}
-
-
 _STATISTICS = {
     "length": "answer length",
     "shift": "shift toward another role",
@@ -98,16 +67,6 @@ def role_name(role: str) -> str:
 def detector_name(name: str) -> str:
     """A detector's name as a heading."""
     return _DETECTORS.get(name, name.replace("_", " "))
-
-
-def finding_title(name: str) -> str:
-    """A finding as a short name."""
-    return _DETECTORS.get(name, name.replace("_", " "))
-
-
-def finding_name(name: str) -> str:
-    """A finding in words."""
-    return _FINDINGS.get(name, name.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from roledrift.report.model import Bar, Lane, Note, Section, Strip
-from roledrift.report.sections.names import detector_name, role_name
+from roledrift.report.sections.names import role_name
 from roledrift.report.view import View
 
 _SHOWN = 8
@@ -24,12 +24,12 @@ def build(view: View) -> Section:
         lanes.append(Lane("validation", ticks=tuple(sorted(view.validation))))
     for one in view.findings[:_SHOWN]:
         ends = view.since(one)
-        label = f"{role_name(one.alert.role)} · {detector_name(one.alert.detector)}"
+        label = f"{role_name(one.alert.role)} · {one.alert.finding}"
         lanes.append(Lane(label, (Bar(*ends, f"{one.state} since {ends[0]}", one.state),)))
     hidden = len(view.findings) - _SHOWN
     caption = (
-        "Bars of alerts run from onset to close. A healthy run is one unbroken bar above an empty "
-        "lower half."
+        "Bars of alerts run from onset to close, the cause of the first incident first. A healthy "
+        "run has one unbroken bar above an empty lower half."
     )
     if hidden > 0:
         caption += f" {hidden} more alerts are in the alerts section."

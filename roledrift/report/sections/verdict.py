@@ -1,85 +1,79 @@
-"""Verdict: one plain sentence, the matrix of roles and detectors, and what to do next."""
+"""Verdict: the incident with what followed, what to do next, and the matrix of all verdicts."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
-from roledrift.records import Verdict
-from roledrift.report.model import Advice, Block, Cell, Mood, Section, Table
-from roledrift.report.numbers import course, number, ratio
-from roledrift.report.sections.names import (
-    detector_name,
-    finding_name,
-    finding_title,
-    role_name,
-    statistic_name,
-)
-from roledrift.report.view import Finding, View
-from roledrift.sums import EVERYONE
-
-_ORDER: tuple[Mood, ...] = ("no verdict", "ok", "watch", "drift")
+from roledrift.records import Incident, Verdict
+from roledrift.report.model import Advice, Block, Cell, Note, Prose, Section, Table
+from roledrift.report.moods import incident_mood, mood_of, still_open
+from roledrift.report.numbers import count, number, ratio
+from roledrift.report.sections.names import detector_name, plain_words, role_name, statistic_name
+from roledrift.report.view import View
 
 
 def build(view: View) -> Section:
     """The verdict section."""
-    blocks: list[Block] = [_matrix(view)]
-    advice = tuple(dict.fromkeys(item for one in view.findings for item in one.alert.advice))
-    if advice:
-        blocks.append(Advice("Do next", advice[:6]))
-    return Section("verdict", "Verdict", tuple(blocks))
+    blocks: list[Block] = []
+    incident = view.conclusion.incident
+    if incident is not None:
+        blocks += _incident(view, incident)
+    others = view.replay.incidents[1:]
+    if others:
+        blocks.append(_others(others))
+    return Section("verdict", "Verdict", (*blocks, _matrix(view)))
 
 
-def overall(view: View) -> Mood:
-    """The worst state that the run reached.
+def _incident(view: View, incident: Incident) -> list[Block]:
+    """The incident of the headline: its evidence, what to do, what followed."""
+    reported = f"First reported at step {incident.reported}."
+    evidence = plain_words(incident.evidence)
+    blocks: list[Block] = [Prose(" ".join(filter(None, (reported, evidence))))]
+    if incident.state == "open" and incident.advice:
+        blocks.append(Advice("Do next", incident.advice))
+    if incident.state == "open" and incident.checkpoint is not None:
+        kept = incident.checkpoint
+        blocks.append(Note(f"Last checkpoint from before the onset: step {kept.step}, {kept.path}"))
+    if incident.consequences:
+        blocks.append(_consequences(view, incident))
+    return blocks
 
-    A run of which less than half could be judged is not green: it has no verdict.
-    """
-    states: list[Mood] = [one.state for one in view.verdicts]
-    states += [one.state for one in view.findings]
-    if not view.records or not states:
-        return "no verdict"
-    worst = max(states, key=_ORDER.index)
-    return "no verdict" if worst == "ok" and _mostly_blind(view) else worst
 
-
-def headline(view: View) -> str:
-    """The verdict in words: who, what, since when, how strong, and what the reward did."""
-    if not view.records:
-        return "No steps are recorded in this run yet, so there is no verdict."
-    if view.findings:
-        return _found(view, view.findings[0])
-    judged = [one for one in view.verdicts if one.state != "no verdict"]
-    watched = [one for one in judged if one.state in ("watch", "drift")]
-    first, last = view.records[0].step, view.records[-1].step
-    if watched:
-        reason = watched[0].reason or finding_name(watched[0].finding or watched[0].detector)
-        return f"{role_name(watched[0].role)}: {reason.rstrip('.')}. No alert has been raised."
-    if not judged:
-        return (
-            f"No verdict: {len(view.records)} records (steps {first}–{last}) did not give any "
-            "detector what it needs."
+def _consequences(view: View, incident: Incident) -> Table:
+    known = {one.alert.id for one in view.findings}
+    rows = tuple(
+        (
+            count(one.onset),
+            Cell(one.severity if one.state == "open" else "closed",
+                 state=one.severity if one.state == "open" else "closed"),
+            Cell(role_name(one.role)),
+            Cell(one.finding, href=f"#{view.key}-alert-{one.alert}" if one.alert in known else ""),
+            Cell(plain_words(one.text)),
+            count(one.step),
         )
-    blind, asked = _unjudged(view), sum(one.applies for one in view.verdicts)
-    if _mostly_blind(view):
-        return (
-            f"No drift found in steps {first}–{last}, but only {asked - len(blind)} of {asked} "
-            "judgements were possible."
+        for one in incident.consequences
+    )  # fmt: skip
+    columns = ("since step", "severity", "role", "finding", "what", "reported at step")
+    return Table(columns, rows, title="What followed")
+
+
+def _others(incidents: Sequence[Incident]) -> Table:
+    rows = tuple(
+        (
+            count(one.onset),
+            Cell(incident_mood(one), state=incident_mood(one)),
+            Cell(role_name(one.role)),
+            Cell(one.finding),
+            Cell(one.sentence),
         )
-    has = "has" if len(blind) == 1 else "have"
-    tail = f" {len(blind)} of {asked} judgements {has} no verdict." if blind else ""
-    return f"No drift found in steps {first}–{last}.{tail}"
-
-
-def _mostly_blind(view: View) -> bool:
-    return 2 * len(_unjudged(view)) > sum(one.applies for one in view.verdicts)
-
-
-def _unjudged(view: View) -> list[Verdict]:
-    return [one for one in view.verdicts if one.state == "no verdict" and one.applies]
+        for one in incidents
+    )
+    columns = ("since step", "state", "role", "finding", "what happened")
+    return Table(columns, rows, title="Further incidents")
 
 
 def notices(view: View) -> tuple[str, ...]:
-    """What to know before the verdict is believed: how the run ended, what could not be judged."""
+    """Caveats to the verdict: how the run ended, and what could not be judged."""
     found = []
     if view.state == "open" and view.records:
         last = view.records[-1]
@@ -97,18 +91,6 @@ def notices(view: View) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _found(view: View, finding: Finding) -> str:
-    alert, name = finding.alert, finding_name(finding.alert.finding)
-    verb = "drifts" if finding.state == "drift" else "was watched"
-    # What is said of all roles is a sentence of its own.
-    what = name[:1].upper() + name[1:] if alert.role == EVERYONE else f"{alert.role} {verb}: {name}"
-    until = f" until step {finding.closed}" if finding.closed is not None else ""
-    sentence = f"{what} since step {alert.onset}{until} (alert at step {finding.raised}), "
-    sentence += strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
-    sentence += f" when raised{_peak(view, finding)}."
-    return sentence
-
-
 def strength(
     statistic: str, value: float | None, baseline: float | None, threshold: float | None
 ) -> str:
@@ -122,60 +104,6 @@ def strength(
         return f"{name} at {ratio(value / baseline)} of its baseline{values}"
     limit = f", threshold {number(threshold)}" if threshold is not None else ""
     return f"{name} at {number(value)}{limit}"
-
-
-def _peak(view: View, finding: Finding) -> str:
-    """The largest value since the onset, where that is more than when the alert was raised."""
-    alert, since = finding.alert, view.since(finding)
-    series = view.replay.series.get((alert.detector, alert.role), ())
-    values = {
-        step: value
-        for step, value, _ in series
-        if since[0] <= step <= since[1] and math.isfinite(value)
-    }
-    if not values or alert.value is None:
-        return ""
-    step = max(values, key=lambda one: values[one])
-    value = values[step]
-    if value <= 1.02 * alert.value:
-        return ""
-    if alert.baseline is not None and alert.baseline > 0:
-        return f", {ratio(value / alert.baseline)} at its peak (step {step})"
-    return f", {number(value)} at its peak (step {step})"
-
-
-def meanwhile(view: View) -> str:
-    """What reward and validation did during the worst finding, and how many more there are."""
-    if not view.findings:
-        return ""
-    finding = view.findings[0]
-    since = view.since(finding)
-    before = view.baseline or (view.span[0], finding.alert.onset - 1)
-    words = course(view.inside(view.reward, before), view.inside(view.reward, since))
-    parts = [f"reward {words}"] if words else []
-    # Validation is rare: single points, named by their steps, say more than means do.
-    earlier = [step for step in sorted(view.validation) if step <= finding.alert.onset]
-    later = [step for step in sorted(view.validation) if since[0] < step <= since[1]]
-    if earlier and later:
-        a, b = view.validation[earlier[-1]], view.validation[later[-1]]
-        verb = "stayed level" if abs(b - a) <= 0.02 else ("rose" if b > a else "fell")
-        parts.append(
-            f"validation accuracy {verb} ({number(a)} at step {earlier[-1]}, "
-            f"{number(b)} at step {later[-1]})"
-        )
-    text = f"Meanwhile {' and '.join(parts)}. " if parts else ""
-    others = len(view.findings) - 1
-    if others:
-        text += f"{others} more alert{'s' if others > 1 else ''} below"
-        first = min(view.findings, key=lambda one: one.raised)
-        if first.raised < finding.raised:
-            which = "the first of them" if others > 1 else "raised"
-            text += (
-                f", {which} at step {first.raised} already ({role_name(first.alert.role)}: "
-                f"{finding_name(first.alert.finding)})"
-            )
-        text += "."
-    return text.strip()
 
 
 def _matrix(view: View) -> Table:
@@ -193,40 +121,43 @@ def _matrix(view: View) -> Table:
     return Table(
         columns=("detector", *(role_name(role) for role in roles)),
         rows=rows,
-        caption="Latest state per detector and role. Grey is no judgement, not a good one. A dash: "
-        "the detector is not about that role.",
+        caption="Latest state per detector and role; while an alert is open, its severity. Grey "
+        "means no verdict, which is not a good one. A dash means that the detector does not apply.",
     )
 
 
 def _cell(view: View, verdict: Verdict | None) -> Cell:
-    if verdict is None:
+    if verdict is None or not verdict.applies:
         return Cell("–")
-    if not verdict.applies:
-        return Cell("–")
-    raised = [
-        one
-        for one in view.findings
-        if (one.alert.detector, one.alert.role) == (verdict.detector, verdict.role)
-    ]
-    href = f"#{view.key}-alert-{raised[0].alert.id}" if raised else ""
-    if verdict.state == "no verdict":
-        note = ", ".join(map(_need, verdict.needs))
-        note = f"needs {note}" if note else (verdict.reason or "not enough evidence")
-        if verdict.reason.startswith("withheld: "):
-            cause = verdict.reason.removeprefix("withheld: ").split(",")[0]
-            note = f"withheld, the input is suspect: {cause.replace('_', ' ')}"
-        return Cell("no verdict", state="no verdict", note=note, href=href)
+    place = (verdict.detector, verdict.role)
+    raised = [one for one in view.findings if (one.alert.detector, one.alert.role) == place]
+    raised.sort(key=lambda one: one.raised)
+    href = f"#{view.key}-alert-{raised[-1].alert.id}" if raised else ""
+    standing = next((one for one in raised if one.closed is None), None)
+    mood = mood_of(verdict, still_open(view.replay.alerts))
+    if mood == "no verdict":
+        return Cell(mood, state=mood, note=_lacking(verdict), href=href)
     note = ""
     # An alert that is open began where it began, whatever the detector sees at the last step.
-    began = [one.alert.onset for one in raised if one.closed is None]
-    onset = began[0] if began else verdict.onset
-    if verdict.state in ("watch", "drift") and onset is not None:
+    onset = verdict.onset if standing is None else standing.alert.onset
+    finding = verdict.finding if standing is None else standing.alert.finding
+    if mood != "ok" and onset is not None:
         note = f"since step {onset}"
-        if verdict.finding and verdict.finding != verdict.detector:
-            note = f"{finding_title(verdict.finding)}, {note}"
-    elif raised and raised[0].closed is not None:
-        note = f"{raised[0].state} at steps {raised[0].alert.onset}–{raised[0].closed}, closed"
-    return Cell(verdict.state, verdict.value, verdict.state, note, href)
+        if finding and finding != verdict.detector:
+            note = f"{finding}, {note}"
+    elif raised:
+        last = raised[-1]
+        note = f"{last.state} at steps {last.alert.onset}–{last.closed}, closed"
+    return Cell(mood, verdict.value, mood, note, href)
+
+
+def _lacking(verdict: Verdict) -> str:
+    """Why there is no verdict."""
+    if verdict.reason.startswith("withheld: "):
+        cause = verdict.reason.removeprefix("withheld: ").split(",")[0]
+        return f"withheld, the input is suspect: {cause}"
+    needs = ", ".join(map(_need, verdict.needs))
+    return f"needs {needs}" if needs else (verdict.reason or "not enough evidence")
 
 
 def _need(need: str) -> str:

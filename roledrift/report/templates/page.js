@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const MOODS = ["drift", "watch", "no verdict", "ok"];
+  const MOODS = ["failing", "input problem", "suspicious", "watch", "no verdict", "closed", "ok", "clean"];
   // Tables that say so can be sorted by any column; numbers by their full value, empty cells last.
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];

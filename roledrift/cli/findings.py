@@ -1,0 +1,129 @@
+"""Findings of a replayed run: what was found, how bad it is, and which of them count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from itertools import groupby
+from typing import Literal
+
+from roledrift.detect.catalogue import known_findings
+from roledrift.detect.incidents import Incidents
+from roledrift.detect.suite import Replay
+from roledrift.errors import ConfigError
+from roledrift.records import SEVERITIES, Alert, Incident, Severity
+from roledrift.report.moods import holds
+
+HEARTBEAT = "heartbeat"
+COUNTS: Mapping[str, tuple[Severity, ...]] = {
+    "failing": SEVERITIES[:1],
+    "input": SEVERITIES[:2],
+    "suspicious": SEVERITIES,
+    "never": (),
+}
+"""Word of ``--fail-on`` to the severities that make a run fail the check."""
+
+RENAMED = {"warn": "suspicious", "error": "input"}
+"""Words that ``--fail-on`` took before there were severities, and what they are called now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An alert from its opening on, or a silence.
+
+    Attributes:
+        severity: The worst that it was.
+        since: First bad step.
+        state: ``open`` at the last step, or ``closed`` by then.
+        id: Id of the alert; empty for a silence.
+        incident: Id of the incident that it belongs to; empty for a silence.
+    """
+
+    role: str
+    detector: str
+    finding: str
+    severity: Severity
+    since: int
+    state: Literal["open", "closed"]
+    text: str
+    id: str = ""
+    incident: str = ""
+
+
+def checked_names(names: Sequence[str]) -> frozenset[str]:
+    """Detectors that can report the named findings; none for no names.
+
+    Raises:
+        ConfigError: If there is no finding of such a name.
+    """
+    known = known_findings()
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1, cutoff=0.4)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
+            raise ConfigError(f"--finding {name!r}: no such finding. {hint}")
+    return frozenset(detector for name in names for detector in (known[name],))
+
+
+def only(whole: Replay, names: Sequence[str]) -> Replay:
+    """What a replay says of some findings; their incidents are put together anew."""
+    if not names:
+        return whole
+    detectors = checked_names(names)
+    ids = {one.id for one in whole.alerts if one.finding in names}
+    alerts = tuple(one for one in whole.alerts if one.id in ids)
+    book = Incidents()
+    for step, group in groupby(alerts, key=lambda one: one.step):
+        book.update(step, group)
+    return replace(
+        whole,
+        verdicts=tuple(one for one in whole.verdicts if one.detector in detectors),
+        alerts=alerts,
+        incidents=book.incidents,
+        faults={name: text for name, text in whole.faults.items() if name in detectors},
+    )
+
+
+def findings_of(replayed: Replay) -> tuple[Finding, ...]:
+    """Every alert of the whole history, the worst first, then by onset.
+
+    What is merely watched at the last step is no finding.
+    """
+    transitions: dict[str, list[Alert]] = {}
+    for alert in replayed.alerts:
+        transitions.setdefault(alert.id, []).append(alert)
+    findings = [_finding(history, replayed.incidents) for history in transitions.values()]
+    return tuple(sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.since)))
+
+
+def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Finding:
+    # The closing transition may carry a milder level; what counts is how bad it got.
+    raised = [one for one in history if one.state != "closed"] or history
+    worst = min(raised, key=lambda one: SEVERITIES.index(one.graded))
+    incident = next((one for one in incidents if holds(one, worst)), None)
+    return Finding(
+        role=worst.role,
+        detector=worst.detector,
+        finding=worst.finding,
+        severity=worst.graded,
+        since=worst.onset,
+        state="closed" if history[-1].state == "closed" else "open",
+        text=worst.title,
+        id=worst.id,
+        incident="" if incident is None else incident.id,
+    )
+
+
+def silence(step: int, quiet: float) -> Finding:
+    """The finding that the heartbeat inside a run raises, seen from outside."""
+    return Finding(
+        role="*",
+        detector=HEARTBEAT,
+        finding="silent",
+        severity="suspicious",
+        since=step,
+        state="open",
+        text=f"Nothing has been recorded for {quiet:.0f} s since step {step}. "
+        "The run may have crashed.",
+    )

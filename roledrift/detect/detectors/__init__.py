@@ -1,0 +1,1 @@
+"""One module per detector; each exports its ``CARD``."""

@@ -1,0 +1,286 @@
+"""``accuracy_cliff``: the workflow solves clearly less than it already did.
+
+It is the damage itself. Every series is judged by itself: the validation accuracy, the training
+accuracy (else the reward), and each role that is graded on its own.
+
+*Validation.* With reference ``q`` (the best mean of two neighbouring validations), and ``k`` of
+``n`` problems solved now, the evidence is a mixture over the size of the fall of
+
+    LR = (p / p0)^k ((1 - p) / (1 - p0))^(n - k),   p0 = 0.9 q,  p = f p0,  f in {0.75, 0.5, 0.15}
+
+accumulated as in :mod:`roledrift.detect.evidence.process`. The problems are the same every time, so
+the binomial variance is too large and the test is conservative. Where the record says which problems
+were solved, the pairs that changed sides are counted too: of ``b`` lost and ``c`` gained, at most 0.6
+are losses in a healthy run (the best validation was a lucky one).
+
+*Training.* Batches hold other problems every time, so the noise is measured from neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from roledrift.detect.abstaining import waiting
+from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.board import Board
+from roledrift.detect.evidence.course import outcome
+from roledrift.detect.evidence.process import ChangeProcess
+from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.sums import EVERYONE
+
+NAME = "accuracy_cliff"
+DROP = "reward_drop"
+
+_FALLS = (0.75, 0.5, 0.15)
+_NULL = 0.9
+_LOST = 0.6
+_LOSSES = (0.75, 0.9)
+_HORIZON = 20.0
+_UNKNOWN_N = 100
+_LEAST_NOISE = 0.02
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of ``accuracy_cliff``.
+
+    Attributes:
+        share: Share of the best accuracy whose lasting loss is a fall.
+    """
+
+    share: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Fall:
+    """How a series stands.
+
+    Attributes:
+        now: Mean since the fall began, or the latest value.
+        best: The reference; ``best_step``: when it was reached.
+        onset: First value of the present fall; None without one.
+        log: Log-evidence.
+    """
+
+    now: float
+    best: float
+    best_step: int
+    onset: int | None
+    log: float
+
+    @property
+    def share(self) -> float:
+        return (self.best - self.now) / self.best if self.best > 0 else 0.0
+
+
+class _Validations:
+    """Validation accuracies on the same problems."""
+
+    def __init__(self) -> None:
+        self._ratios = [0.0] * (len(_FALLS) + len(_LOSSES))
+        self._seen: list[tuple[int, float, str]] = []
+        self._best: tuple[float, int, str] | None = None
+        self._below: list[tuple[int, float]] = []
+        self.fall: _Fall | None = None
+
+    def see(self, record: StepRecord) -> None:
+        value = record.totals.get("val_accuracy")
+        if value is None or not 0.0 <= value <= 1.0:
+            return
+        n = record.totals.get("val_n") or _UNKNOWN_N
+        solved = str(getattr(record, "solved", ""))
+        if self._best is not None:
+            self._weigh(record.step, value, n, solved)
+        self._seen.append((record.step, value, solved))
+        smooth = fmean(one for _, one, _ in self._seen[-2:])
+        if self._best is None or smooth > self._best[0]:
+            self._best = (smooth, record.step, solved)
+
+    def _weigh(self, step: int, value: float, n: float, solved: str) -> None:
+        assert self._best is not None
+        best, best_step, before = self._best
+        p0 = min(max(_NULL * best, 0.5 / n), 1 - 0.5 / n)
+        logs = [
+            value * n * math.log(f) + (1 - value) * n * math.log((1 - f * p0) / (1 - p0))
+            for f in _FALLS
+        ]
+        logs += _paired(before, solved)
+        t = len(self._seen)
+        prior = _HORIZON / ((t + _HORIZON - 1) * (t + _HORIZON))
+        self._ratios = [
+            min((ratio + prior) * math.exp(min(log, 60.0)), 1e15)
+            for ratio, log in zip(self._ratios, logs, strict=True)
+        ]
+        known = self._ratios if before and solved else self._ratios[: len(_FALLS)]
+        if value < p0:
+            self._below.append((step, value))
+        else:
+            self._below.clear()
+        now = fmean(one for _, one in self._below) if self._below else value
+        onset = self._below[0][0] if self._below else None
+        self.fall = _Fall(now, best, best_step, onset, math.log(max(fmean(known), 1e-300)))
+
+
+def _paired(before: str, now: str) -> list[float]:
+    """Log likelihood ratios of the problems that changed sides."""
+    if not before or len(before) != len(now):
+        return [0.0] * len(_LOSSES)
+    lost = sum(a == "1" and b == "0" for a, b in zip(before, now, strict=True))
+    gained = sum(a == "0" and b == "1" for a, b in zip(before, now, strict=True))
+    return [lost * math.log(p / _LOST) + gained * math.log((1 - p) / (1 - _LOST)) for p in _LOSSES]
+
+
+class _Batches:
+    """Accuracies or rewards of training batches."""
+
+    def __init__(self) -> None:
+        self._process = ChangeProcess()
+        self._recent: deque[float] = deque(maxlen=5)
+        self._jumps: deque[float] = deque(maxlen=48)
+        self._best: tuple[float, int] | None = None
+        self._count = 0
+        self.fall: _Fall | None = None
+
+    def see(self, step: int, value: float) -> None:
+        if self._recent:
+            self._jumps.append(abs(value - self._recent[-1]))
+        self._count += 1
+        if self._best is not None and self._count > 6:
+            best, best_step = self._best
+            noise = max(median(self._jumps) / 0.954, _LEAST_NOISE * max(abs(best), 1e-9))
+            band = 0.1 * abs(best) + noise / math.sqrt(5)
+            self._process.see(step, (best - band - value) / (1.15 * noise))
+            now = fmean([*self._recent, value][-3:])
+            onset = self._process.onset
+            self.fall = _Fall(now, best, best_step, onset, self._process.log)
+        self._recent.append(value)
+        mean = fmean(self._recent)
+        if len(self._recent) == 5 and (self._best is None or mean > self._best[0]):
+            self._best = (mean, step)
+
+
+class AccuracyCliff:
+    """Watches what the workflow solves, and roles that are graded on their own."""
+
+    name = NAME
+
+    def __init__(self, context: Context) -> None:
+        self._share: float = context.settings.share
+        self._board: Board = context.board
+        self._validations = _Validations()
+        self._batches = _Batches()
+        self._source = ""
+        self._graded = {role: _Batches() for role in context.workflow.role_names}
+        self._judged = False
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """A verdict for all roles together, and one per role that is graded on its own."""
+        verdicts = [self._everyone(record)]
+        for role, batches in self._graded.items():
+            value = record.mean(role, "correct")
+            if value is not None and math.isfinite(value):
+                batches.see(record.step, value)
+                if batches.fall is not None:
+                    verdicts.append(self._verdict(role, "correct", batches.fall, alone=True))
+        return [one for one in verdicts if one is not None]
+
+    def _everyone(self, record: StepRecord) -> Verdict | None:
+        self._validations.see(record)
+        source, value = outcome(record)
+        if value is not None and (not self._source or source == self._source):
+            self._source = source
+            self._batches.see(record.step, value)
+        validated, trained = self._validations.fall, self._batches.fall
+        if validated is None and trained is None:
+            if self._judged:
+                return None
+            seen = self._source or self._validations.fall
+            need = "one more validation, or more steps" if seen else "an accuracy or a reward"
+            return waiting(NAME, EVERYONE, need)
+        self._judged = True
+        if validated is not None and self._fallen(validated, trained):
+            return self._verdict(EVERYONE, "val_accuracy", validated, forced=True)
+        if trained is not None:
+            return self._verdict(EVERYONE, self._source, trained, alone=validated is None)
+        return None if validated is None else self._verdict(EVERYONE, "val_accuracy", validated)
+
+    def _fallen(self, validated: _Fall, trained: _Fall | None) -> bool:
+        """Whether the validations have fallen; a fall in training counts as evidence for it."""
+        support = max(trained.log, 0.0) if trained is not None and validated.log > 1 else 0.0
+        enough = validated.log + support >= self._board.needed
+        return enough and validated.onset is not None and validated.share >= self._share
+
+    def _verdict(
+        self, role: str, name: str, fall: _Fall, *, forced: bool = False, alone: bool = False
+    ) -> Verdict:
+        fallen = forced or (
+            fall.log >= self._board.needed and fall.onset is not None and fall.share >= self._share
+        )
+        # Training problems may have become harder, and a reward need not be what is solved.
+        surely = forced or (alone and name != "reward" and fall.share >= _HALF)
+        severity: Severity = "failing" if surely else "suspicious"
+        if fallen and name == "reward" and fall.share >= _HALF and alone:
+            severity = "failing"
+        leaning = fall.onset is not None and fall.log >= self._board.needed / 2
+        word: State = "drift" if fallen else "watch" if leaning else "ok"
+        words = {"val_accuracy": "validation accuracy", "accuracy": "training accuracy"}
+        return Verdict(
+            detector=NAME,
+            role=role,
+            state=word,
+            finding=(NAME if surely else DROP) if fallen else "",
+            statistic=name,
+            value=fall.now,
+            threshold=fall.best * (1 - self._share),
+            baseline=fall.best,
+            onset=fall.onset if word != "ok" else None,
+            reason=(
+                f"{words.get(name, name)} {fall.now:.3g}, best {fall.best:.3g} at step "
+                f"{fall.best_step}; evidence {max(fall.log, 0.0):.1f} of {self._board.needed:.1f}"
+            ),
+            evidence=fall.log,
+            chance=f"against {self._board.needed:.1f} needed",
+            severity=severity if fallen else None,
+        )
+
+
+CARD = Card(
+    name=NAME,
+    about=(
+        "Watches what the workflow solves: validation and training accuracy, each by itself, "
+        "against the best so far."
+    ),
+    findings=(
+        Finding(
+            NAME,
+            "Accuracy has fallen from {base:.2f} to {value:.2f} since step {onset}",
+            "The workflow solves clearly less than it already did.",
+            "outcome",
+            "failing",
+            (
+                "read what was found in the steps before: this is the damage, not the cause",
+                "lower the learning rate (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr)",
+                "bound the step: a KL term (TRL: beta > 0) or a tighter clip (TRL: epsilon)",
+            ),
+        ),
+        Finding(
+            DROP,
+            "The reward has fallen from {base:.2f} to {value:.2f} since step {onset}",
+            "The training reward has fallen; the problems may have become harder.",
+            "outcome",
+            "suspicious",
+            ("record a validation accuracy: a reward also falls when the curriculum gets harder",),
+        ),
+    ),
+    make=AccuracyCliff,
+    reads=("val_accuracy", "accuracy", "reward", "correct"),
+    needs=("an accuracy or a reward",),
+    settings=Settings,
+    order=9,
+)
+"""The damage."""

@@ -1,0 +1,229 @@
+"""``rollout_engine``: what the rollout engine samples from is not the policy that is trained.
+
+The distance between the engine's log-probabilities and the trainer's is compared with that of the
+run's own start, because engines differ numerically from trainers, and with how far the policy's own
+optimizer steps move it, because later mini-batches are off-policy in healthy runs too. A constant
+mismatch, however large, is no finding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
+from roledrift.detect.abstaining import waiting
+from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.scales import RATIOS
+from roledrift.detect.evidence.streams import Stream, StreamState
+from roledrift.records import StepRecord, Verdict
+
+NAME = "rollout_engine"
+_NOTHING = 1e-4
+"""Nats below which two ways of computing one log-probability differ anyway."""
+
+_STILL = 1e-3
+"""Largest change of a log-probability below which a policy does not move."""
+
+_EFFECT = 2.0
+"""Times the distance at the start that is a fault; engines wander by less."""
+
+_PARTS = ("rollout.peak", "rollout.log_ppl_abs_diff")
+_MOVED = ("update.log_ppl_abs_diff", "update.peak")
+_AS_BASE = 0.5
+_FAR = 10.0
+_PATIENCE = 3
+_NEED = "log-probabilities of the rollout engine and of the trainer"
+
+
+class _Gap:
+    """Distance of the engine from the trainer.
+
+    Args:
+        behind: True for rows that are scored after further optimizer steps: their distance is in
+            proportion to the policy's own movement and is read per unit of it. False for rows that
+            are scored by the very weights that sampled them, where the distance is numerical noise.
+    """
+
+    def __init__(self, *, behind: bool) -> None:
+        self._behind = behind
+        self._chosen: dict[str, tuple[str, ...]] = {}
+
+    def read(self, record: StepRecord, role: str) -> float | None:
+        if _is_behind(record, role) != self._behind:
+            return None
+        parts = {
+            name: value for name in _PARTS if (value := _known(record, role, name)) is not None
+        }
+        k3 = _known(record, role, "rollout.k3")
+        if k3 is not None:
+            parts["rollout.k3"] = math.sqrt(k3)
+        chosen = self._chosen.setdefault(role, tuple(parts)) if parts else ()
+        if not chosen or any(name not in parts for name in chosen):
+            return None
+        gap = fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
+        if not self._behind:
+            return math.exp(gap)
+        moved = [value for name in _MOVED if (value := _known(record, role, name)) is not None]
+        if not moved or max(moved) < _STILL:
+            return math.exp(gap) if not moved else None
+        return math.exp(gap - fmean(math.log(max(one, _NOTHING)) for one in moved))
+
+
+def _is_behind(record: StepRecord, role: str) -> bool:
+    updates = record.mean(role, "updates")
+    if updates is not None:
+        return updates > 1
+    return not record.labels.get("rollout", "").endswith(", 0 steps between")
+
+
+def _stream(name: str, gap: _Gap) -> Stream:
+    return Stream(name, RATIOS, 1, 0.2, 0.22, 0.12, 0.1, gap.read)
+
+
+def _known(record: StepRecord, role: str, name: str) -> float | None:
+    value = record.mean(role, name)
+    return value if value is not None and math.isfinite(value) and value >= 0 else None
+
+
+class RolloutEngine:
+    """Watches the distance between rollout engine and trainer."""
+
+    name = NAME
+
+    def __init__(self, context: Context) -> None:
+        fresh = _stream("rollout_gap", _Gap(behind=False))
+        behind = _stream("rollout_gap_per_step", _Gap(behind=True))
+        self._gaps = {
+            role: tuple(context.board.watch(role, one) for one in (fresh, behind))
+            for role in context.workflow.role_names
+        }
+        self._streaks = dict.fromkeys(context.workflow.role_names, 0)
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """One verdict per role."""
+        verdicts = []
+        for role, states in self._gaps.items():
+            verdict = _mode(record, role) or self._unserved(record, role)
+            # Which of the two is read can change from record to record; one that found stays.
+            state = max(states, key=lambda one: (one.complete, one.step))
+            verdicts.append(verdict or self._judge(role, state))
+        return [one for one in verdicts if one is not None]
+
+    def _judge(self, role: str, state: StreamState) -> Verdict | None:
+        if not state.judged:
+            if state.known:
+                return None
+            lacks = state.start.lacks
+            return waiting(NAME, role, f"{lacks} more steps" if state.seen else _NEED)
+        found = state.complete and state.ratio >= _EFFECT
+        reason = (
+            f"the engine's log-probabilities are x{state.ratio:.1f} as far from the trainer's as at "
+            "the start, beyond what the policy's own steps explain"
+        )
+        return Verdict(
+            detector=NAME,
+            role=role,
+            state="drift" if found else "watch" if state.leaning else "ok",
+            finding="engine_mismatch" if found else "",
+            statistic=state.of.name,
+            value=state.now,
+            baseline=state.typical,
+            onset=state.onset if state.leaning else None,
+            reason=reason,
+            evidence=state.evidence,
+            chance=f"against {state.needed:.1f} needed",
+            severity="input problem" if found else None,
+        )
+
+    def _unserved(self, record: StepRecord, role: str) -> Verdict | None:
+        """Whether the engine samples the base model, where the distance to that is known."""
+        base, rollout, own = (
+            _known(record, role, name) for name in ("reference.k3", "rollout.k3", "update.k3")
+        )
+        if base is None or rollout is None:
+            return None
+        served = rollout < _AS_BASE * base or base < _FAR * (own or 0.0) or base <= _NOTHING**2
+        self._streaks[role] = 0 if served else self._streaks[role] + 1
+        if self._streaks[role] < _PATIENCE:
+            return None
+        told = f"rollouts are x{rollout / base:.2f} as far from the trained policy as the base model is"
+        return Verdict(
+            NAME,
+            role,
+            "drift",
+            "adapter_not_served",
+            statistic="rollout.k3",
+            value=rollout,
+            threshold=_AS_BASE * base,
+            onset=record.step,
+            reason=told,
+            severity="input problem",
+        )
+
+
+def _mode(record: StepRecord, role: str) -> Verdict | None:
+    """Log-probabilities of two kinds cannot be compared at all."""
+    for kind in ("rollout", "old"):
+        share = record.mean(role, f"{kind}.refused")
+        if share is not None and share > 0:
+            label = record.labels.get(kind, "two temperatures")
+            return Verdict(
+                NAME,
+                role,
+                "drift",
+                "logprob_mode_mismatch",
+                statistic=f"{kind}.refused",
+                value=share,
+                onset=record.step,
+                reason=f"the {kind} log-probabilities are of two kinds ({label})",
+                severity="input problem",
+            )
+    return None
+
+
+CARD = Card(
+    name=NAME,
+    about=(
+        "Compares the log-probabilities of the rollout engine with the trainer's, relative to the "
+        "start of the run and to how far the policy's own optimizer steps move it."
+    ),
+    findings=(
+        Finding(
+            "engine_mismatch",
+            "The engine has not sampled the trained policy of {the} since step {onset}",
+            "The engine samples from something else than the policy that is trained: other weights, "
+            "an old adapter, another temperature.",
+            "input",
+            "input problem",
+            (
+                "check that the rollout engine serves the adapter of {role}, in this step's version",
+                "check that engine and trainer use the same temperature and the same logits",
+            ),
+        ),
+        Finding(
+            "adapter_not_served",
+            "The engine has not served the adapter of {the} since step {onset}",
+            "The rollouts come from the base model: the engine does not serve the adapter.",
+            "input",
+            "input problem",
+            ("check that the rollout engine serves the adapter of {role}, in this step's version",),
+        ),
+        Finding(
+            "logprob_mode_mismatch",
+            "Log-probabilities of {the} have been of two kinds since step {onset}",
+            "Log-probabilities that are compared were computed at different temperatures.",
+            "input",
+            "input problem",
+            (
+                "compute both log-probabilities at the sampling temperature, on processed logits"
+                " (vLLM: logprobs_mode='processed_logprobs')",
+            ),
+        ),
+    ),
+    make=RolloutEngine,
+    reads=("rollout.peak", "rollout.log_ppl_abs_diff", "rollout.k3", "reference.k3"),
+    needs=(_NEED,),
+    order=1,
+)
+"""Is the trained policy the one that is sampled?"""

@@ -1,0 +1,264 @@
+"""``training_data``: facts about the rows that are trained on.
+
+Each rule is a fact about single records that holds for some in a row. What these facts mean does
+not depend on the start of the run, so they are judged from the first step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from roledrift.detect.abstaining import no_verdict
+from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.scales import SHARES
+from roledrift.detect.evidence.streams import Stream
+from roledrift.records import StepRecord, Verdict
+
+NAME = "training_data"
+_PATIENCE = 3
+_NOTHING = 5e-6
+"""Largest change of a log-probability, in nats, that is rounding."""
+
+_SOLVED = 0.9
+_UNSOLVED = 0.1
+
+TRUNCATED = Stream("truncated", SHARES, 1, 0.15, 0.05, 0.03, 0.3)
+"""0.15 on the arcsine scale is from 0 to 2 %, or from 10 % to 21 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of ``training_data``.
+
+    Attributes:
+        duplicates: Share of rows that occur twice.
+        truncated: Share of responses cut off by the length limit.
+        equal_groups: Share of advantage groups whose rewards are all equal.
+    """
+
+    duplicates: float = 0.01
+    truncated: float = 0.5
+    equal_groups: float = 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What one rule says about one role in one record.
+
+    Attributes:
+        statistic: What was looked at, with its ``value``.
+        holds: True if the finding's condition is met.
+        reason: What that means.
+    """
+
+    statistic: str
+    value: float
+    holds: bool
+    reason: str
+
+
+_FINE = Fact("", 0.0, False, "")
+
+Rule = Callable[[StepRecord, str, Settings], Fact | None]
+
+
+def _duplicates(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+    share = _known(record, role, "duplicates")
+    if share is None:
+        return None
+    told = f"{share:.1%} of the rows occur twice"
+    return Fact("duplicates", share, share >= settings.duplicates > 0, told)
+
+
+def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
+    stat = record.stat(role, "nonfinite")
+    if stat is None:
+        return None
+    found = not stat.mean <= 0
+    told = f"{stat.mean:.3g} tokens per response have a log-probability that is not finite"
+    return Fact("nonfinite", stat.mean, found, told)
+
+
+def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
+    updates = record.stat(role, "updates")
+    equal = _known(record, role, "zero_variance")
+    learns = equal is None or equal < _SOLVED
+    rows = record.counted(role, "advantage")
+    if updates is not None and updates.high == 0 and rows is not None and rows[0]:
+        return Fact("updates", 0.0, True, f"{rows[0]:.0f} rows and no optimizer step")
+    peak, k3 = _known(record, role, "update.peak"), _known(record, role, "update.k3")
+    clipped = _known(record, role, "clip_fraction")
+    if peak is not None:
+        return Fact(
+            "update.peak",
+            peak,
+            learns and peak < _NOTHING,
+            "the optimizer steps have changed nothing, although there was something to learn",
+        )
+    if k3 is not None and k3 == 0.0:
+        return Fact("update.k3", k3, learns, "the optimizer steps have changed nothing")
+    if clipped is not None and clipped >= 0.999:
+        return Fact("clip_fraction", clipped, True, "every token is clipped")
+    return None if updates is None and k3 is None and clipped is None else _FINE
+
+
+def _truncated(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+    share = _known(record, role, "truncated")
+    if share is None:
+        return None
+    told = f"{share:.0%} of the responses were cut off by the length limit"
+    return Fact("truncated", share, share >= settings.truncated > 0, told)
+
+
+def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+    share = _known(record, role, "zero_variance")
+    if share is None:
+        return None
+    solved = record.totals.get("accuracy")
+    if solved is None:
+        solved = record.mean(role, "reward")
+    if solved is not None and solved >= _SOLVED:
+        return _FINE  # Everything is right: the task is solved, and that is no fault.
+    told = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
+    if solved is not None and solved <= _UNSOLVED:
+        told += ": almost nothing is solved, the task is too hard"
+    return Fact("zero_variance", share, share >= settings.equal_groups > 0, told)
+
+
+def _known(record: StepRecord, role: str, name: str) -> float | None:
+    value = record.mean(role, name)
+    return value if value is not None and math.isfinite(value) else None
+
+
+RULES: dict[str, Rule] = {
+    "nonfinite": _nonfinite,
+    "duplicate_rows": _duplicates,
+    "no_updates": _updates,
+    "truncation": _truncated,
+    "signal_loss": _signal,
+}
+"""Finding to rule, gravest first: of several findings about one role the first is reported."""
+
+
+class TrainingData:
+    """Runs every rule on every role."""
+
+    name = NAME
+
+    def __init__(self, context: Context) -> None:
+        self._settings: Settings = context.settings
+        roles = context.workflow.role_names
+        self._streaks: dict[str, dict[str, tuple[int, int]]] = {role: {} for role in roles}
+        self._known: dict[str, set[str]] = {role: set() for role in roles}
+        self._cut = {role: context.board.watch(role, TRUNCATED) for role in roles}
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """One verdict per role: the gravest finding, or that there is none."""
+        return [verdict for role in self._streaks if (verdict := self._verdict(role, record))]
+
+    def _verdict(self, role: str, record: StepRecord) -> Verdict | None:
+        lasting = self._lasting(role, record)
+        if not self._known[role]:
+            return no_verdict(NAME, role, "nothing that could be checked was recorded", "rows")
+        if lasting:
+            finding, fact, onset = lasting[0]
+            return Verdict(
+                detector=NAME,
+                role=role,
+                state="drift",
+                finding=finding,
+                statistic=fact.statistic,
+                value=fact.value,
+                onset=onset,
+                reason=fact.reason,
+                severity="input problem",
+            )
+        cut = self._cut[role]
+        if cut.complete and cut.now >= 0.1:
+            return Verdict(
+                detector=NAME,
+                role=role,
+                state="drift",
+                finding="truncation",
+                statistic="truncated",
+                value=cut.now,
+                baseline=cut.typical,
+                onset=cut.onset,
+                reason=f"responses cut off by the length limit: {cut.typical:.0%} -> {cut.now:.0%}",
+                severity="suspicious",
+            )
+        if not record.groups:
+            return None
+        checked = ", ".join(name for name in RULES if name in self._known[role])
+        return Verdict(NAME, role, "ok", reason=f"none of {checked}")
+
+    def _lasting(self, role: str, record: StepRecord) -> list[tuple[str, Fact, int]]:
+        """Findings that have held for some records in a row, with their first steps."""
+        streaks, found = self._streaks[role], []
+        for finding, rule in RULES.items():
+            fact = rule(record, role, self._settings)
+            if fact is None:
+                continue
+            self._known[role].add(finding)
+            if not fact.holds:
+                streaks.pop(finding, None)
+                continue
+            times, onset = streaks.get(finding, (0, record.step))
+            streaks[finding] = (times + 1, onset)
+            if times + 1 >= _PATIENCE:
+                found.append((finding, fact, onset))
+        return found
+
+
+def _finding(name: str, title: str, about: str, *advice: str) -> Finding:
+    return Finding(name, title, about, "input", "input problem", advice)
+
+
+CARD = Card(
+    name=NAME,
+    about="Checks facts about the rows that are trained on, from the first step.",
+    findings=(
+        _finding(
+            "nonfinite",
+            "{who} has had non-finite log-probabilities since step {onset}",
+            "Some tokens have a log-probability or entropy that is not finite.",
+            "lower the learning rate and check the precision in which logits are computed",
+        ),
+        _finding(
+            "duplicate_rows",
+            "{who} has been trained on duplicate rows since step {onset}",
+            "Some rows are trained on twice.",
+            "mask the rows that pad a batch to the number of devices before the loss",
+            "hand every row over once per step, whatever the number of epochs",
+        ),
+        _finding(
+            "no_updates",
+            "The policy of {the} has not been updated since step {onset}",
+            "The role has rows to learn from, and its policy does not change.",
+            "check that the parameters of {role}'s policy are trainable and in the optimizer",
+            "check that rows of {role} reach the loss with advantages other than zero",
+        ),
+        _finding(
+            "truncation",
+            "Responses of {the} have been truncated since step {onset}",
+            "Responses are cut off by the length limit.",
+            "raise the length limit of {role} (TRL: max_completion_length; verl:"
+            " data.max_response_length), or find out why its responses have grown",
+        ),
+        _finding(
+            "signal_loss",
+            "{who} has had nothing to learn from since step {onset}",
+            "Nearly all advantage groups have equal rewards, and the task is not solved.",
+            "leave out groups with equal rewards and sample others (verl: filter_groups)",
+            "train on problems that are neither always nor never solved",
+        ),
+    ),
+    make=TrainingData,
+    reads=("duplicates", "updates", "truncated", "zero_variance", "nonfinite"),
+    needs=("rows with rewards and advantage groups",),
+    settings=Settings,
+    order=1,
+)
+"""Facts about rows."""

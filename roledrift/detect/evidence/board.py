@@ -1,0 +1,103 @@
+"""All streams of a run: made on request, judged by one false-alert budget, updated once a record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from roledrift.config import Config
+from roledrift.detect.evidence.learning_rate import LearningRates
+from roledrift.detect.evidence.process import needed
+from roledrift.detect.evidence.start import Yardstick
+from roledrift.detect.evidence.streams import Stream, StreamState
+from roledrift.records import StepRecord
+from roledrift.workflow import Workflow
+
+BASE = "the policy before training"
+
+
+class Board:
+    """The streams that the detectors of a run have asked for.
+
+    Args:
+        workflow: Roles and policies.
+        config: Window of the start, false-alert budget, and when an excursion is over.
+        yardsticks: ``(role, stream)`` to a start that is known from earlier runs.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        config: Config,
+        yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
+    ) -> None:
+        self.rates = LearningRates(workflow)
+        self._config = config
+        self._states: dict[tuple[str, Stream], StreamState] = {}
+        self._yardsticks = dict(yardsticks or {})
+        self._records = 0
+
+    def watch(self, role: str, stream: Stream) -> StreamState:
+        """The state of a stream of ``role``; detectors that ask for the same one share it."""
+        key = (role, stream)
+        if key not in self._states:
+            state = StreamState(
+                stream,
+                role,
+                window=self._config.baseline.window,
+                close_after=self._config.close_after,
+            )
+            self._states[key] = state
+            yardstick = self._yardsticks.get((role, stream.name))
+            if yardstick is not None:
+                state.measure_by(yardstick)
+            wanted = needed(self._config.false_alerts_per_run, len(self._states))
+            for one in self._states.values():
+                one.needed = wanted
+        return self._states[key]
+
+    @property
+    def needed(self) -> float:
+        """Log-evidence that completes a stream."""
+        return needed(self._config.false_alerts_per_run, len(self._states))
+
+    @property
+    def streams(self) -> int:
+        """How many streams share the budget."""
+        return len(self._states)
+
+    @property
+    def records(self) -> int:
+        """Records seen so far."""
+        return self._records
+
+    def starts(self) -> dict[tuple[str, str], float]:
+        """Centre of every stream that has a start, on its scale; what later runs are measured by."""
+        return {
+            (role, stream.name): state.start.center
+            for (role, stream), state in self._states.items()
+            if state.known
+        }
+
+    def see(self, record: StepRecord) -> None:
+        """Take one record; call it before the detectors."""
+        if self._records == 0:
+            self._measure_by_base(record)
+        self._records += 1
+        self.rates.see(record)
+        for state in self._states.values():
+            state.see(record)
+
+    def _measure_by_base(self, record: StepRecord) -> None:
+        """Judge the start itself by the policy before training, where that was measured."""
+        base: Mapping[str, object] = getattr(record, "base", {})
+        if not base:
+            return
+        before = StepRecord(step=record.step, groups=getattr(record, "base", {}))
+        for (role, stream), state in self._states.items():
+            if not stream.base:
+                continue
+            value = before.mean(role, stream.name)
+            if value is not None and math.isfinite(value):
+                error = max(stream.spread, stream.floor)
+                state.measure_by(Yardstick(stream.scale.on(value), error, BASE))

@@ -1,0 +1,91 @@
+"""Evidence that a stream has left its start for good, accumulated over records.
+
+With ``z_t`` the standardised excess of record ``t`` over everything that a healthy stream may do,
+a mixture over the size ``d`` of a lasting shift and over the record at which it began::
+
+    R_d <- (R_d + w_t) exp(d clip(z_t, -3, 3) - d^2 / 2),   d in {0.5, 1, 2};   E = mean R_d
+    w_t = h / ((t + h - 1) (t + h)),   which add up to 1 over all t >= 1
+
+This is the Shiryaev-Roberts recursion with a prior on the change point (Shiryaev, 1963) in the form
+of an e-process (Shin, Ramdas & Rinaldo, "E-detectors", 2022). While the mean of ``z`` is at most 0
+and its scale at most 1, ``E`` is a supermartingale that starts at no more than 1 in total, so by
+Ville's inequality the chance that it ever reaches ``1 / a`` is at most ``a``, however long the run.
+A small lasting shift counts as much as a short large one; one record can never complete it.
+"""
+
+from __future__ import annotations
+
+import math
+
+SHIFTS = (0.5, 1.0, 2.0)
+"""Sizes of a lasting shift, in standard deviations, that the mixture is about."""
+
+CAP = 3.0
+"""Standard deviations that one record can count for."""
+
+HORIZON = 100.0
+"""Records in which half of the prior on the change point lies."""
+
+_LARGEST = 1e15
+
+_QUIET = 1.0
+"""CUSUM, in standard deviations, below which there is no suspicion."""
+
+
+class ChangeProcess:
+    """The evidence of one stream."""
+
+    __slots__ = ("_cusum", "_ratios", "_records", "log", "onset")
+
+    def __init__(self) -> None:
+        self._ratios = [0.0, 0.0, 0.0]
+        self._records = 0
+        self._cusum = 0.0
+        self.log = -math.inf
+        """Natural logarithm of the evidence ``E``."""
+        self.onset: int | None = None
+        """First step of the present excursion; None without one."""
+
+    def see(self, step: int, z: float) -> None:
+        """Take the standardised excess of one record.
+
+        Args:
+            step: Its step.
+            z: Standard deviations above what a healthy stream may do.
+        """
+        self._records += 1
+        t = self._records
+        prior = HORIZON / ((t + HORIZON - 1) * (t + HORIZON))
+        z = min(max(z, -CAP), CAP)
+        total = 0.0
+        for i, d in enumerate(SHIFTS):
+            ratio = (self._ratios[i] + prior) * math.exp(d * z - d * d / 2)
+            self._ratios[i] = ratio = min(ratio, _LARGEST)
+            total += ratio
+        self.log = math.log(total / len(SHIFTS)) if total > 0 else -math.inf
+        # Page's CUSUM of the same values dates the change: since when it has been above 0.
+        self._cusum = max(0.0, self._cusum + z - SHIFTS[0] / 2)
+        if self._cusum == 0.0:
+            self.onset = None
+        elif self.onset is None:
+            self.onset = step
+
+    @property
+    def quiet(self) -> bool:
+        """True while there is no suspicion: such records teach what is healthy."""
+        return self._cusum < _QUIET
+
+    def reset(self) -> None:
+        """Forget an excursion that is over; the prior goes on where it was."""
+        self._ratios = [0.0, 0.0, 0.0]
+        self._cusum, self.log, self.onset = 0.0, -math.inf, None
+
+
+def needed(false_alerts_per_run: float, streams: int) -> float:
+    """Log-evidence at which a stream alarms, so that all streams together keep the budget.
+
+    Args:
+        false_alerts_per_run: Expected false alerts in a healthy run, all streams together.
+        streams: Number of streams.
+    """
+    return math.log(max(streams, 1) / max(false_alerts_per_run, 1e-12))

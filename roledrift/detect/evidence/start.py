@@ -1,0 +1,158 @@
+"""Where a stream starts: its centre, how far records scatter about it, and for how long."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from statistics import median
+
+LEAST = 4
+"""Records of a run's own start from which on it is judged."""
+
+_PRIOR_WEIGHT = 6.0
+"""Records that the library's spread counts for beside the run's own."""
+
+_MAD = 1.4826
+_REMEMBERED = 32
+_MOST_SPREAD = 3.0
+"""How many times the spread of the start a run may learn: a drift must not excuse itself."""
+
+_KNOWN_PAIRS = 12.0
+_MOST_CORRELATION = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """A start that is known before the run: of a reference run, earlier runs, or the base policy.
+
+    Attributes:
+        center: On the scale of the stream.
+        error: Standard error of it as a prediction of a healthy start of this run.
+        source: Whose it is, for people: "the policy before training".
+    """
+
+    center: float
+    error: float
+    source: str
+
+
+class Start:
+    """The start of one stream; grows while nothing is suspicious, then stays.
+
+    The spread of few records is unreliable, so it is pooled with that of a library of healthy runs:
+    ``s^2 = (nu s0^2 + sum d^2) / (nu + n - 1)`` with ``d`` the deviations from the median, each
+    winsorised at three robust standard deviations (the posterior mean of a variance under a scaled
+    inverse chi-squared prior, roughly).
+
+    Args:
+        window: Records that make it complete.
+        spread: The library's spread of one record, ``s0``.
+        floor: The smallest spread that is believed.
+        correlation: The library's lag-one correlation of healthy records.
+    """
+
+    __slots__ = (
+        "_correlation",
+        "_deviations",
+        "_differences",
+        "_floor",
+        "_last",
+        "_pairs",
+        "_prior",
+        "_products",
+        "_spread",
+        "_squares",
+        "_values",
+        "_window",
+        "center",
+        "error",
+        "n",
+        "spread",
+        "stretch",
+    )
+
+    def __init__(self, window: int, *, spread: float, floor: float, correlation: float) -> None:
+        self.center = math.nan
+        self.spread = max(spread, floor)
+        """Standard deviation of one healthy record."""
+        self.error = math.inf
+        """Standard error of the centre."""
+        self.n = 0
+        self._window = max(window, 1)
+        self._prior, self._floor = spread, floor
+        self._spread = self.spread
+        self._values: list[float] = []
+        self._differences: deque[float] = deque(maxlen=_REMEMBERED)
+        self._last: float | None = None
+        self._correlation = correlation
+        self._products = self._squares = 0.0
+        self._pairs = 0
+        self.stretch = _stretch(correlation)
+        """Long-run over single-record standard deviation: what correlation takes away."""
+
+    @property
+    def lacks(self) -> int:
+        """Records that are wanted before anything is judged."""
+        return max(min(LEAST, self._window) - self.n, 0)
+
+    @property
+    def full(self) -> bool:
+        """True once the start is complete and stays."""
+        return self.n >= self._window
+
+    def add(self, x: float) -> None:
+        """One more record of the start."""
+        self._values.append(x)
+        self.n = len(self._values)
+        self.center = median(self._values)
+        if self.n < 2:
+            return
+        mad = _MAD * median(abs(one - self.center) for one in self._values)
+        limit = 3 * max(mad, self._floor)
+        squares = math.fsum(min(abs(one - self.center), limit) ** 2 for one in self._values)
+        variance = (_PRIOR_WEIGHT * self._prior**2 + squares) / (_PRIOR_WEIGHT + self.n - 1)
+        self._spread = self.spread = max(math.sqrt(variance), self._floor)
+        self._set_error()
+
+    def learn(self, x: float) -> None:
+        """Learn noise and correlation from a record about which there is no suspicion.
+
+        The noise is that of differences between neighbours, which a trend leaves alone.
+        """
+        if self._last is not None:
+            self._differences.append(abs(x - self._last))
+            limit = 3 * self.spread
+            a, b = (min(max(one - self.center, -limit), limit) for one in (x, self._last))
+            self._products += a * b
+            self._squares += (a * a + b * b) / 2
+            self._pairs += 1
+            self._set_correlation()
+            if len(self._differences) >= 8:
+                # The median |difference| of independent normal values is 0.954 sd.
+                now = median(self._differences) / 0.954
+                self.spread = min(max(self._spread, now), _MOST_SPREAD * self._spread)
+            self._set_error()
+        self._last = x
+
+    def skip(self) -> None:
+        """A record that is not learned from: its neighbours are no neighbours of each other."""
+        self._last = None
+
+    def _set_correlation(self) -> None:
+        if self._squares <= 0:
+            return
+        r = self._products / self._squares
+        # Shrunk to the library's; + 0.5 / n because short series make it look smaller than it is.
+        r = (self._pairs * r + _KNOWN_PAIRS * self._correlation) / (self._pairs + _KNOWN_PAIRS)
+        r += 0.5 / max(self._pairs, 1) * r if r > 0 else 0.0
+        self.stretch = _stretch(min(max(r, self._correlation), _MOST_CORRELATION))
+
+    def _set_error(self) -> None:
+        if self._values:
+            # 1.25: what a median's standard error is of a mean's.
+            self.error = 1.25 * self.spread * self.stretch / math.sqrt(self.n)
+
+
+def _stretch(correlation: float) -> float:
+    return math.sqrt((1 + correlation) / (1 - correlation))

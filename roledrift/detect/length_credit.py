@@ -1,0 +1,49 @@
+"""Whether a role's advantage pays for length."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from roledrift.records import Stat, StepRecord
+
+_RECORDS = 8
+_LEAST_GROUPS = 6
+
+
+class LengthCredit:
+    """Correlation of advantage and length within a role's advantage groups, over some records."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, Stat]] = deque(maxlen=8 * _RECORDS)
+
+    def see(self, record: StepRecord, role: str) -> None:
+        """Take one record; one without advantage groups is passed over."""
+        credit = record.stat(role, "length_credit")
+        if credit is not None and credit.sd is not None and math.isfinite(credit.mean):
+            self._seen.append((record.step, credit))
+
+    def lately(self) -> tuple[float, float] | None:
+        """The correlation over the last records and its lower 95 % bound; None with few groups."""
+        return _pooled([one for _, one in self._seen][-_RECORDS:])
+
+    def since(self, step: int) -> tuple[float, float] | None:
+        """The same over the first records from ``step`` on, as far as there are any."""
+        return _pooled([one for at, one in self._seen if at >= step][: 2 * _RECORDS])
+
+    def around(self, step: int) -> tuple[float, float] | None:
+        """The same about ``step``.
+
+        What pays for a change is seen while responses of both kinds are there: long before, and
+        once all are long, the two have nothing to do with each other.
+        """
+        return _pooled([one for at, one in self._seen if abs(at - step) <= _RECORDS])
+
+
+def _pooled(stats: list[Stat]) -> tuple[float, float] | None:
+    n = math.fsum(one.n for one in stats)
+    if n < _LEAST_GROUPS:
+        return None
+    mean = math.fsum(one.n * one.mean for one in stats) / n
+    square = math.fsum(one.n * ((one.sd or 0.0) ** 2 + (one.mean - mean) ** 2) for one in stats)
+    return mean, mean - 1.645 * math.sqrt(square) / n

@@ -1,0 +1,54 @@
+"""Verdict suppression: a role whose input is not what it should be is never called fine.
+
+A finding of the layer ``input`` spoils the verdicts ``ok`` and ``watch`` that rest on what it is
+about: they become *no verdict*, with the reason. A drift that is found all the same stays: it is a
+consequence that the incident names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from roledrift.detect.abstaining import no_verdict
+from roledrift.detect.cards import Catalogue
+from roledrift.records import Verdict
+from roledrift.sums import EVERYONE
+
+SPOILS: Mapping[str, tuple[str, ...]] = {
+    "duplicate_rows": ("",),
+    "logprob_mode_mismatch": ("rollout.", "old."),
+    "adapter_not_served": ("rollout.", "old.", "update."),
+    "engine_mismatch": ("rollout.", "old.", "update."),
+    "truncation": ("length",),
+}
+"""Finding -> statistics that it spoils; a name that ends in ``.`` stands for all that begin so, an
+empty one for all. Findings that are not here spoil nothing."""
+
+
+def suppressed(verdicts: Iterable[Verdict], catalogue: Catalogue) -> list[Verdict]:
+    """The verdicts of one record, without those that rest on spoilt input."""
+    verdicts = list(verdicts)
+    suspect = {one.role: one for one in verdicts if one.state == "drift" and one.finding in SPOILS}
+    if not suspect:
+        return verdicts
+    reads = {card.name: card.reads for card in catalogue.cards}
+    return [_checked(one, suspect, reads.get(one.detector, ())) for one in verdicts]
+
+
+def _checked(verdict: Verdict, suspect: Mapping[str, Verdict], reads: tuple[str, ...]) -> Verdict:
+    if verdict.state not in ("ok", "watch"):
+        return verdict
+    for role in suspect if verdict.role == EVERYONE else (verdict.role,):
+        found = suspect.get(role)
+        if found is not None and found.detector != verdict.detector and _touched(found, reads):
+            why = f"withheld because of {found.finding} of {role}: {found.reason}"
+            return no_verdict(verdict.detector, verdict.role, why, "input without that fault")
+    return verdict
+
+
+def _touched(found: Verdict, reads: tuple[str, ...]) -> bool:
+    return any(
+        name == spoilt or ((not spoilt or spoilt.endswith(".")) and name.startswith(spoilt))
+        for spoilt in SPOILS[found.finding]
+        for name in reads
+    )

@@ -1,0 +1,65 @@
+"""What earlier healthy runs of the same folder say about how a run should start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import fmean, median
+
+from roledrift.detect.evidence.start import Yardstick
+
+Starts = Mapping[str, Mapping[str, float]]
+"""Role to stream to the centre of its start, on the stream's scale."""
+
+LEAST_RUNS = 3
+"""Earlier runs that a yardstick needs: fewer do not show how much healthy starts differ."""
+
+_WIDTH = 2.0
+_LEAST_SPREAD = 0.1
+
+
+def combined(runs: Sequence[Starts]) -> dict[str, dict[str, tuple[float, float]]]:
+    """The starts of earlier runs as yardsticks: role to stream to centre and error.
+
+    The centre is the median over runs. The error is twice the standard deviation of a new run's
+    start, ``s sqrt(1 + 1/n)`` with ``s`` the standard deviation between runs, so that only a start
+    that none of them resembles is a finding.
+
+    Args:
+        runs: Starts of healthy runs of the same workflow, task and host.
+    """
+    if len(runs) < LEAST_RUNS:
+        return {}
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    keys = {(role, name) for run in runs for role, streams in run.items() for name in streams}
+    for role, name in sorted(keys):
+        values = [run[role][name] for run in runs if name in run.get(role, {})]
+        values = [one for one in values if math.isfinite(one)]
+        if len(values) < LEAST_RUNS:
+            continue
+        mean = fmean(values)
+        variance = math.fsum((one - mean) ** 2 for one in values) / (len(values) - 1)
+        spread = max(math.sqrt(variance), _LEAST_SPREAD)
+        error = _WIDTH * spread * math.sqrt(1 + 1 / len(values))
+        found.setdefault(role, {})[name] = (round(median(values), 6), round(error, 6))
+    return found
+
+
+def yardsticks(
+    stored: Mapping[str, Mapping[str, Sequence[float]]], source: str = "earlier runs"
+) -> dict[tuple[str, str], Yardstick]:
+    """Yardsticks as a run's header keeps them, for :class:`~roledrift.detect.suite.DetectorSuite`."""
+    return {
+        (role, name): Yardstick(float(pair[0]), float(pair[1]), source)
+        for role, streams in stored.items()
+        for name, pair in streams.items()
+    }
+
+
+def nested(starts: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
+    """``(role, stream) -> centre`` as ``role -> stream -> centre``; what is not finite is left out."""
+    found: dict[str, dict[str, float]] = {}
+    for (role, name), value in starts.items():
+        if math.isfinite(value):
+            found.setdefault(role, {})[name] = round(value, 6)
+    return found

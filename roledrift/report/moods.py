@@ -1,0 +1,74 @@
+"""How bad things are, in words: the states of cells, findings and runs, and their order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from roledrift.detect.conclusion import Outcome
+from roledrift.records import Alert, Incident, Severity, Verdict
+
+Mood = Literal[
+    "failing", "input problem", "suspicious", "watch", "no verdict", "ok", "clean", "closed", ""
+]
+"""A severity, or the state of a verdict or of a run without a finding, or nothing."""
+
+MOODS: tuple[Mood, ...] = (
+    "",
+    "clean",
+    "ok",
+    "closed",
+    "no verdict",
+    "watch",
+    "suspicious",
+    "input problem",
+    "failing",
+)
+"""From what needs nobody to what needs somebody first."""
+
+Open = Mapping[tuple[str, str], Severity]
+"""Detector and role to the severity of an alert that is open."""
+
+
+def still_open(alerts: Iterable[Alert]) -> Open:
+    """Alerts that have not closed, out of transitions in order."""
+    latest = {(one.detector, one.role): one for one in alerts}
+    return {key: one.graded for key, one in latest.items() if one.state != "closed"}
+
+
+def mood_of(verdict: Verdict, alerts: Open) -> Mood:
+    """The state of a verdict; while its alert is open, the severity of the alert."""
+    severity = alerts.get((verdict.detector, verdict.role))
+    if severity is not None:
+        return severity
+    return (verdict.severity or "suspicious") if verdict.state == "drift" else verdict.state
+
+
+def urgency(outcome: Outcome | str, incident: Incident | None) -> tuple[int, float, bool]:
+    """Sort key of a run: the worst outcome first, then the earliest onset, then damage.
+
+    Args:
+        outcome: As :func:`roledrift.detect.conclusion.conclude` says; any other word comes last.
+        incident: The incident that the outcome is about, if there is one.
+    """
+    worst = MOODS[::-1].index(outcome) if outcome in MOODS else len(MOODS)
+    onset = math.inf if incident is None else float(incident.onset)
+    return worst, onset, incident is None or not incident.damage
+
+
+def holds(incident: Incident, alert: Alert) -> bool:
+    """Whether an alert is the cause of an incident, opened it, or is one of its consequences."""
+    ids = {incident.id, *(one.alert for one in incident.consequences)}
+    return alert.id in ids or is_cause(incident, alert)
+
+
+def is_cause(incident: Incident, alert: Alert) -> bool:
+    """Whether an alert is the cause of an incident."""
+    cause = (incident.role, incident.finding, incident.onset)
+    return (alert.role, alert.finding, alert.onset) == cause
+
+
+def incident_mood(incident: Incident) -> Mood:
+    """The severity of an incident, or that it has closed."""
+    return "closed" if incident.state == "closed" else incident.severity

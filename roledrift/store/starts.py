@@ -1,0 +1,124 @@
+"""How runs of a folder started: a small file per run, for the runs that come after it.
+
+``starts.json`` is written when a run ends. It says which kind of run it was, what the run was in
+the end, and where each stream of statistics started.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from roledrift.records import Alert, Incident, RunHeader, Sample, StepRecord
+
+NAME = "starts.json"
+_MOST_BYTES = 1 << 20
+_MOST_RUNS = 20
+_MOST_SEEN = 200
+_GOOD = ("clean", "suspicious")
+
+Starts = Mapping[str, Mapping[str, float]]
+
+
+class StartsWriter:
+    """Writes the starts of a run when it ends; a :class:`~roledrift.protocols.Sink`.
+
+    Args:
+        path: Run directory.
+        header: What the run is.
+        summary: Outcome of the run and its starts, asked for at the end.
+    """
+
+    def __init__(
+        self, path: Path, header: RunHeader, summary: Callable[[], tuple[str, Starts]]
+    ) -> None:
+        self._path, self._header, self._summary = path, header, summary
+
+    def write_step(self, record: StepRecord) -> None:
+        """Nothing is kept per step."""
+
+    def write_alert(self, alert: Alert) -> None:
+        """Nothing is kept per alert."""
+
+    def write_incident(self, incident: Incident) -> None:
+        """Nothing is kept per incident."""
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Nothing is kept of texts."""
+
+    def close(self) -> None:
+        """Write the file, in one go."""
+        outcome, starts = self._summary()
+        body = {"v": 1, "kind": "starts", "outcome": outcome, **_identity(self._header)}
+        draft = self._path / f".{NAME}.tmp"
+        draft.write_text(json.dumps(body | {"starts": starts}), encoding="utf-8")
+        os.replace(draft, self._path / NAME)
+
+
+def earlier_starts(path: Path, header: RunHeader) -> list[Starts]:
+    """Starts of the newest healthy runs beside ``path`` that are of the same kind.
+
+    What cannot be read is passed over: another run's file must not keep this one from starting.
+
+    Args:
+        path: Run directory of the new run.
+        header: What the new run is.
+    """
+    try:
+        beside = [one for one in path.resolve().parent.iterdir() if one != path.resolve()]
+    except OSError:
+        return []
+    files = [one / NAME for one in sorted(beside)[-_MOST_SEEN:] if (one / NAME).is_file()]
+    found = []
+    for file in sorted(files, key=_age, reverse=True):
+        body = _read(file)
+        same = all(body.get(key) == value for key, value in _identity(header).items())
+        if same and body.get("outcome") in _GOOD and (starts := _numbers(body.get("starts"))):
+            found.append(starts)
+        if len(found) == _MOST_RUNS:
+            break
+    return found
+
+
+def _identity(header: RunHeader) -> dict[str, Any]:
+    workflow = header.workflow
+    return {
+        "workflow": workflow.name,
+        "roles": [[role.name, role.slots] for role in workflow.roles],
+        "policies": list(workflow.policies),
+        "host": header.host,
+        "task": header.task,
+        "scale": header.scale,
+    }
+
+
+def _age(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return -math.inf
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            return {}
+        body = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _numbers(body: object) -> Starts:
+    if not isinstance(body, dict):
+        return {}
+    return {
+        str(role): {str(name): float(value) for name, value in streams.items()}
+        for role, streams in body.items()
+        if isinstance(streams, dict)
+        and all(isinstance(value, int | float) for value in streams.values())
+    }
