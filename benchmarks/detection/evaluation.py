@@ -19,6 +19,8 @@ Key = tuple[str, Place]
 RESERVED = 9000
 """Seeds from here on belong to acceptance and are never touched."""
 
+_MOST_EARLIER = 5
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -120,6 +122,7 @@ def run_all(
             place,
             tuple(name for name in variants if _fits(name, scenario)),
             _reference(suite, scenario, place, wanted),
+            _earlier(suite, scenario, place),
         )
         for scenario, place in wanted
     ]
@@ -147,20 +150,42 @@ def _fits(variant: str, scenario: Scenario) -> bool:
     return not variant.startswith("engine") or scenario.label == "healthy"
 
 
-def _reference(
-    suite: Suite, scenario: Scenario, place: Place, wanted: Sequence[tuple[Scenario, Place]]
-) -> Key | None:
-    """A healthy run of another seed, for runs that are sick from the start and for their twins."""
+def _yardstick(suite: Suite, scenario: Scenario) -> str | None:
+    """The healthy scenario that is a yardstick of runs sick from the start, and of their twins."""
     sick = {
         twin_of(suite, one) for one in suite.scenarios if one.from_start and one.label == "failure"
     }
     from_start = scenario.from_start and scenario.label == "failure"
     name = twin_of(suite, scenario)
-    if name is None or not (from_start or (scenario.name in sick and not scenario.settings)):
-        return None
+    wanted = from_start or (scenario.name in sick and not scenario.settings)
+    return name if wanted else None
+
+
+def _reference(
+    suite: Suite, scenario: Scenario, place: Place, wanted: Sequence[tuple[Scenario, Place]]
+) -> Key | None:
+    """A healthy run of the same base and another seed."""
+    name = _yardstick(suite, scenario)
     others = [
         other
         for one, other in wanted
         if one.name == name and other.base == place.base and other.seed != place.seed
     ]
-    return (name, others[0]) if others else None
+    return (name, others[0]) if name is not None and others else None
+
+
+def _earlier(suite: Suite, scenario: Scenario, place: Place) -> tuple[Key, ...]:
+    """Healthy runs of other seeds on all bases, as a folder of a project would hold."""
+    name = _yardstick(suite, scenario)
+    if name is None or place.base is None:
+        return ()
+    places = next(one for one in suite.scenarios if one.name == name).places()
+    others = [
+        (name, other)
+        for other in dict.fromkeys(places)
+        if other.base is not None
+        and other.seed != place.seed
+        and other.seed < RESERVED
+        and exists(name, other.seed, base=other.base)
+    ]
+    return tuple(others[:_MOST_EARLIER])

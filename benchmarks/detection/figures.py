@@ -12,7 +12,7 @@ from benchmarks.detection.bootstrap import rates
 from benchmarks.detection.evaluation import Runs, tuned_rivals, twin_name
 from benchmarks.detection.intervals import Share, mcnemar
 from benchmarks.detection.judging import SCALES, Outcome, Scale
-from benchmarks.detection.replays import AS_RECORDED, REFERENCED
+from benchmarks.detection.replays import AS_RECORDED, EARLIER, REFERENCED
 from benchmarks.detection.variants import VARIANTS
 
 HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ class Figures:
     Attributes:
         ours: Runs as recorded, judged.
         variants: The same for every variant of the records.
-        referenced: Runs that are sick from the start, judged with a healthy run as yardstick.
+        measured_by: Runs that are sick from the start, by the yardstick they were judged with.
         rivals: Scale to the rivals.
         standing: Run to what still stood at its end, as (role, finding).
         bootstrap: Rows of lengthened healthy runs.
@@ -54,7 +54,7 @@ class Figures:
 
     ours: Sequence[Outcome]
     variants: Mapping[str, Sequence[Outcome]]
-    referenced: Sequence[Outcome]
+    measured_by: Mapping[str, Sequence[Outcome]]
     rivals: Mapping[Scale, Sequence[Against]]
     standing: Mapping[str, frozenset[tuple[str, str]]]
     bootstrap: Sequence[Mapping[str, Any]]
@@ -66,21 +66,23 @@ def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
     ours = runs.ours()
     keys = list(runs.replayed)
     names = dict(zip(keys, (one.name for one in ours), strict=True))
-    with_reference = [key for key in keys if REFERENCED in runs.replayed[key].findings]
-    referenced = [
-        one
-        for key, one in zip(keys, runs.ours(REFERENCED), strict=True)
-        if key in with_reference and one.truth.family == "from the start"
-    ]
     return Figures(
         ours=ours,
         variants={name: runs.ours(name) for name in VARIANTS if name != AS_RECORDED},
-        referenced=referenced,
+        measured_by={name: _measured_by(runs, name) for name in (REFERENCED, EARLIER)},
         rivals=against(runs, tune, ours),
         standing={names[key]: runs.replayed[key].open for key in keys},
         bootstrap=rates(runs),
         simulated=json.loads(simulations.read_text("utf-8")) if simulations.is_file() else [],
     )
+
+
+def _measured_by(runs: Runs, yardstick: str) -> list[Outcome]:
+    return [
+        one
+        for run, one in zip(runs.replayed.values(), runs.ours(yardstick), strict=True)
+        if yardstick in run.findings and one.truth.family == "from the start"
+    ]
 
 
 def against(runs: Runs, tune: Runs, ours: Sequence[Outcome]) -> dict[Scale, list[Against]]:

@@ -9,6 +9,7 @@ from benchmarks.detection.figures import Figures, both, captures, found, on_both
 from benchmarks.detection.intervals import Share
 from benchmarks.detection.judging import HORIZONS, Outcome, Scale
 from benchmarks.detection.scores import alarms, cliffs
+from benchmarks.detection.simulations.cells import YARDSTICKS
 from benchmarks.detection.simulations.healthy import CONDITIONS
 
 
@@ -102,15 +103,13 @@ def _warmups(figures: Figures) -> str:
 
 
 def _from_start(figures: Figures) -> str:
-    alone, referenced = _sick(figures.ours), _sick(figures.referenced)
+    recorded = {"alone": figures.ours, **figures.measured_by}
+    words = [f"{name} {_sick(outcomes)}" for name, outcomes in recorded.items()]
     cells = [
         f"{yardstick} {pooled(simulated(figures, f'({yardstick})'), 'cause')}"
-        for yardstick in ("alone", "step-0 evaluation", "reference run", "both")
+        for yardstick in YARDSTICKS
     ]
-    return (
-        f"recorded: {alone}, with a healthy run as reference {referenced}; "
-        f"simulated: {'; '.join(cells)}"
-    )
+    return f"recorded: {', '.join(words)}; simulated: {', '.join(cells)}"
 
 
 def _sick(outcomes: Sequence[Outcome]) -> Share:

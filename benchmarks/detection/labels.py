@@ -19,8 +19,8 @@ _MOVEMENT = ("update.k3", "update.log_ppl_abs_diff")
 
 _TRUE_NAMES: Mapping[str, tuple[str, ...]] = {
     "hot_lr": ("learning_rate_raised",),
-    "length_bonus": ("reward_detached",),
-    "reward_noise": ("reward_detached", "learning_rate_raised"),
+    "length_bonus": ("reward_detached", "reward_changed"),
+    "reward_noise": ("reward_detached", "reward_changed", "learning_rate_raised"),
     "none": ("optimizer_steps_changed", "batch_changed"),
     "unserved": ("engine_mismatch",),
     "stale": ("engine_mismatch",),

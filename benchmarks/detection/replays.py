@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 from benchmarks.detection.captures import capture
+from benchmarks.detection.earlier import LEAST_RUNS, yardsticks_of
 from benchmarks.detection.effects import Facts
 from benchmarks.detection.judging import Finding
 from benchmarks.detection.recordings import Recording, load
@@ -20,6 +21,7 @@ from roledrift.records import Alert
 PROCESSES = 2
 AS_RECORDED = "as recorded"
 REFERENCED = "with a reference"
+EARLIER = "with earlier runs"
 
 STATISTICS = (
     "length", "update.k3", "update.log_ppl_abs_diff", "update.log_ppl_diff:sd", "update.peak",
@@ -39,13 +41,15 @@ class Job:
         place: Base and seed of the run.
         variants: Names in :data:`~benchmarks.detection.variants.VARIANTS`.
         reference: Another healthy recording of the same trunk whose start is the yardstick too;
-            its findings are under the variant ``"with a reference"``.
+            its findings are under the variant :data:`REFERENCED`.
+        earlier: Earlier healthy recordings whose starts are yardsticks; under :data:`EARLIER`.
     """
 
     scenario: str
     place: Place
     variants: tuple[str, ...] = ("as recorded",)
     reference: tuple[str, Place] | None = None
+    earlier: tuple[tuple[str, Place], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,9 @@ def run_job(job: Job) -> Replayed:
         name, place = job.reference
         other = load(name, place.seed, base=place.base)
         results[REFERENCED] = replay(steps, workflow, reference=other.steps)
+    if len(job.earlier) >= LEAST_RUNS:
+        runs = [load(name, place.seed, base=place.base).steps for name, place in job.earlier]
+        results[EARLIER] = replay(steps, workflow, yardsticks=yardsticks_of(runs, workflow))
     findings = {name: alerts_of(result.alerts) for name, result in results.items()}
     faults = {name: why for result in results.values() for name, why in result.faults.items()}
     return Replayed(workflow, facts_of(recording), findings, faults, standing)
