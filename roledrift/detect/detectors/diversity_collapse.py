@@ -126,7 +126,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "slots make the same mistakes since step {onset}",
+            "Slots of {the} have made the same mistakes since step {onset}",
             "The slots of a role give the same wrong answers, and accuracy has not risen.",
             "outcome",
             "suspicious",
@@ -134,7 +134,7 @@ CARD = Card(
         ),
         Finding(
             UNIFORM,
-            "slots write alike where they are wrong since step {onset}",
+            "Slots of {the} have written alike where they are wrong since step {onset}",
             "The slots of a role write in the same words where they are wrong.",
             "outcome",
             "suspicious",

@@ -178,7 +178,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "entropy x{ratio:.2f} with no gain since step {onset}",
+            "The entropy of {the} has fallen to x{ratio:.2f} without a gain since step {onset}",
             "A role has become sure of itself without a gain in accuracy.",
             "outcome",
             "suspicious",
@@ -191,7 +191,7 @@ CARD = Card(
         ),
         Finding(
             ECHO,
-            "echo trap: entropy x{ratio:.2f}, equal rewards, spike, since step {onset}",
+            "{who} has been in an echo trap since step {onset}",
             "Rewards within groups have become alike, the entropy has fallen and a gradient norm "
             "has spiked, while nothing was gained (RAGEN's echo trap).",
             "outcome",
@@ -204,7 +204,7 @@ CARD = Card(
         ),
         Finding(
             EXPLOSION,
-            "entropy x{ratio:.1f} since step {onset}",
+            "The entropy of {the} has risen to x{ratio:.1f} since step {onset}",
             "A role's responses have become more random while accuracy fell.",
             "outcome",
             "failing",

@@ -199,7 +199,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "has stopped mattering since step {onset}",
+            "The output of {the} has not mattered since step {onset}",
             "A role gives one verdict, one answer, or its input only, and accuracy has fallen.",
             "outcome",
             "failing",
@@ -207,7 +207,7 @@ CARD = Card(
         ),
         Finding(
             STAMP,
-            "gives the same verdict always since step {onset}",
+            "{who} has given the same verdict to everything since step {onset}",
             "A judge gives one verdict whatever the answer, and the answers are not all alike.",
             "outcome",
             "suspicious",
@@ -218,7 +218,7 @@ CARD = Card(
         ),
         Finding(
             CONSTANT,
-            "gives one answer to everything since step {onset}",
+            "{who} has given one answer to everything since step {onset}",
             "A selecting role gives one answer to all problems, and gave several at the start.",
             "outcome",
             "suspicious",
@@ -226,7 +226,7 @@ CARD = Card(
         ),
         Finding(
             COPIES,
-            "copies its input since step {onset}",
+            "{who} has copied its input since step {onset}",
             "A synthesizing role writes what it was given, and did not at the start.",
             "outcome",
             "suspicious",

@@ -215,7 +215,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "writes like {toward} since step {onset}",
+            "{who} has written like the {toward} since step {onset}",
             "Under a shared policy a role has taken the way of writing of another role, and its "
             "own reward does not explain it.",
             "text",
@@ -224,7 +224,7 @@ CARD = Card(
         ),
         Finding(
             STYLE,
-            "writes unlike its start since step {onset}",
+            "{who} has written unlike its start since step {onset}",
             "Under a shared policy a role uses other words than at the start, and not those of "
             "another role.",
             "text",
