@@ -106,9 +106,8 @@ class Monitor:
     def observe_base(self, spans: SpanTable) -> None:
         """Measure outputs of the policy before training, for example of a validation at step 0.
 
-        The first record carries the statistics as its ``base``: what the run began with, whatever
-        happened to it in the first steps. Call it before the first :meth:`end_step`; later calls
-        are counted as faults. Probes whose columns are missing measure nothing.
+        The first record carries their statistics as its ``base``. Call it before the first
+        :meth:`end_step`; a later call is a fault. Probes without their columns measure nothing.
 
         Args:
             spans: Outputs on problems that are not trained on; lengths and texts are enough.
@@ -127,9 +126,9 @@ class Monitor:
     def add_validation(self, solved: Sequence[bool]) -> None:
         """A validation: which of its problems were solved.
 
-        The accuracy becomes the totals ``val_accuracy`` and ``val_n``, and the single problems are
-        kept too: two validations on the same problems can then be compared problem by problem,
-        which shows much smaller changes. It may come after the :meth:`end_step` of its step.
+        The record gets the accuracy (totals ``val_accuracy`` and ``val_n``) and every problem's
+        result: pairing two validations problem by problem shows much smaller changes. It may come
+        after the :meth:`end_step` of its step.
 
         Args:
             solved: One per problem, the same problems in the same order every time.

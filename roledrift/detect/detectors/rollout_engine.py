@@ -109,7 +109,7 @@ class RolloutEngine:
     name = NAME
 
     def __init__(self, context: Context) -> None:
-        gap = Stream("rollout_gap", RATIOS, 1, 0.35, 0.3, 0.15, 0.2, _Gap().read)
+        gap = Stream("rollout_gap", RATIOS, 1, 0.3, 0.35, 0.2, 0.2, _Gap().read)
         self._gaps = {role: context.board.watch(role, gap) for role in context.workflow.role_names}
         self._streaks = dict.fromkeys(context.workflow.role_names, 0)
 
