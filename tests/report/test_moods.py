@@ -41,7 +41,7 @@ def test_the_worst_run_comes_first_then_the_earliest_then_the_damaged() -> None:
         ("clean", None),
         ("unreadable", None),
     ]
-    assert sorted(reversed(order), key=lambda run: urgency(*run)) == order
+    assert sorted(order, key=lambda run: urgency(*run)) == order
 
 
 def test_an_alert_belongs_to_the_incident_that_names_it() -> None:
