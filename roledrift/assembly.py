@@ -84,7 +84,7 @@ def open_monitor(
     parts = Parts(
         probes=probes,
         judge=judge,
-        sinks=(RunWriter(out, header, resume=resume), *_logs(roles, settings), *sinks),
+        sinks=(RunWriter(out, header, resume=resume, judged=True), *_logs(roles, settings), *sinks),
         notifiers=tell,
         reducer=reducer,
         history=(lambda: open_run(out).steps()) if resume else None,

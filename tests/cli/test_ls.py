@@ -11,7 +11,7 @@ from roledrift.records import RunHeader
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
 from tests.cli.runs import HOSTILE, crash_run, write_run
-from tests.store.records import alert, incident
+from tests.store.records import incident
 
 
 def ls(*arguments: object) -> tuple[int, str, str]:
@@ -62,12 +62,13 @@ def test_an_incident_that_has_passed_is_suspicious(tmp_path: Path) -> None:
     assert (row["outcome"], row["sentence"]) == ("suspicious", "It has passed.")
 
 
-def test_a_run_from_before_incidents_is_replayed(tmp_path: Path) -> None:
+def test_a_run_that_nobody_judged_is_replayed(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", inflate_from=15)
-    assert incidents_of(open_run(path)) == (), "its monitor found nothing"
-    RunWriter(path, open_run(path).header, resume=True).write_alert(alert(17))
+    assert not open_run(path).judged
     (again,) = incidents_of(open_run(path))
     assert again.sentence in ls(tmp_path)[1]
+    RunWriter(path, open_run(path).header, resume=True, judged=True).close()
+    assert incidents_of(open_run(path)) == (), "its monitor found nothing"
 
 
 def test_json(tmp_path: Path) -> None:
