@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from roledrift.config import Config as Config
     from roledrift.detect.suite import replay as replay
     from roledrift.errors import RoleDriftError as RoleDriftError
+    from roledrift.judgement import Alert as Alert
+    from roledrift.judgement import Decision as Decision
+    from roledrift.judgement import Verdict as Verdict
     from roledrift.measure.sampling import TextSampler as TextSampler
     from roledrift.monitor import Monitor as Monitor
-    from roledrift.records import Alert as Alert
-    from roledrift.records import Decision as Decision
     from roledrift.records import Sample as Sample
     from roledrift.records import StepRecord as StepRecord
-    from roledrift.records import Verdict as Verdict
     from roledrift.report.build import build_report as build_report
     from roledrift.spans import SpanTable as SpanTable
     from roledrift.store.reader import Run as Run
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "Alert": "roledrift.records",
+    "Alert": "roledrift.judgement",
     "Config": "roledrift.config",
-    "Decision": "roledrift.records",
+    "Decision": "roledrift.judgement",
     "EVAL_OPT": "roledrift.workflow",
     "Monitor": "roledrift.monitor",
     "ORCH_WORKERS": "roledrift.workflow",
@@ -62,7 +62,7 @@ _HOME = {
     "TextSampler": "roledrift.measure.sampling",
     "TokenCapture": "roledrift.capture.tokens",
     "VOTING": "roledrift.workflow",
-    "Verdict": "roledrift.records",
+    "Verdict": "roledrift.judgement",
     "Workflow": "roledrift.workflow",
     "build_report": "roledrift.report.build",
     "find_runs": "roledrift.store.reader",

@@ -15,23 +15,25 @@ from itertools import chain
 from typing import Any, get_args
 
 from roledrift.errors import SchemaError
-from roledrift.records import (
-    SCHEMA,
+from roledrift.judgement import (
     SEVERITIES,
     Alert,
-    Checkpoint,
     Consequence,
-    GramRecord,
     Incident,
     Level,
+    Severity,
+    TextPair,
+    Verdict,
+)
+from roledrift.records import (
+    SCHEMA,
+    Checkpoint,
+    GramRecord,
     RunHeader,
     Sample,
-    Severity,
     Stat,
     StepRecord,
     StoredStats,
-    TextPair,
-    Verdict,
 )
 from roledrift.workflow import Role, Workflow
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 

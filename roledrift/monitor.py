@@ -16,27 +16,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from roledrift.checkpoints import Checkpoints
 from roledrift.errors import CaptureError
+from roledrift.judgement import Alert, Decision, Incident
 from roledrift.notices import Notice, Notices
 from roledrift.parts import Parts
 from roledrift.pending import BasePolicy, Pending
 from roledrift.protocols import Closing, GradientSource, SpanSource
-from roledrift.records import (
-    Alert,
-    Checkpoint,
-    Decision,
-    GramRecord,
-    Incident,
-    RunHeader,
-    Sample,
-    Stats,
-    StepRecord,
-    summarise,
-)
+from roledrift.records import GramRecord, RunHeader, Sample, StepRecord, summarise
 from roledrift.relative import relative
-from roledrift.spans import SpanTable, describe
+from roledrift.spans import SpanTable
 from roledrift.sums import Sums, add, counted
 from roledrift.textpairs import TextPairs
 
@@ -325,31 +316,13 @@ class Monitor:
 
     def _finish(self, step: int, sums: Sums, pending: Pending, *, base: Sums) -> Decision:
         self._start(step)
-        groups: Mapping[str, Stats] = {}
-        before: Mapping[str, Stats] = {}
-        checkpoints: tuple[Checkpoint, ...] = ()
+        measured: dict[str, Any] = {}
         with self.fenced("summarise", into=pending):
-            groups = summarise({**relative(sums), **sums})
-            before = summarise({**relative(base), **base})
+            measured["groups"] = summarise({**relative(sums), **sums})
+            measured["base"] = summarise({**relative(base), **base})
         with self.fenced("checkpoints", into=pending):
-            checkpoints = self._checkpoints.news()
-        record = StepRecord(
-            step=int(step),
-            time=self._now(),
-            groups=groups,
-            totals=pending.totals,
-            gradients=tuple(pending.gradients),
-            missing=tuple(sorted(pending.missing - pending.present)),
-            faults=dict(sorted(pending.faults.items())),
-            labels={
-                **{kind: describe(kind, pending.sources[kind]) for kind in pending.sources},
-                **pending.labels,
-            },
-            cost_ms={name: round(float(ms), 3) for name, ms in sorted(pending.cost_ms.items())},
-            checkpoints=checkpoints,
-            solved=pending.solved,
-            base=before,
-        )
+            measured["checkpoints"] = self._checkpoints.news()
+        record = replace(pending.record(step, self._now()), **measured)
         alerts: list[Alert] = []
         changed, notices = tuple[Incident, ...](), tuple[Notice, ...]()
         if self._parts.judge is not None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from roledrift.records import LEVEL_OF, SEVERITIES, Alert, Incident, Level, Severity
+from roledrift.judgement import LEVEL_OF, SEVERITIES, Alert, Incident, Level, Severity
 
 Change = Literal["opened", "worsened", "revised", "followed", "closed", "silent", "resumed"]
 """``revised``: an earlier cause was found. ``followed``: a further finding. The last two are about

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from roledrift.errors import CaptureError
 from roledrift.protocols import Probe, Reducer
-from roledrift.records import GramRecord, Sample
-from roledrift.spans import Kind, Source, SpanTable
+from roledrift.records import GramRecord, Sample, StepRecord
+from roledrift.spans import Kind, Source, SpanTable, describe
 from roledrift.sums import Sums, add
 
 
@@ -29,6 +29,26 @@ class Pending:
     updates: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     cost_ms: Counter[str] = field(default_factory=Counter)
+
+    def record(self, step: int, time: str) -> StepRecord:
+        """Make the record of ``step``, without the statistics of roles.
+
+        Args:
+            step: Optimizer iteration of the host.
+            time: UTC time, ISO 8601.
+        """
+        compared = {kind: describe(kind, self.sources[kind]) for kind in self.sources}
+        return StepRecord(
+            step=int(step),
+            time=time,
+            totals=self.totals,
+            gradients=tuple(self.gradients),
+            missing=tuple(sorted(self.missing - self.present)),
+            faults=dict(sorted(self.faults.items())),
+            labels={**compared, **self.labels},
+            cost_ms={name: round(float(ms), 3) for name, ms in sorted(self.cost_ms.items())},
+            solved=self.solved,
+        )
 
 
 class BasePolicy:

@@ -1,8 +1,8 @@
 """Every extension point of the library on one page.
 
 An extension is an object of one of these shapes and a line in the table beside its kind
-(``measure.PROBES``), a module with a card (``detect/detectors``), or an entry point in a distribution of one's own
-(:mod:`roledrift.extensions`); there is nothing to inherit from.
+(``measure.PROBES``), a module with a card (``detect/detectors``), or an entry point in a
+distribution of one's own (:mod:`roledrift.extensions`); there is nothing to inherit from.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.notices import Notice
-from roledrift.records import Alert, GramRecord, Incident, RunHeader, Sample, StepRecord, Verdict
+from roledrift.records import GramRecord, RunHeader, Sample, StepRecord
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums
 
@@ -65,7 +66,10 @@ class GradientSource(Protocol):
 
 
 class Detector(Protocol):
-    """Judges one failure over the run, record by record; made by a :class:`~roledrift.detect.cards.Card`."""
+    """Judges one failure over the run, record by record.
+
+    A :class:`~roledrift.detect.cards.Card` makes it.
+    """
 
     @property
     def name(self) -> str:

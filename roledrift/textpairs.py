@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from roledrift.records import Sample, TextPair
+from roledrift.judgement import TextPair
+from roledrift.records import Sample
 
 PAIRS = 3
 """Pairs that an alert carries at most."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from roledrift import extensions
+from roledrift.detect import catalogue
 
 Install = Callable[..., None]
 
@@ -47,6 +48,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         monkeypatch.syspath_prepend(str(place))
         extensions.extensions.cache_clear()
         extensions._named.cache_clear()
+        catalogue._found.cache_clear()
 
     yield put
     extensions.extensions.cache_clear()
+    catalogue._found.cache_clear()

@@ -125,14 +125,14 @@ def test_an_alert_names_the_last_clean_checkpoint_in_the_hosts_words(tmp_path: P
     monitor = open_monitor("voting", out, config=config, host="trl.GRPOTrainer")
     for step in range(12):
         monitor.observe(spans(5))
-        monitor.end_step(step)
+        monitor.end_step(step, {"reward": 0.5})
         if step in (4, 8):
             monitor.note_checkpoint(step, f"s3://bucket/checkpoint-{step}")
     monitor.close()
     monitor = open_monitor("voting", out, config=config, host="trl.GRPOTrainer", resume=True)
     for step in range(12, 30):
         monitor.observe(spans(5 if step < 15 else 15 + step % 2))
-        monitor.end_step(step)
+        monitor.end_step(step, {"reward": 0.5})
         monitor.note_checkpoint(step, f"s3://bucket/checkpoint-{step}")
     monitor.close()
     (alert,) = open_run(out).alerts()
@@ -146,10 +146,10 @@ def test_an_alert_names_the_last_clean_checkpoint_in_the_hosts_words(tmp_path: P
     assert (again.checkpoint, again.advice) == (alert.checkpoint, alert.advice)
 
 
-def test_a_misspelt_extension_is_told_at_set_up(tmp_path: Path) -> None:
-    config = {"extensions": {"shoutng": {}}}
+def test_a_misspelt_detector_is_an_error_at_set_up(tmp_path: Path) -> None:
+    config = {"detectors": {"shoutng": {}}}
     for given in (config, from_mapping(config)):
-        with pytest.raises(ConfigError, match="shoutng: no detector of that name is installed"):
+        with pytest.raises(ConfigError, match=r"detectors\.shoutng: no such detector"):
             open_monitor("voting", tmp_path / "a", config=given)
     assert not list(tmp_path.iterdir())
 

@@ -4,25 +4,13 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roledrift.codec import Record, from_json, from_plain, plain, to_json
 from roledrift.errors import SchemaError
-from roledrift.records import (
-    SEVERITIES,
-    Alert,
-    Checkpoint,
-    Consequence,
-    GramRecord,
-    Incident,
-    RunHeader,
-    Sample,
-    Stat,
-    StepRecord,
-    TextPair,
-    Verdict,
-)
+from roledrift.judgement import SEVERITIES, Alert, Consequence, Incident, TextPair, Verdict
+from roledrift.records import Checkpoint, GramRecord, RunHeader, Sample, Stat, StepRecord
 from roledrift.workflow import VOTING, Role, Workflow
 
 number = st.floats(allow_nan=True, allow_infinity=True)
@@ -91,6 +79,7 @@ def same(a: Any, b: Any) -> bool:
     return repr(a) == repr(b)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(steps | alerts | incidents | verdicts | samples)
 def test_every_record_survives_the_round_trip(record: Record) -> None:
     line = to_json(record)

@@ -1,39 +1,44 @@
+"""Reading, checking and re-reading configurations."""
+
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from roledrift.config import Config, check_installed, from_mapping, load
+from roledrift.config import Config, from_mapping, recorded
+from roledrift.detect.settings import checked, load
 from roledrift.errors import ConfigError
 
 
 def test_defaults_survive_a_round_trip() -> None:
     assert from_mapping(asdict(Config())) == Config()
+    assert recorded(asdict(Config())) == Config()
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "roledrift.toml"
     path.write_text(
-        'tier = "economy"\nstop_on = ["length_inflation"]\n[baseline]\nwindow = 5\n'
-        '[detectors.length_inflation]\nroles = ["aggregator"]\ndrift_ratio = 2\n'
+        'tier = "economy"\nstop_on = ["length_inflation", "failing"]\nfindings = ["truncation"]\n'
+        "false_alerts_per_run = 0.2\n[baseline]\nwindow = 5\n"
+        '[detectors.length_inflation]\nroles = ["aggregator"]\nlimit = 200\n'
     )
     config = load(path)
     assert config.tier == "economy"
-    assert config.stop_on == ("length_inflation",)
+    assert config.stop_on == ("length_inflation", "failing")
+    assert config.findings == ("truncation",)
+    assert config.false_alerts_per_run == 0.2
     assert config.baseline.window == 5
-    assert config.detectors.length_inflation.roles == ("aggregator",)
-    assert config.detectors.length_inflation.drift_ratio == 2.0
-    assert config.detectors.sp_role_capture == Config().detectors.sp_role_capture
+    assert config.detectors == {"length_inflation": {"roles": ["aggregator"], "limit": 200}}
 
 
-def test_every_problem_of_a_file_is_told_at_once() -> None:
+def test_all_problems_of_a_file_are_reported_together() -> None:
     body = {
         "teir": "full",
         "tier": "first",
-        "baseline": {"window": "ten", "skp": 1},
+        "baseline": {"window": "ten", "windw": 1},
         "sampling": 3,
-        "detectors": {"length_inflation": {"drift_ratio": -1, "roles": "aggregator"}, "echo": {}},
+        "detectors": {"length_inflation": 3},
         "rescore": {"every": True},
     }
     with pytest.raises(ConfigError) as caught:
@@ -44,23 +49,50 @@ def test_every_problem_of_a_file_is_told_at_once() -> None:
         "unknown key 'teir', did you mean 'tier'?",
         "tier: must be one of",
         "baseline.window: needs a int, got 'ten'",
-        "unknown key 'baseline.skp', did you mean 'skip'?",
+        "unknown key 'baseline.windw', did you mean 'window'?",
         "sampling: needs a section",
-        "detectors.length_inflation.drift_ratio: needs a finite number >= 0, got -1",
-        "detectors.length_inflation.roles: needs a list of names",
-        "unknown key 'detectors.echo'",
+        "detectors.length_inflation: needs a section of keys, got 3",
         "rescore.every: needs a int, got True",
     ):
         assert part in message
 
 
-def test_stop_on_must_name_a_detector() -> None:
-    with pytest.raises(ConfigError, match="'length_inflaton' is no detector, did you mean"):
-        from_mapping({"stop_on": ["length_inflaton"]})
+@pytest.mark.parametrize("value", [0, 1.5])
+def test_a_rate_of_false_alerts_is_above_0_and_at_most_1(value: float) -> None:
+    with pytest.raises(ConfigError, match="false_alerts_per_run must be above 0 and at most 1"):
+        from_mapping({"false_alerts_per_run": value})
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"baseline": {"skip": 4}}, "'baseline.skip' is gone: learning-rate warm-up"),
+        ({"extensions": {"shouting": {}}}, "'extensions' is gone: .*detectors.<name>"),
+    ],
+)
+def test_keys_of_earlier_versions_say_what_to_do_instead(body: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        from_mapping(body)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"stop_on": ["length_inflaton"]}, "'length_inflaton' is no finding or severity; did you"),
+        ({"findings": ["truncaton"]}, "'truncaton' is no finding; did you mean 'truncation'"),
+        ({"detectors": {"length_inflaton": {}}}, "did you mean 'length_inflation'"),
+        ({"detectors": {"length_inflation": {"lmit": 3}}}, "did you mean 'limit'"),
+        ({"detectors": {"length_inflation": {"limit": -1}}}, "needs a finite number >= 0, got -1"),
+        ({"detectors": {"length_inflation": {"roles": "judge"}}}, "needs a list of names"),
+    ],
+)
+def test_findings_and_sections_of_detectors_are_checked(body: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        checked(from_mapping(body))
 
 
 @pytest.mark.parametrize("text", [None, "tier = ", "= 3"])
-def test_unreadable_files_are_told(tmp_path: Path, text: str | None) -> None:
+def test_unreadable_files_are_named(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "c.toml"
     if text is not None:
         path.write_text(text)
@@ -68,23 +100,17 @@ def test_unreadable_files_are_told(tmp_path: Path, text: str | None) -> None:
         load(path)
 
 
-def test_a_section_of_an_extension_that_nobody_reads(install: Any, tmp_path: Path) -> None:
-    body: dict[str, Any] = {"extensions": {"shoutng": {"share": 0.5}}}
-    with pytest.raises(ConfigError, match="shoutng: no detector of that name is installed; there"):
-        check_installed(from_mapping(body))
-    install("dist_a", {"detectors": {"shouting": "part:part"}, "probes": {"other": "part:part"}})
-    for name in ("shoutng", "other"):
-        with pytest.raises(ConfigError, match=f"extensions.{name}: no detector of that name"):
-            check_installed(from_mapping({"extensions": {name: {}}}))
-    with pytest.raises(ConfigError, match="did you mean 'shouting'"):
-        check_installed(from_mapping(body))
-    file = tmp_path / "roledrift.toml"
-    file.write_text("[extensions.shoutng]\nshare = 0.5\n")
-    with pytest.raises(ConfigError, match=r"roledrift\.toml: extensions\.shoutng"):
-        load(file)
-    file.write_text("[extensions.shouting]\nshare = 0.5\n")
-    assert load(file).extensions == {"shouting": {"share": 0.5}}
-    with pytest.raises(ConfigError, match="enabled: needs true or false, got 'no'"):
-        check_installed(from_mapping({"extensions": {"shouting": {"enabled": "no"}}}))
-    with pytest.raises(ConfigError, match=r"stop_on: 'shouting' needs a section \[extensions"):
-        from_mapping({"stop_on": ["shouting"]})
+def test_a_header_of_an_earlier_version_is_read() -> None:
+    """What had another meaning is dropped; what means the same is kept."""
+    old = {
+        "tier": "full",
+        "stop_on": ["policy_drift", "hygiene"],
+        "close_after": 3,
+        "baseline": {"window": 6, "skip": 12, "reference": ""},
+        "extensions": {"shouting": {"share": 0.4}},
+        "detectors": {"length_inflation": {"drift_ratio": 1.5}, "hygiene": {"truncated": 0.5}},
+    }
+    config = recorded(old)
+    assert (config.tier, config.close_after, config.baseline.window) == ("full", 3, 6)
+    assert (config.stop_on, config.detectors) == ((), {})
+    assert config.false_alerts_per_run == Config().false_alerts_per_run

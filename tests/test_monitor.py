@@ -6,17 +6,11 @@ import pytest
 
 from roledrift.budget import Budget
 from roledrift.detect.incidents import Incidents
+from roledrift.judgement import Alert, Incident
 from roledrift.monitor import Monitor
 from roledrift.notices import Notice
 from roledrift.parts import Parts
-from roledrift.records import (
-    Alert,
-    GramRecord,
-    Incident,
-    RunHeader,
-    Sample,
-    StepRecord,
-)
+from roledrift.records import GramRecord, RunHeader, Sample, StepRecord
 from roledrift.spans import Comparison, SpanTable
 from roledrift.sums import Key, Moments, Sums
 from roledrift.workflow import VOTING

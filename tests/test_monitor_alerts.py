@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+from roledrift.judgement import Alert, TextPair
 from roledrift.monitor import Monitor
 from roledrift.notices import Notice
 from roledrift.parts import Parts
-from roledrift.records import Alert, Checkpoint, RunHeader, Sample, StepRecord, TextPair
+from roledrift.records import Checkpoint, RunHeader, Sample, StepRecord
 from tests.test_monitor import HEADER, Keeper, StopAt
 
 

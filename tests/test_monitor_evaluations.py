@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from roledrift.judgement import Alert
 from roledrift.monitor import Monitor
 from roledrift.parts import Parts
-from roledrift.records import Alert, RunHeader, Sample, StepRecord
+from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.spans import SpanTable
 from roledrift.store.merging import Segment, merge
 from roledrift.sums import Key, Moments, Sums

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
+from roledrift.judgement import Consequence, Incident
 from roledrift.notices import Notice, Notices
-from roledrift.records import Consequence, Incident
 from tests.notify.alerts import ALERT, INCIDENT
 
 QUIET = replace(INCIDENT, severity="suspicious", consequences=(), damage="")

@@ -10,8 +10,12 @@ from roledrift import protocols
 from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import Config
-from roledrift.detect import DETECTORS
-from roledrift.detect.panel import Panel
+from roledrift.detect.cards import Card, Context
+from roledrift.detect.catalogue import shipped
+from roledrift.detect.evidence.board import Board
+from roledrift.detect.evidence.course import Course
+from roledrift.detect.settings import settings_of
+from roledrift.detect.suite import DetectorSuite
 from roledrift.measure import PROBES
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.records import RunHeader
@@ -36,17 +40,18 @@ def test_probes(name: str) -> None:
     obeys(PROBES[name](VOTING), protocols.Probe)
 
 
-@pytest.mark.parametrize("name", sorted(DETECTORS))
-def test_detectors(name: str) -> None:
-    detector = DETECTORS[name](VOTING, Config())
+@pytest.mark.parametrize("card", shipped(), ids=lambda card: card.name)
+def test_detectors(card: Card) -> None:
+    config, board = Config(), Board(VOTING, Config(), None)
+    detector = card.make(Context(VOTING, config, settings_of(card, config), board, Course()))
     obeys(detector, protocols.Detector)
-    assert detector.name == name
+    assert detector.name == card.name
 
 
 def test_parts(tmp_path: Path) -> None:
     obeys(RunWriter(tmp_path / "r", RunHeader("r", VOTING)), protocols.Sink)
     obeys(ConsoleNotifier(), protocols.Notifier)
-    obeys(Panel(VOTING, Config()), protocols.Judge)
+    obeys(DetectorSuite(VOTING, Config()), protocols.Judge)
     obeys(TokenCapture(VOTING), protocols.SpanSource)
     obeys(RoleGradientProbe(VOTING), protocols.GradientSource)
 

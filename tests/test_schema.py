@@ -6,7 +6,8 @@ import jsonschema
 import pytest
 
 from roledrift import codec
-from roledrift.records import Alert, GramRecord, RunHeader, Sample, Stat, StepRecord, Verdict
+from roledrift.judgement import Alert, Verdict
+from roledrift.records import GramRecord, RunHeader, Sample, Stat, StepRecord
 from roledrift.schema import json_schema
 from roledrift.workflow import VOTING
 from tests.notify.alerts import INCIDENT

@@ -9,7 +9,7 @@ from typing import Literal
 from benchmarks.detection.effects import Effect, Facts, cliff_of, effect, worse
 from benchmarks.detection.labels import Truth
 from benchmarks.detection.suite import Place, Scenario
-from roledrift.records import Severity
+from roledrift.judgement import Severity
 
 Scale = Literal["serious", "any"]
 """On which findings count: failing and input problems (``check`` exits 1), or suspicious ones too.

@@ -16,7 +16,7 @@ from benchmarks.detection.recordings import Recording, load
 from benchmarks.detection.suite import Place
 from benchmarks.detection.variants import VARIANTS
 from roledrift import StepRecord, Workflow, replay
-from roledrift.records import Alert
+from roledrift.judgement import Alert
 
 PROCESSES = 2
 AS_RECORDED = "as recorded"

@@ -13,7 +13,8 @@ from pathlib import Path
 from roledrift.config import Config
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.rows import SpanRow, StepDone
-from roledrift.records import StepRecord, Verdict
+from roledrift.judgement import Verdict
+from roledrift.records import StepRecord
 from roledrift.spans import SpanTable
 from roledrift.sums import EVERYONE, Key, Mean, Sums
 from roledrift.workflow import Workflow

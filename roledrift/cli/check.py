@@ -21,7 +21,8 @@ from roledrift.detect.settings import load
 from roledrift.detect.suite import Replay, replay
 from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.records import Alert, Incident, RunHeader, StepRecord, Verdict
+from roledrift.judgement import Alert, Incident, Verdict
+from roledrift.records import RunHeader, StepRecord
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 

@@ -12,7 +12,7 @@ from roledrift.detect.catalogue import known_findings
 from roledrift.detect.incidents import Incidents
 from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
-from roledrift.records import SEVERITIES, Alert, Incident, Severity
+from roledrift.judgement import SEVERITIES, Alert, Incident, Severity
 from roledrift.report.moods import holds
 
 HEARTBEAT = "heartbeat"

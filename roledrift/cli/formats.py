@@ -14,7 +14,7 @@ from roledrift.report.moods import MOODS, Mood, incident_mood, mood_of, still_op
 
 if TYPE_CHECKING:
     from roledrift.cli.check import Checked
-    from roledrift.records import Verdict
+    from roledrift.judgement import Verdict
 
 _PROBLEMS = 5
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.findings import silence
-from roledrift.config import Config
+from roledrift.config import Config, recorded
 from roledrift.detect.suite import replay
 from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.records import Incident
+from roledrift.judgement import Incident
 from roledrift.report.moods import urgency
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for

@@ -10,7 +10,7 @@ from roledrift.cli.console import Failure
 from roledrift.cli.findings import Finding
 from roledrift.cli.ls import Row
 from roledrift.cli.settings import Item
-from roledrift.records import Alert, Incident, Verdict
+from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.report.schema import shape
 from roledrift.schema import json_schema
 from roledrift.workflow import Workflow

@@ -19,9 +19,10 @@ from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import DetectorSuite
 from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.judgement import Alert
 from roledrift.notices import Notice, Notices
 from roledrift.notify.console import line, printable
-from roledrift.records import Alert, StepRecord
+from roledrift.records import StepRecord
 from roledrift.report.moods import MOODS, Mood, mood_of, still_open, urgency
 from roledrift.store.reader import Run, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for

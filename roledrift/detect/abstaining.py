@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from roledrift.records import Verdict
+from roledrift.judgement import Verdict
 
 LONG = 8
 """Records in a row without a measurement after which the last verdict no longer stands."""

@@ -11,15 +11,8 @@ from dataclasses import dataclass, replace
 from roledrift.config import Config
 from roledrift.detect import remedies
 from roledrift.detect.cards import Catalogue, Finding
-from roledrift.records import (
-    LEVEL_OF,
-    SEVERITIES,
-    Alert,
-    Checkpoint,
-    Severity,
-    Verdict,
-    alert_id,
-)
+from roledrift.judgement import LEVEL_OF, SEVERITIES, Alert, Severity, Verdict, alert_id
+from roledrift.records import Checkpoint
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 

@@ -15,8 +15,8 @@ from roledrift.config import Config
 from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import Course
 from roledrift.detect.remedies import Remedy
+from roledrift.judgement import Layer, Severity
 from roledrift.protocols import Detector
-from roledrift.records import Layer, Severity
 from roledrift.workflow import Workflow
 
 

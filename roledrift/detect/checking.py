@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from roledrift.detect.cards import Card
 from roledrift.errors import ConfigError
+from roledrift.judgement import Verdict
 from roledrift.protocols import Detector
-from roledrift.records import StepRecord, Verdict
+from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from roledrift.records import Incident, Severity, Verdict
+from roledrift.judgement import Incident, Severity, Verdict
 
 Outcome = Severity | Literal["clean", "no verdict"]
 """Worst first: ``failing``, ``input problem``, ``suspicious``, ``no verdict``, ``clean``."""

@@ -11,14 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from roledrift.records import (
-    LAYERS,
-    SEVERITIES,
-    Alert,
-    Consequence,
-    Incident,
-    Severity,
-)
+from roledrift.judgement import LAYERS, SEVERITIES, Alert, Consequence, Incident, Severity
 from roledrift.sums import EVERYONE
 
 LINKED = 20

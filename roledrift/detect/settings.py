@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from roledrift.config import Config, from_mapping
 from roledrift.detect.cards import Card
 from roledrift.errors import ConfigError
-from roledrift.records import SEVERITIES
+from roledrift.judgement import SEVERITIES
 
 
 def load(path: str | Path) -> Config:

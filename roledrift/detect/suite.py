@@ -1,4 +1,4 @@
-"""All detectors together: records in, verdicts, alerts and incidents out; live and replayed alike."""
+"""All detectors together: records in; verdicts, alerts and incidents out; live and in replay."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from roledrift.detect.evidence.start import Yardstick
 from roledrift.detect.incidents import Incidents
 from roledrift.detect.settings import settings_of
 from roledrift.detect.suppression import suppressed
+from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.protocols import Detector
-from roledrift.records import Alert, Incident, StepRecord, Verdict
+from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
@@ -266,7 +267,9 @@ def replay(
         records: Records in any order; of several with one step the last one counts.
         workflow: Roles, slots, policies.
         config: As for :class:`DetectorSuite`; it may differ from the live run's.
-        reference: As for :class:`DetectorSuite`; likewise ``yardsticks`` and ``host``.
+        reference: As for :class:`DetectorSuite`.
+        yardsticks: As for :class:`DetectorSuite`.
+        host: As for :class:`DetectorSuite`.
     """
     suite = DetectorSuite(
         workflow, config, reference=reference, yardsticks=yardsticks, rewinds=False, host=host

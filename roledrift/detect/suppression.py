@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.cards import Catalogue
-from roledrift.records import Verdict
+from roledrift.judgement import Verdict
 from roledrift.sums import EVERYONE
 
 SPOILS: Mapping[str, tuple[str, ...]] = {

@@ -48,7 +48,12 @@ def combined(runs: Sequence[Starts]) -> dict[str, dict[str, tuple[float, float]]
 def yardsticks(
     stored: Mapping[str, Mapping[str, Sequence[float]]], source: str = "earlier runs"
 ) -> dict[tuple[str, str], Yardstick]:
-    """Yardsticks as a run's header keeps them, for :class:`~roledrift.detect.suite.DetectorSuite`."""
+    """Yardsticks from what a run's header keeps, for the detector suite.
+
+    Args:
+        stored: Role to stream to centre and error.
+        source: What they are called where they are named.
+    """
     return {
         (role, name): Yardstick(float(pair[0]), float(pair[1]), source)
         for role, streams in stored.items()
@@ -57,7 +62,7 @@ def yardsticks(
 
 
 def nested(starts: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
-    """``(role, stream) -> centre`` as ``role -> stream -> centre``; what is not finite is left out."""
+    """Turn ``(role, stream) -> centre`` into ``role -> stream -> centre``, finite values only."""
     found: dict[str, dict[str, float]] = {}
     for (role, name), value in starts.items():
         if math.isfinite(value):

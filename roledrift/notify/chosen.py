@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from roledrift.config import DEFAULT_WEBHOOK_ENV, NotifyConfig
 from roledrift.errors import ConfigError
+from roledrift.judgement import Level
 from roledrift.notices import Notice
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.heartbeat import Heartbeat
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier
 from roledrift.notify.webhook import WebhookNotifier
 from roledrift.protocols import Closing, Notifier
-from roledrift.records import Level, RunHeader
+from roledrift.records import RunHeader
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
 

@@ -8,8 +8,9 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from roledrift.judgement import Severity
     from roledrift.notices import Change, Notice
-    from roledrift.records import RunHeader, Severity
+    from roledrift.records import RunHeader
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from roledrift.judgement import Alert, Incident
 from roledrift.notify.logbooks import logbook
-from roledrift.records import Alert, Incident, Sample, StepRecord
+from roledrift.records import Sample, StepRecord
 
 FORWARDED = (
     *("length", "truncated", "reward", "zero_variance", "ppl", "entropy", "clip_fraction"),

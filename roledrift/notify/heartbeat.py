@@ -16,9 +16,10 @@ from contextvars import copy_context
 from dataclasses import replace
 from statistics import median
 
+from roledrift.judgement import Alert, alert_id
 from roledrift.notices import Change, Notice
 from roledrift.protocols import Notifier
-from roledrift.records import Alert, RunHeader, alert_id
+from roledrift.records import RunHeader
 
 _LOG = logging.getLogger("roledrift")
 

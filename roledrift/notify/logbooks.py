@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from roledrift.errors import ConfigError
+from roledrift.judgement import Incident
 from roledrift.notices import Notice
 from roledrift.notify import message
-from roledrift.records import Incident, RunHeader
+from roledrift.records import RunHeader
 
 _TITLE = 64
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from roledrift.judgement import Alert
 from roledrift.notices import Notice
 from roledrift.notify.console import printable
-from roledrift.records import Alert, RunHeader
+from roledrift.records import RunHeader
 from roledrift.sums import EVERYONE
 
 _SUBJECT, _SENTENCE, _LINE, _PAIR = 200, 1200, 400, 300

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from roledrift.errors import ConfigError
-from roledrift.records import Incident
+from roledrift.judgement import Incident
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.curves import limits, table
 from roledrift.report.model import Block, Figure, Note, Panel, Prose

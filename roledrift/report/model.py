@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_hints
 
-from roledrift.records import Incident
+from roledrift.judgement import Incident
 from roledrift.report.cells import Cell, Table
 from roledrift.report.moods import Mood
 from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from roledrift.detect.conclusion import Outcome
-from roledrift.records import Alert, Incident, Severity, Verdict
+from roledrift.judgement import Alert, Incident, Severity, Verdict
 
 Mood = Literal[
     "failing", "input problem", "suspicious", "watch", "no verdict", "ok", "clean", "closed", ""

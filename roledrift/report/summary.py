@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roledrift.records import Incident
+from roledrift.judgement import Incident
 from roledrift.report.model import RunReport
 from roledrift.report.moods import Mood
 from roledrift.report.view import View, thinned

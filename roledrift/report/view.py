@@ -15,18 +15,8 @@ from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay
 from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.records import (
-    SEVERITIES,
-    Alert,
-    Incident,
-    RunHeader,
-    Sample,
-    Stat,
-    Stats,
-    StepRecord,
-    StoredStats,
-    Verdict,
-)
+from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
+from roledrift.records import RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
 from roledrift.report.moods import Mood, holds, is_cause
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE

@@ -17,7 +17,8 @@ from typing import Any, Literal, TypeVar
 
 from roledrift.codec import from_plain
 from roledrift.errors import SchemaError, StoreError
-from roledrift.records import Alert, Incident, RunHeader, Sample, StepRecord
+from roledrift.judgement import Alert, Incident
+from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store import layout
 from roledrift.store.header import no_header, read_header, refuse_newer
 from roledrift.store.merging import Measured, Segment, merge

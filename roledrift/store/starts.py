@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from roledrift.records import Alert, Incident, RunHeader, Sample, StepRecord
+from roledrift.judgement import Alert, Incident
+from roledrift.records import RunHeader, Sample, StepRecord
 
 NAME = "starts.json"
 _MOST_BYTES = 1 << 20

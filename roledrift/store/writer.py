@@ -14,7 +14,8 @@ from typing import IO, Any
 
 from roledrift.codec import from_json, to_json
 from roledrift.errors import SchemaError, StoreError
-from roledrift.records import SCHEMA, Alert, Incident, RunHeader, Sample, StepRecord
+from roledrift.judgement import Alert, Incident
+from roledrift.records import SCHEMA, RunHeader, Sample, StepRecord
 from roledrift.store import layout
 
 

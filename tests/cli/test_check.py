@@ -8,7 +8,7 @@ from roledrift.cli.check import check_run, exit_code
 from roledrift.cli.findings import COUNTS
 from roledrift.cli.main import app
 from roledrift.detect.conclusion import OUTCOMES
-from roledrift.records import alert_id
+from roledrift.judgement import alert_id
 from roledrift.store.reader import open_run
 from tests.cli.runs import crash_run, write_run
 

@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from roledrift.detect.panel import Panel
 
 from roledrift.cli.watch import Watched, Watching, board, sparkline, watch
-from roledrift.detect.panel import Panel
 from roledrift.records import RunHeader, StepRecord
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter

@@ -16,9 +16,9 @@ from roledrift import Monitor, open_monitor
 from roledrift.cli.main import app
 from roledrift.cli.watch import Watching, watch
 from roledrift.detect.conclusion import conclude
+from roledrift.judgement import Incident
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.webhook import WebhookNotifier
-from roledrift.records import Incident
 from roledrift.report import poster as status_image
 from roledrift.report.build import build_report
 from roledrift.report.html import render_html

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+from roledrift.detect.sp_role_capture import SpRoleCapture
 
 from roledrift.config import Config
-from roledrift.detect.sp_role_capture import SpRoleCapture
+from roledrift.judgement import Verdict
 from roledrift.measure import probes_for
-from roledrift.records import StepRecord, Verdict, summarise
+from roledrift.records import StepRecord, summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import add
 from roledrift.workflow import EVAL_OPT, ORCH_WORKERS, VOTING, Workflow

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from roledrift.detect.echo_trap import EchoTrap, gradient_norm
 
 from roledrift.config import Config
-from roledrift.detect.echo_trap import EchoTrap, gradient_norm
-from roledrift.records import Stat, StepRecord, Verdict
+from roledrift.judgement import Verdict
+from roledrift.records import Stat, StepRecord
 from roledrift.workflow import VOTING
 from tests.detect.healthy import Run
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from roledrift.detect.entropy_collapse import EntropyCollapse
 
 from roledrift.config import Config
-from roledrift.detect.entropy_collapse import EntropyCollapse
-from roledrift.records import Stat, StepRecord, Verdict
+from roledrift.judgement import Verdict
+from roledrift.records import Stat, StepRecord
 from roledrift.workflow import VOTING
 from tests.detect.healthy import Run
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from roledrift.config import Config
 from roledrift.detect.lazy_role import LazyRole
-from roledrift.records import Stat, StepRecord, Verdict
+
+from roledrift.config import Config
+from roledrift.judgement import Verdict
+from roledrift.records import Stat, StepRecord
 from roledrift.workflow import EVAL_OPT, ORCH_WORKERS, VOTING, Workflow
 
 

@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 import pytest
-
-from roledrift.config import BaselineConfig, Config
 from roledrift.detect.baseline import SHARE
 from roledrift.detect.signs import Sign, SignOf
+
+from roledrift.config import BaselineConfig, Config
 from roledrift.records import Stat, StepRecord
 
 CONFIG = Config(baseline=BaselineConfig(window=4))

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from roledrift.detect.sp_role_capture import SpRoleCapture
 
 from roledrift.config import Config
-from roledrift.detect.sp_role_capture import SpRoleCapture
-from roledrift.records import Verdict
+from roledrift.judgement import Verdict
 from roledrift.workflow import EVAL_OPT, VOTING, Workflow
 
 STEPS = 60

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from roledrift.detect.words import Vocabulary, Way
 
 from roledrift.config import BaselineConfig
-from roledrift.detect.words import Vocabulary, Way
 from roledrift.records import Stat, StepRecord
 
 K = 64

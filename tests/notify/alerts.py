@@ -1,7 +1,8 @@
 """One alert, its incident and the notice about both, with everything that they can carry."""
 
+from roledrift.judgement import Alert, Consequence, Incident, TextPair
 from roledrift.notices import Notice
-from roledrift.records import Alert, Checkpoint, Consequence, Incident, RunHeader, TextPair
+from roledrift.records import Checkpoint, RunHeader
 from roledrift.workflow import VOTING
 
 HEADER = RunHeader("voting <7B>", VOTING, host="trl.GRPOTrainer")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-
 from roledrift.detect.panel import Panel
+
 from roledrift.records import GramRecord, RunHeader, Sample, Stat, StepRecord
 from roledrift.report.build import build_report
 from roledrift.report.model import Report

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from roledrift.detect.panel import Panel
+
 from roledrift.errors import StoreError
-from roledrift.records import RunHeader, Sample, TextPair
+from roledrift.judgement import TextPair
+from roledrift.records import RunHeader, Sample
 from roledrift.report.build import build_report
 from roledrift.report.html import render_html
 from roledrift.report.model import Prose, Report, Table

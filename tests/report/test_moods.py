@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from roledrift.detect.conclusion import OUTCOMES
-from roledrift.records import SEVERITIES, Verdict
+from roledrift.judgement import SEVERITIES, Verdict
 from roledrift.report.moods import (
     MOODS,
     holds,

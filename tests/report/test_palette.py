@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from roledrift.records import SEVERITIES
+from roledrift.judgement import SEVERITIES
 from roledrift.report.moods import MOODS
 from roledrift.report.palette import (
     DASHES,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from roledrift.detect.incidents import Incidents
-from roledrift.records import Alert, Stat, Verdict
+from roledrift.judgement import Alert, Verdict
+from roledrift.records import Stat
 from roledrift.report.build import build_run
 from roledrift.report.html import render_html
 from roledrift.report.markdown import render_markdown

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from roledrift.config import BaselineConfig, Config
 from roledrift.detect.incidents import Incidents
-from roledrift.records import Alert, AlertState, Level, RunHeader
+from roledrift.judgement import Alert, AlertState, Level
+from roledrift.records import RunHeader
 from roledrift.report.view import View, findings, load, spread, thinned
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING

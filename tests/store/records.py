@@ -1,6 +1,7 @@
 """Little runs for the tests of the store."""
 
-from roledrift.records import Alert, Incident, RunHeader, Sample, Stat, StepRecord, alert_id
+from roledrift.judgement import Alert, Incident, alert_id
+from roledrift.records import RunHeader, Sample, Stat, StepRecord
 from roledrift.workflow import VOTING
 
 HEADER = RunHeader(run="voting-7", workflow=VOTING, created="2025-01-01T00:00:00Z", seed=7)

@@ -8,10 +8,10 @@ accuracy (else the reward), and each role that is graded on its own.
 
     LR = (p / p0)^k ((1 - p) / (1 - p0))^(n - k),   p0 = 0.9 q,  p = f p0,  f in {0.75, 0.5, 0.15}
 
-accumulated as in :mod:`roledrift.detect.evidence.process`. The problems are the same every time, so
-the binomial variance is too large and the test is conservative. Where the record says which problems
-were solved, the pairs that changed sides are counted too: of ``b`` lost and ``c`` gained, at most 0.6
-are losses in a healthy run (the best validation was a lucky one).
+accumulated as in :mod:`roledrift.detect.evidence.process`. The problems are the same every time,
+so the binomial variance is too large and the test is conservative. Where the record says which
+problems were solved, the pairs that changed sides are counted too: of ``b`` lost and ``c`` gained,
+at most 0.6 are losses in a healthy run (the best validation was a lucky one).
 
 *Training.* Batches hold other problems every time, so the noise is measured from neighbours.
 """
@@ -29,7 +29,8 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import outcome
 from roledrift.detect.evidence.process import ChangeProcess
-from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.judgement import Severity, State, Verdict
+from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
 NAME = "accuracy_cliff"
@@ -264,7 +265,8 @@ CARD = Card(
             "failing",
             (
                 "read what was found in the steps before: this is the damage, not the cause",
-                "lower the learning rate (TRL: learning_rate; verl: actor_rollout_ref.actor.optim.lr)",
+                "lower the learning rate (TRL: learning_rate; verl:"
+                " actor_rollout_ref.actor.optim.lr)",
                 "bound the step: a KL term (TRL: beta > 0) or a tighter clip (TRL: epsilon)",
             ),
         ),

@@ -16,7 +16,8 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streams import Stream
 from roledrift.detect.remedies import KL_ANCHOR
-from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.judgement import Severity, State, Verdict
+from roledrift.records import StepRecord
 
 NAME = "diversity_collapse"
 UNIFORM = "uniform_siblings"

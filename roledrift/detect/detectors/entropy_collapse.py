@@ -22,7 +22,8 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
-from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.judgement import Severity, State, Verdict
+from roledrift.records import StepRecord
 
 NAME = "entropy_collapse"
 EXPLOSION = "entropy_explosion"

@@ -21,7 +21,8 @@ from roledrift.detect.evidence.course import outcome
 from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR
-from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.judgement import Severity, State, Verdict
+from roledrift.records import StepRecord
 from roledrift.workflow import Role
 
 NAME = "lazy_role"

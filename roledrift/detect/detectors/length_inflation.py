@@ -1,8 +1,8 @@
 """``length_inflation``: a role's responses have become longer, and not because that pays off.
 
 A role that begins to solve the task again writes longer responses before anything else shows. What
-counts is a lasting rise of the mean length beyond 20 %, and beyond that of the other roles: if every
-role grows alike, the task or the reward asks for longer responses.
+counts is a lasting rise of the mean length beyond 20 %, and beyond that of the other roles: if
+every role grows alike, the task or the reward asks for longer responses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import COUNTS
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, CAP_LENGTH, EQUAL_WEIGHT, KL_ANCHOR
-from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.judgement import Severity, State, Verdict
+from roledrift.records import StepRecord
 
 NAME = "length_inflation"
 

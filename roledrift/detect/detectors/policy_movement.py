@@ -27,7 +27,8 @@ from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import COHERENCE, KL_ANCHOR, LOWER_RATE, SLOT_RATE, SLOT_WEIGHT
-from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.judgement import Severity, State, Verdict
+from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
@@ -142,7 +143,7 @@ class PolicyMovement:
                 self._updates[role] = updates
         for slots in self._slots.values():
             slots.see(record)
-        verdicts = [self._verdict(role, state, record) for role, state in self._roles.items()]
+        verdicts = [self._verdict(role, state) for role, state in self._roles.items()]
         if self._together is not None:
             verdicts.append(self._all(self._together))
         return [one for one in verdicts if one is not None]
@@ -152,7 +153,7 @@ class PolicyMovement:
         logs = [math.log(max(one, _NOTHING)) for one in values if one is not None]
         return math.exp(fmean(logs)) if len(logs) == len(values) else None
 
-    def _verdict(self, role: str, state: StreamState, record: StepRecord) -> Verdict | None:
+    def _verdict(self, role: str, state: StreamState) -> Verdict | None:
         if not state.seen:
             return waiting(NAME, role, NEED)
         if not state.judged:
@@ -166,7 +167,7 @@ class PolicyMovement:
             reason += why
         elif word == "watch":
             reason += f"; evidence {state.evidence:.1f} of {state.needed:.1f}"
-        return self._say(role, state, word, finding, severity, reason, record)
+        return self._say(role, state, word, finding, severity, reason)
 
     def _say(
         self,
@@ -176,7 +177,6 @@ class PolicyMovement:
         finding: str,
         severity: Severity | None,
         reason: str,
-        record: StepRecord,
     ) -> Verdict:
         unit = self._rates.unit(role) if role != EVERYONE else 1.0
         return Verdict(

@@ -1,13 +1,13 @@
 """``reward_hacking``: what is paid for is not what is wanted.
 
 *Paid for length.* A role's mean reward rises above that of the other roles, and within advantage
-groups its longer responses have the higher advantages. Either alone is ordinary: roles may be graded
-on their own, and longer responses may be better. Both together are also a finding from the first
-step on, because they need no baseline.
+groups its longer responses have the higher advantages. Either alone is ordinary: roles may be
+graded on their own, and longer responses may be better. Both together are also a finding from the
+first step on, because they need no baseline.
 
 *A reward that does not follow the accuracy.* The slope of the step's mean reward on its accuracy,
-each in units of the standard deviation within the step, is 1 if the reward is the accuracy, whatever
-its unit, and near 0 if it is noise.
+each in units of the standard deviation within the step, is 1 if the reward is the accuracy,
+whatever its unit, and near 0 if it is noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from roledrift.detect.evidence.scales import LINEAR
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
-from roledrift.records import Severity, StepRecord, Verdict
+from roledrift.judgement import Severity, Verdict
+from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
 NAME = "reward_hacking"
@@ -181,7 +182,8 @@ CARD = Card(
             "input",
             "suspicious",
             (
-                "find what pays {role} for length: a reward term, a judge that likes long responses",
+                "find what pays {role} for length: a reward term, a judge that likes long"
+                " responses",
                 "pay for the outcome only, or subtract a price per token from {role}'s reward",
                 CAP_LENGTH,
                 KL_ANCHOR,

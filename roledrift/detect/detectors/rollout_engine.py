@@ -17,7 +17,8 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.start import LEAST
 from roledrift.detect.evidence.streams import Stream, StreamState
-from roledrift.records import StepRecord, Verdict
+from roledrift.judgement import Verdict
+from roledrift.records import StepRecord
 
 NAME = "rollout_engine"
 _NOTHING = 1e-4
@@ -109,9 +110,7 @@ class RolloutEngine:
 
     def __init__(self, context: Context) -> None:
         gap = Stream("rollout_gap", RATIOS, 1, 0.3, 0.35, 0.2, 0.2, _Gap().read)
-        self._gaps = {
-            role: context.board.watch(role, gap) for role in context.workflow.role_names
-        }
+        self._gaps = {role: context.board.watch(role, gap) for role in context.workflow.role_names}
         self._streaks = dict.fromkeys(context.workflow.role_names, 0)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
@@ -130,8 +129,8 @@ class RolloutEngine:
             return waiting(NAME, role, f"{lacks} more steps" if state.seen else _NEED)
         found = state.complete and state.ratio >= _EFFECT
         reason = (
-            f"the engine's log-probabilities are x{state.ratio:.1f} as far from the trainer's as at "
-            "the start, beyond what the policy's own steps explain"
+            f"the engine's log-probabilities are x{state.ratio:.1f} as far from the trainer's as "
+            "at the start, beyond what the policy's own steps explain"
         )
         return Verdict(
             detector=NAME,
@@ -159,7 +158,10 @@ class RolloutEngine:
         self._streaks[role] = 0 if served else self._streaks[role] + 1
         if self._streaks[role] < _PATIENCE:
             return None
-        told = f"rollouts are x{rollout / base:.2f} as far from the trained policy as the base model is"
+        told = (
+            f"rollouts are x{rollout / base:.2f} as far from the trained policy as the base model "
+            "is"
+        )
         return Verdict(
             NAME,
             role,
@@ -204,12 +206,13 @@ CARD = Card(
         Finding(
             "engine_mismatch",
             "The engine has not sampled the trained policy of {the} since step {onset}",
-            "The engine samples from something else than the policy that is trained: other weights, "
-            "an old adapter, another temperature.",
+            "The engine samples from something else than the policy that is trained: other "
+            "weights, an old adapter, another temperature.",
             "input",
             "input problem",
             (
-                "check that the rollout engine serves the adapter of {role}, in this step's version",
+                "check that the rollout engine serves the adapter of {role}, in this step's"
+                " version",
                 "check that engine and trainer use the same temperature and the same logits",
             ),
         ),

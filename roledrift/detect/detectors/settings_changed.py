@@ -15,7 +15,8 @@ from statistics import median
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.remedies import LOWER_RATE
-from roledrift.records import StepRecord, Verdict
+from roledrift.judgement import Verdict
+from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
 NAME = "settings_changed"
@@ -179,7 +180,8 @@ CARD = Card(
     name=NAME,
     about=(
         "Watches settings that move policies: the learning rate of each policy beyond its warm-up, "
-        "optimizer steps per role and iteration, responses per step, the temperature, what is rewarded."
+        "optimizer steps per role and iteration, responses per step, the temperature, what is "
+        "rewarded."
     ),
     findings=(
         _finding(

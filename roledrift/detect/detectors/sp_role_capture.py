@@ -25,7 +25,8 @@ from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.evidence.words import Writing
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR, LOWER_RATE, OWN_POLICY, ROLE_BALANCE
-from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.judgement import Severity, State, Verdict
+from roledrift.records import StepRecord
 
 NAME = "sp_role_capture"
 STYLE = "style_drift"

@@ -14,7 +14,8 @@ from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streams import Stream
-from roledrift.records import StepRecord, Verdict
+from roledrift.judgement import Verdict
+from roledrift.records import StepRecord
 
 NAME = "training_data"
 _PATIENCE = 3

@@ -1,4 +1,4 @@
-"""All streams of a run: made on request, judged by one false-alert budget, updated once a record."""
+"""All streams of a run: made on request, judged by one false-alert budget, updated per record."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Board:
         return self._records
 
     def starts(self) -> dict[tuple[str, str], float]:
-        """Centre of every stream that has a start, on its scale; what later runs are measured by."""
+        """Centre of every stream that has a start, on its scale; later runs are held against it."""
         return {
             (role, stream.name): state.start.center
             for (role, stream), state in self._states.items()

@@ -63,7 +63,7 @@ class StreamState:
     def __init__(self, of: Stream, role: str, *, window: int, close_after: int) -> None:
         self.of, self.role = of, role
         self.needed = math.inf
-        """Log-evidence that completes it; set by the board, which knows how many streams there are."""
+        """Log-evidence that completes it; set by the board, which counts the streams."""
         self.start = Start(window, spread=of.spread, floor=of.floor, correlation=of.correlation)
         self.process = ChangeProcess()
         self.value: float | None = None

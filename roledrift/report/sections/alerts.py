@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from roledrift.records import Alert, Sample
+from roledrift.judgement import Alert
+from roledrift.records import Sample
 from roledrift.report.curves import odd_values, panel, role_line, table
 from roledrift.report.model import (
     Block,

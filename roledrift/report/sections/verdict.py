@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roledrift.records import Incident, Verdict
+from roledrift.judgement import Incident, Verdict
 from roledrift.report.model import Advice, Block, Cell, Note, Prose, Section, Table
 from roledrift.report.moods import incident_mood, mood_of, still_open
 from roledrift.report.numbers import count, number, ratio

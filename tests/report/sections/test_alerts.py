@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roledrift.records import Checkpoint, TextPair
+from roledrift.judgement import TextPair
+from roledrift.records import Checkpoint
 from roledrift.report.model import Card, Figure, Note, Pairs, Prose, Table
 from roledrift.report.sections import alerts
 from roledrift.report.view import View

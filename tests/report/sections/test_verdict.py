@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from roledrift.detect.incidents import Incidents
-from roledrift.records import SEVERITIES, Alert, Verdict
+from roledrift.judgement import SEVERITIES, Alert, Verdict
 from roledrift.report.model import Advice, Lane, Note, Prose, Strip, Table
 from roledrift.report.sections import verdict
 from roledrift.report.sections.timeline import build as timeline_section
