@@ -14,6 +14,7 @@ from statistics import fmean
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.course import ABSURD
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.records import StepRecord, Verdict
@@ -83,7 +84,7 @@ def _stream(name: str, gap: _Gap) -> Stream:
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
     value = record.mean(role, name)
-    return value if value is not None and math.isfinite(value) and value >= 0 else None
+    return value if value is not None and 0.0 <= value < ABSURD else None
 
 
 class RolloutEngine:
