@@ -7,7 +7,7 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-detection-simulations bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
@@ -20,7 +20,8 @@ help:
 	@echo "make test-trl-oldest  the TRL integration on the oldest TRL that it supports, likewise"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
-	@echo "make bench-detection       what the detectors find in recorded runs, beside other methods"
+	@echo "make bench-detection       what the detectors find in recorded runs, beside simple rules"
+	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
 	@echo "make bench-detection-full  the same, after training all of those runs again (an hour)"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 	@echo "make clean  remove runs, caches and every environment made here"
@@ -120,18 +121,16 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# Methods that are compared with; nothing else needs them.
-RIVALS = $(VENV)/.rivals
-$(RIVALS): $(READY) requirements-bench.txt constraints.txt
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -r requirements-bench.txt
-	@touch $@
+bench-detection: $(READY)
+	$(BIN)/python -m benchmarks.detection --seeds report --why "make bench-detection"
 
-bench-detection: $(RIVALS)
-	$(BIN)/python -m benchmarks.detection
+bench-detection-simulations: $(READY)
+	$(BIN)/python -m benchmarks.detection.simulations
 
-bench-detection-full: $(RIVALS)
+bench-detection-full: $(READY)
 	$(BIN)/python -m benchmarks.detection.training --again
-	$(BIN)/python -m benchmarks.detection
+	$(BIN)/python -m benchmarks.detection.simulations
+	$(BIN)/python -m benchmarks.detection --seeds report --why "make bench-detection-full"
 
 docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py

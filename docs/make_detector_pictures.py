@@ -12,9 +12,9 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from benchmarks.detection.panel_runs import replayed
 from benchmarks.detection.recordings import Recording, load
 from benchmarks.detection.suite import load_suite
+from roledrift import replay
 from roledrift.config import BaselineConfig
 from roledrift.report.palette import TONES
 
@@ -165,7 +165,7 @@ def draw(axes: Axes, picture: Picture, *, onset: int) -> None:
         axes.axhspan(*expected, color="#888888", alpha=0.15, lw=0, label="range of the baseline")
     axes.axvline(onset, color="#666666", lw=1, ls=":", label="stress begins")
     steps, drawn = values(failing, picture)
-    for alert in replayed(failing).alerts:
+    for alert in replay(failing.steps, failing.workflow).alerts:
         if alert.detector != picture.detector or alert.state != "open":
             continue
         nearest = min(range(len(steps)), key=lambda i: abs(steps[i] - alert.step))

@@ -115,9 +115,8 @@ class Monitor:
     def observe_base(self, spans: SpanTable) -> None:
         """Measure outputs of the policy before training, for example of a validation at step 0.
 
-        The first record carries the statistics as its ``base``: what the run began with, whatever
-        happened to it in the first steps. Call it before the first :meth:`end_step`; later calls
-        are counted as faults. Probes whose columns are missing measure nothing.
+        The first record carries their statistics as its ``base``. Call it before the first
+        :meth:`end_step`; a later call is a fault. Probes without their columns measure nothing.
 
         Args:
             spans: Outputs on problems that are not trained on; lengths and texts are enough.
@@ -136,9 +135,9 @@ class Monitor:
     def add_validation(self, solved: Sequence[bool]) -> None:
         """A validation: which of its problems were solved.
 
-        The accuracy becomes the totals ``val_accuracy`` and ``val_n``, and the single problems are
-        kept too: two validations on the same problems can then be compared problem by problem,
-        which shows much smaller changes. It may come after the :meth:`end_step` of its step.
+        The record gets the accuracy (totals ``val_accuracy`` and ``val_n``) and every problem's
+        result: pairing two validations problem by problem shows much smaller changes. It may come
+        after the :meth:`end_step` of its step.
 
         Args:
             solved: One per problem, the same problems in the same order every time.
@@ -169,7 +168,7 @@ class Monitor:
 
         Args:
             step: Steps done when it was written.
-            path: Where it lies, as a person would hand it to the host again.
+            path: Where it lies, as a person would type it.
         """
         with self.fenced("checkpoint"):
             self._checkpoints.note(step, path)
@@ -224,7 +223,7 @@ class Monitor:
         return decision
 
     def due(self, step: int, every: int) -> bool:
-        """Is a measurement that was asked for every ``every`` steps due, the budget considered?"""
+        """Whether a measurement that was asked for every so many steps is due, within budget."""
         return self._parts.budget.due(step, every)
 
     def _keep_budget(self, cost_ms: float) -> None:
@@ -352,8 +351,7 @@ class Monitor:
             base=before,
         )
         alerts: list[Alert] = []
-        changed: tuple[Incident, ...] = ()
-        notices: tuple[Notice, ...] = ()
+        changed, notices = tuple[Incident, ...](), tuple[Notice, ...]()
         if self._parts.judge is not None:
             with self.fenced("judge", cost="judge"):
                 self._texts.keep(pending.samples)
@@ -412,6 +410,7 @@ class Monitor:
                         self._notices.update(self._parts.judge.changed, alerts)
                         self._judged += 1
                         self._checkpoints.recall(record.checkpoints)
+            self._keep((), self._notices.known)
         if self._parts.texts is not None:
             with self.fenced("texts of earlier segments"):
                 earlier = [one for one in self._parts.texts() if one.step < step]

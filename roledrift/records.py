@@ -131,8 +131,7 @@ class StepRecord:
         labels: Facts about how a statistic came about; for each kind of comparison its two sides,
             their temperatures and the optimizer steps between (:func:`roledrift.spans.describe`).
         cost_ms: What watching cost in this step, by part.
-        checkpoints: The newest checkpoints of the host that are there, told in the first record
-            after one was written; empty if none was.
+        checkpoints: The host's newest checkpoints, in the first record after one was written.
         solved: Per validation problem, in fixed order, ``"1"`` if it was solved, else ``"0"``.
         base: As ``groups``, of the policy before training; in the first record alone.
     """

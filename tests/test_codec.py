@@ -61,6 +61,8 @@ steps = st.builds(
     labels=words,
     cost_ms=numbers,
     checkpoints=st.lists(checkpoints, max_size=2).map(tuple),
+    solved=st.text("01", max_size=4),
+    base=st.dictionaries(text, st.dictionaries(text, stats, max_size=2), max_size=2),
 )
 alerts = st.builds(
     Alert,

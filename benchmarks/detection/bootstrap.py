@@ -20,8 +20,9 @@ from benchmarks.detection.evaluation import Runs
 from benchmarks.detection.intervals import Share
 from benchmarks.detection.judging import SCALES, Finding
 from benchmarks.detection.recordings import load
-from benchmarks.detection.replays import findings_of
-from roledrift import StepRecord
+from benchmarks.detection.replays import alerts_of
+from benchmarks.detection.suite import Place
+from roledrift import StepRecord, replay
 
 BLOCK = 5
 SETTLED = 18
@@ -35,7 +36,7 @@ class Draw:
     """One run to make: which recording, how long, and the seed of the blocks."""
 
     scenario: str
-    seed: int
+    place: Place
     steps: int
     draw: int
 
@@ -55,9 +56,9 @@ def lengthened(records: Sequence[StepRecord], steps: int, seed: int) -> list[Ste
 
 def told(draw: Draw) -> tuple[Finding, ...]:
     """What the detectors say about one such run."""
-    recording = load(draw.scenario, draw.seed)
+    recording = load(draw.scenario, draw.place.seed, base=draw.place.base)
     records = lengthened(recording.steps, draw.steps, draw.draw)
-    return findings_of(records, recording.workflow)[0]
+    return alerts_of(replay(records, recording.workflow).alerts)
 
 
 def rates(runs: Runs, *, times: int = 1, processes: int = 2) -> list[dict[str, Any]]:

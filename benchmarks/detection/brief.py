@@ -14,14 +14,14 @@ def brief(outcomes: Sequence[Outcome], title: str) -> str:
     lines = [f"== {title}"]
     for scale in SCALES:
         lines.append(f"-- {'failing or input problem' if scale == 'serious' else 'any alert'}")
-        for family in ("dynamics", "input", "capture"):
+        for family in ("dynamics", "from the start", "input", "capture"):
             found = recall(outcomes, family, scale)
             if not found.injected:
                 continue
             by = "  ".join(f"{name} {share}" for name, share in found.by.items())
-            lines.append(f"{family:9s} right role {by}")
+            lines.append(f"{family} right role {by}")
             lines.append(
-                f"{'':9s} of all {found.injected} injected {found.anyway}; name {found.named}; "
+                f"    of all {found.injected} injected {found.anyway}; name {found.named}; "
                 f"precision {found.precision}; delay {found.delay.text()}"
             )
         fell = cliffs(outcomes, scale)
@@ -39,7 +39,7 @@ def brief(outcomes: Sequence[Outcome], title: str) -> str:
 def line(outcomes: Sequence[Outcome], title: str, scale: Scale) -> str:
     """One line of one method on one scale."""
     parts = []
-    for family in ("dynamics", "input"):
+    for family in ("dynamics", "from the start", "input"):
         by = recall(outcomes, family, scale).by
         shares = " ".join(f"{name} {_percent(share)}" for name, share in by.items())
         parts.append(f"{family} {shares} (n {by['end'].n})")
@@ -56,7 +56,7 @@ def _percent(share: Share) -> str:
 def by_run(outcomes: Sequence[Outcome]) -> str:
     """One line per run: what was told, how late, what followed."""
     lines = []
-    for name, runs in by_scenario(outcomes).items():
+    for runs in by_scenario(outcomes).values():
         for one in runs:
             what = one.truth.family if one.counts or not one.told else "no effect"
             delays = "/".join(
@@ -67,7 +67,7 @@ def by_run(outcomes: Sequence[Outcome]) -> str:
             cliff = "" if one.cliff is None else f" cliff {one.cliff}"
             harm = " harmed" if one.effect.harmed else ""
             told = "; ".join(dict.fromkeys(one.names))
-            lines.append(f"{name:28s} {one.seed:4d} {what:13s} {delays:8s}{cliff}{harm}  {told}")
+            lines.append(f"{one.name:34s} {what:13s} {delays:8s}{cliff}{harm}  {told}")
     return "\n".join(lines)
 
 
@@ -75,7 +75,7 @@ def false_alarms(outcomes: Sequence[Outcome]) -> str:
     """What is told of healthy runs, and of hard negatives."""
     quiet = [one for one in outcomes if one.truth.family == "hard negative"]
     return "\n".join(
-        f"{one.scenario.name}-{one.seed}: {'; '.join(dict.fromkeys(one.names))}"
+        f"{one.name}: {'; '.join(dict.fromkeys(one.names))}"
         for one in [*healthy(outcomes), *quiet]
         if one.names
     )

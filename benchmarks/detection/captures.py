@@ -2,8 +2,8 @@
 
 The label is taken from what the role wrote, before any detector is asked: from the share of its
 outputs per iteration that begin with the answer, without any work before it (`terse`). An
-aggregator that selects is terse; one that has begun to write like its generators is not. No monitor
-measures this share.
+aggregator that selects is terse; one that has begun to write like its generators is not. The share
+is the trainer's own count, from the texts of all of a role's outputs.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def capture_of(terse: Sequence[float]) -> Capture:
 
 
 def onset_of(terse: Sequence[float]) -> int | None:
-    """First iteration, from 1, of the first 3 in a row whose mean is at most half of the start."""
-    start = fmean(terse[:START])
+    """First low iteration, from 1, of the first 3 in a row whose mean is at most half the start."""
+    limit = FALLEN * fmean(terse[:START])
     for first in range(START, len(terse) - WIDTH + 1):
-        if fmean(terse[first : first + WIDTH]) <= FALLEN * start:
-            return first + 1
+        if fmean(terse[first : first + WIDTH]) <= limit:
+            return next(i + 1 for i in range(first, first + WIDTH) if terse[i] <= limit)
     return None

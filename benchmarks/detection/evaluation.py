@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from benchmarks.detection.effects import Facts
 from benchmarks.detection.judging import SCALES, Finding, Outcome, Scale, judge
 from benchmarks.detection.labels import Truth, truth
 from benchmarks.detection.recordings import exists
-from benchmarks.detection.replays import Job, Replayed, replay_all
+from benchmarks.detection.replays import AS_RECORDED, Job, Replayed, replay_all
 from benchmarks.detection.rivals import RIVALS, Tuned
-from benchmarks.detection.scores import alarms, healthy
-from benchmarks.detection.suite import Scenario, Suite
-from benchmarks.detection.variants import VARIANTS
+from benchmarks.detection.scores import alarms
+from benchmarks.detection.suite import Place, Scenario, Suite, Use
 
-Seeds = Literal["tune", "report"]
-
-LOOKED_AT = (0, 1, 10, 11, 12)
-"""Seeds of the first benchmark: what the detectors were built on, so development data for good."""
+Key = tuple[str, Place]
 
 RESERVED = 9000
 """Seeds from here on belong to acceptance and are never touched."""
 
-Key = tuple[str, int]
+_MOST_EARLIER = 5
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class Runs:
             for key in self.replayed
         ]
 
-    def ours(self, variant: str = "as recorded") -> list[Outcome]:
+    def ours(self, variant: str = AS_RECORDED) -> list[Outcome]:
         """What our detectors told of one variant."""
         return self.outcomes(lambda key: self.replayed[key].findings.get(variant, ()))
 
@@ -84,9 +79,8 @@ class Runs:
 
 def twin_of(suite: Suite, scenario: Scenario) -> str | None:
     """The healthy scenario that is the same run without its fault; None without one."""
-    named = getattr(scenario, "twin", "")
-    if named:
-        return str(named)
+    if scenario.label == "natural":
+        return twin_name(scenario.name)
     same = [
         other.name
         for other in suite.scenarios
@@ -95,43 +89,45 @@ def twin_of(suite: Suite, scenario: Scenario) -> str | None:
     return same[0] if same else None
 
 
-def keys_of(suite: Suite, seeds: Seeds) -> list[tuple[Scenario, int]]:
+def twin_name(name: str) -> str | None:
+    """A natural run's twin is the same with one policy per role; that has none itself."""
+    return name.replace("-sp", "-ip") if "-sp" in name else None
+
+
+def keys_of(suite: Suite, use: Use) -> list[tuple[Scenario, Place]]:
     """The recorded runs for building, or those for reporting."""
-    wanted = []
-    for scenario in suite.scenarios:
-        known = dict.fromkeys((*scenario.tune, *scenario.report))
-        looked = {*scenario.tune, *LOOKED_AT}
-        for seed in known:
-            if seed >= RESERVED or not exists(scenario.name, seed):
-                continue
-            if (seed in looked) == (seeds == "tune"):
-                wanted.append((scenario, seed))
-    return wanted
+    return [
+        (scenario, place)
+        for scenario in suite.scenarios
+        for place in dict.fromkeys(scenario.places(use))
+        if place.seed < RESERVED and exists(scenario.name, place.seed, base=place.base)
+    ]
 
 
 def run_all(
-    suite: Suite, seeds: Seeds, *, variants: Sequence[str] = ("as recorded",), processes: int = 2
+    suite: Suite, use: Use, *, variants: Sequence[str] = (AS_RECORDED,), processes: int = 2
 ) -> Runs:
-    """Replay the recorded runs of some seeds.
+    """Replay the recorded runs for one use.
 
     Args:
         suite: The suite.
-        seeds: Which runs.
+        use: Which runs.
         variants: Names of variants; those that shift the engine are for healthy runs alone.
         processes: Side by side.
     """
-    wanted = keys_of(suite, seeds)
+    wanted = keys_of(suite, use)
     jobs = [
         Job(
             scenario.name,
-            seed,
-            tuple(name for name in variants if name in VARIANTS and _fits(name, scenario)),
-            _reference(suite, scenario, seed, wanted),
+            place,
+            tuple(name for name in variants if _fits(name, scenario)),
+            _reference(suite, scenario, place, wanted),
+            _earlier(suite, scenario, place),
         )
-        for scenario, seed in wanted
+        for scenario, place in wanted
     ]
     results = replay_all(jobs, processes)
-    scenarios = {(scenario.name, seed): scenario for scenario, seed in wanted}
+    scenarios = {(scenario.name, place): scenario for scenario, place in wanted}
     replayed = dict(zip(scenarios, results, strict=True))
     truths = {
         key: truth(suite, scenario, replayed[key].workflow) for key, scenario in scenarios.items()
@@ -154,17 +150,42 @@ def _fits(variant: str, scenario: Scenario) -> bool:
     return not variant.startswith("engine") or scenario.label == "healthy"
 
 
-def _reference(
-    suite: Suite, scenario: Scenario, seed: int, wanted: Sequence[tuple[Scenario, int]]
-) -> Key | None:
-    """For a run that is sick from the start: a healthy run of another seed, as one has it."""
-    if int(getattr(scenario, "onset", 0) or suite.onset) != 1 or scenario.label != "failure":
-        return None
+def _yardstick(suite: Suite, scenario: Scenario) -> str | None:
+    """The healthy scenario that is a yardstick of runs sick from the start, and of their twins."""
+    sick = {
+        twin_of(suite, one) for one in suite.scenarios if one.from_start and one.label == "failure"
+    }
+    from_start = scenario.from_start and scenario.label == "failure"
     name = twin_of(suite, scenario)
-    others = [other for one, other in wanted if one.name == name and other != seed]
+    wanted = from_start or (scenario.name in sick and not scenario.settings)
+    return name if wanted else None
+
+
+def _reference(
+    suite: Suite, scenario: Scenario, place: Place, wanted: Sequence[tuple[Scenario, Place]]
+) -> Key | None:
+    """A healthy run of the same base and another seed."""
+    name = _yardstick(suite, scenario)
+    others = [
+        other
+        for one, other in wanted
+        if one.name == name and other.base == place.base and other.seed != place.seed
+    ]
     return (name, others[0]) if name is not None and others else None
 
 
-def count_healthy(outcomes: Sequence[Outcome]) -> int:
-    """Number of healthy runs."""
-    return len(healthy(outcomes))
+def _earlier(suite: Suite, scenario: Scenario, place: Place) -> tuple[Key, ...]:
+    """Healthy runs of other seeds on all bases, as a folder of a project would hold."""
+    name = _yardstick(suite, scenario)
+    if name is None or place.base is None:
+        return ()
+    places = next(one for one in suite.scenarios if one.name == name).places()
+    others = [
+        (name, other)
+        for other in dict.fromkeys(places)
+        if other.base is not None
+        and other.seed != place.seed
+        and other.seed < RESERVED
+        and exists(name, other.seed, base=other.base)
+    ]
+    return tuple(others[:_MOST_EARLIER])

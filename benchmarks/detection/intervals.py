@@ -98,7 +98,8 @@ class Median:
             "none" if np.isinf(one) else f"{one * factor:.3g}"
             for one in (self.value, self.low, self.high)
         ]
-        return f"{words[0]}{unit} [{words[1]}, {words[2]}] (n {self.n})"
+        after = "" if np.isinf(self.value) else unit
+        return f"{words[0]}{after} [{words[1]}, {words[2]}] (n {self.n})"
 
     def plain(self) -> dict[str, float | int | None]:
         """JSON-ready; infinite values become None."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from benchmarks.detection.effects import Effect, Facts, cliff_of, effect, worse
 from benchmarks.detection.labels import Truth
-from benchmarks.detection.suite import Scenario
+from benchmarks.detection.suite import Place, Scenario
 from roledrift.records import Severity
 
 Scale = Literal["serious", "any"]
@@ -25,7 +25,8 @@ SIMILAR = 5
 LEADABLE = 3
 """Steps that a cliff must come after the onset for anyone to be able to tell it before."""
 
-_OUTCOMES = ("accuracy", "reward_drop", "validation")
+OUTCOMES = ("accuracy_cliff", "reward_drop")
+"""Findings about the fall of accuracy or reward itself: they cannot be ahead of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,8 @@ class Finding:
 
     @property
     def outcome(self) -> bool:
-        """Whether it is about accuracy or reward: the fall itself, not what leads to it."""
-        return self.layer == "outcome" or any(word in self.name for word in _OUTCOMES)
+        """Whether it is about the fall of accuracy or reward itself, not what leads to it."""
+        return self.name in OUTCOMES
 
     def counts(self, scale: Scale) -> bool:
         """Whether it counts on ``scale``."""
@@ -81,7 +82,7 @@ class Outcome:
 
     Attributes:
         scenario: What the run is.
-        seed: Of the run.
+        place: Its base and seed.
         truth: Its label.
         steps: Its length.
         effect: Whether the fault has had an effect; failures only.
@@ -94,7 +95,7 @@ class Outcome:
     """
 
     scenario: Scenario
-    seed: int
+    place: Place
     truth: Truth
     steps: int
     effect: Effect = field(default_factory=lambda: Effect(moved=True, harmed=True))
@@ -109,6 +110,12 @@ class Outcome:
     def counts(self) -> bool:
         """Whether a failure did anything; a run in which it did not is no failure."""
         return self.effect.moved or self.effect.harmed
+
+    @property
+    def name(self) -> str:
+        """The run, for people."""
+        base = "" if self.place.base is None else f"b{self.place.base}-"
+        return f"{self.scenario.name}-{base}{self.place.seed}"
 
     @property
     def leadable(self) -> bool:
@@ -135,7 +142,7 @@ class Outcome:
 
 def judge(
     scenario: Scenario,
-    seed: int,
+    place: Place,
     label: Truth,
     run: Facts,
     findings: Iterable[Finding],
@@ -145,7 +152,7 @@ def judge(
 
     Args:
         scenario: What the run is.
-        seed: Of the run.
+        place: Its base and seed.
         label: What is wrong with it.
         run: What happened in it.
         findings: Of one method.
@@ -160,16 +167,20 @@ def judge(
     if label.family in ("healthy", "hard negative"):
         harmed = facts is not None and worse(run, facts, label.onset, training=False)
         return Outcome(
-            scenario, seed, label, run.last, Effect(moved=False, harmed=harmed), raised, names,
+            scenario, place, label, run.last, Effect(moved=False, harmed=harmed), raised, names,
             {}, cliff_of(run, label.onset), twin is not None, run.capture,
         )  # fmt: skip
     others = twin[1] if twin else ()
+    lasting = run.capture == "lasting"
+    shown = (
+        Effect(lasting, harmed=False) if label.family == "capture" else effect(label, run, facts)
+    )
     return Outcome(
         scenario=scenario,
-        seed=seed,
+        place=place,
         truth=label,
         steps=run.last,
-        effect=effect(label, run, facts),
+        effect=shown,
         raised=raised,
         names=names,
         told={scale: _told(scenario, label, ordered, others, scale) for scale in SCALES},
@@ -220,7 +231,7 @@ def _told(
     return Told(
         found=right[0].step if right else None,
         ahead=ahead[0].step if ahead else None,
-        named=any(finding.name in scenario.names for finding in right),
+        named=any(finding.name in label.names for finding in right),
         alerts=len(told),
         right=len(right) + len(consequences),
     )

@@ -44,8 +44,8 @@ class Recording:
         problems: How many each validation had.
         samples: Some texts.
         base: Seed of the base model's warm-up; None for the base of the earlier recordings.
-        terse: Role to the share of its outputs, per iteration, that begin with the answer. No
-            monitor measures it: it labels natural captures. Empty in the earlier recordings.
+        terse: Role to the share of its outputs, per iteration, that begin with the answer, as the
+            trainer counted them: it labels natural captures. Empty in the earlier recordings.
         solved_before: Problem by problem, the validation before the first iteration.
     """
 

@@ -8,14 +8,20 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 
+from benchmarks.detection.captures import capture
+from benchmarks.detection.earlier import LEAST_RUNS, yardsticks_of
 from benchmarks.detection.effects import Facts
 from benchmarks.detection.judging import Finding
 from benchmarks.detection.recordings import Recording, load
+from benchmarks.detection.suite import Place
 from benchmarks.detection.variants import VARIANTS
 from roledrift import StepRecord, Workflow, replay
 from roledrift.records import Alert
 
 PROCESSES = 2
+AS_RECORDED = "as recorded"
+REFERENCED = "with a reference"
+EARLIER = "with earlier runs"
 
 STATISTICS = (
     "length", "update.k3", "update.log_ppl_abs_diff", "update.log_ppl_diff:sd", "update.peak",
@@ -32,16 +38,18 @@ class Job:
 
     Attributes:
         scenario: Name in the suite.
-        seed: Of the run.
+        place: Base and seed of the run.
         variants: Names in :data:`~benchmarks.detection.variants.VARIANTS`.
         reference: Another healthy recording of the same trunk whose start is the yardstick too;
-            its findings are under the variant ``"with a reference"``.
+            its findings are under the variant :data:`REFERENCED`.
+        earlier: Earlier healthy recordings whose starts are yardsticks; under :data:`EARLIER`.
     """
 
     scenario: str
-    seed: int
+    place: Place
     variants: tuple[str, ...] = ("as recorded",)
-    reference: tuple[str, int] | None = None
+    reference: tuple[str, Place] | None = None
+    earlier: tuple[tuple[str, Place], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +61,14 @@ class Replayed:
         facts: What happened in the run.
         findings: Variant to what the detectors told.
         faults: Detectors that failed.
+        open: Role and name of what still stood at the end, as recorded.
     """
 
     workflow: Workflow
     facts: Facts
     findings: Mapping[str, tuple[Finding, ...]]
     faults: Mapping[str, str]
+    open: frozenset[tuple[str, str]] = frozenset()
 
 
 def replay_all(jobs: Sequence[Job], processes: int = PROCESSES) -> list[Replayed]:
@@ -72,27 +82,29 @@ def replay_all(jobs: Sequence[Job], processes: int = PROCESSES) -> list[Replayed
 
 def run_job(job: Job) -> Replayed:
     """Replay one recording in all variants asked for."""
-    recording = load(job.scenario, job.seed)
-    findings: dict[str, tuple[Finding, ...]] = {}
-    faults: dict[str, str] = {}
-    for name in job.variants:
-        told, broken = findings_of(VARIANTS[name](recording.steps), recording.workflow)
-        findings[name] = told
-        faults |= broken
+    recording = load(job.scenario, job.place.seed, base=job.place.base)
+    workflow, steps = recording.workflow, recording.steps
+    results = {name: replay(VARIANTS[name](steps), workflow) for name in job.variants}
+    standing = frozenset[tuple[str, str]]()
+    if AS_RECORDED in results:
+        standing = _open(results[AS_RECORDED].alerts)
     if job.reference is not None:
-        other = load(*job.reference)
-        told, broken = findings_of(recording.steps, recording.workflow, other.steps)
-        findings["with a reference"] = told
-        faults |= broken
-    return Replayed(recording.workflow, facts_of(recording), findings, faults)
+        name, place = job.reference
+        other = load(name, place.seed, base=place.base)
+        results[REFERENCED] = replay(steps, workflow, reference=other.steps)
+    if len(job.earlier) >= LEAST_RUNS:
+        runs = [load(name, place.seed, base=place.base).steps for name, place in job.earlier]
+        results[EARLIER] = replay(steps, workflow, yardsticks=yardsticks_of(runs, workflow))
+    findings = {name: alerts_of(result.alerts) for name, result in results.items()}
+    faults = {name: why for result in results.values() for name, why in result.faults.items()}
+    return Replayed(workflow, facts_of(recording), findings, faults, standing)
 
 
-def findings_of(
-    steps: Sequence[StepRecord], workflow: Workflow, reference: Sequence[StepRecord] = ()
-) -> tuple[tuple[Finding, ...], Mapping[str, str]]:
-    """Alerts as they opened or escalated, at the defaults; and detectors that failed."""
-    result = replay(steps, workflow, reference=reference)
-    return alerts_of(result.alerts), result.faults
+def _open(alerts: Iterable[Alert]) -> frozenset[tuple[str, str]]:
+    last = {alert.id: alert for alert in alerts}
+    return frozenset(
+        (alert.role, alert.finding) for alert in last.values() if alert.state != "closed"
+    )
 
 
 def alerts_of(alerts: Iterable[Alert]) -> tuple[Finding, ...]:
@@ -116,8 +128,8 @@ def facts_of(recording: Recording) -> Facts:
         for name, value in _totals(record).items():
             series.setdefault(("*", name), {})[record.step] = value
     last = max(record.step for record in recording.steps)
-    capture = str(getattr(recording, "capture", ""))
-    return Facts(series, recording.validation, recording.problems, last, capture)
+    became = capture(recording) if recording.terse else ""
+    return Facts(series, recording.validation, recording.problems, last, became)
 
 
 def _value(record: StepRecord, role: str, name: str) -> float | None:

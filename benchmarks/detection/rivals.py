@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ Form = Callable[[Scores], Scores]
 """A series to how suspicious it is at every record; the start itself is never suspicious."""
 
 
+@cache
 def over_start(window: int) -> Form:
     """Logarithm of the median of the last records over that of the start."""
 
@@ -89,6 +91,9 @@ def _rolling(values: Scores, window: int) -> Scores:
     return medians
 
 
+_SCORES: dict[tuple[int, str, Form], tuple[Facts, dict[str, tuple[list[int], Scores]]]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of a rule.
@@ -105,11 +110,18 @@ class Line:
 
     def scores(self, facts: Facts) -> dict[str, tuple[list[int], Scores]]:
         """Role to steps and scores."""
-        return {
-            role: (list(points), self._of(np.array(list(points.values()))))
-            for (role, statistic), points in facts.series.items()
-            if statistic == self.statistic and len(points) > LAST + 2
-        }
+        key = (id(facts), self.statistic, self.form)
+        if key not in _SCORES:
+            # The facts are kept too: an id is only an object's own while it lives.
+            _SCORES[key] = (
+                facts,
+                {
+                    role: (list(points), self._of(np.array(list(points.values()))))
+                    for (role, statistic), points in facts.series.items()
+                    if statistic == self.statistic and len(points) > LAST + 2
+                },
+            )
+        return _SCORES[key][1]
 
     def _of(self, values: Scores) -> Scores:
         scores = self.form(values)

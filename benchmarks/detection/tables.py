@@ -1,160 +1,191 @@
-"""The results as Markdown and as plain values."""
+"""The results as Markdown."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks.detection.judging import Outcome, Score, by_scenario, score
+from benchmarks.detection.figures import Against, Captures, Figures, best, captures, found
+from benchmarks.detection.judging import SCALES, Outcome, Scale
+from benchmarks.detection.labels import Family
+from benchmarks.detection.scores import alarms, by_scenario, cliffs, recall
 
-OURS = "roledrift"
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One method's results.
-
-    Attributes:
-        name: For tables.
-        settings: What was tuned, in words.
-        tune: Runs of the seeds for tuning.
-        report: Runs of the others.
-    """
-
-    name: str
-    settings: str
-    tune: Sequence[Outcome]
-    report: Sequence[Outcome]
+FAMILIES: Mapping[Family, str] = {
+    "dynamics": "training dynamics, from step 13 on",
+    "from the start": "training dynamics, from step 1 on",
+    "input": "input faults",
+}
+WORDS: Mapping[Scale, str] = {
+    "serious": "failing or input problem",
+    "any": "suspicious too",
+}
 
 
-def plain(methods: Sequence[Method], *, steps: int) -> dict[str, Any]:
-    """Everything, JSON-ready."""
-    return {
-        "steps": steps,
-        "methods": {
-            one.name: {
-                "settings": one.settings,
-                "tune": _finite(asdict(score(one.tune, steps=steps))),
-                "report": _finite(asdict(score(one.report, steps=steps))),
-            }
-            for one in methods
-        },
-        "runs": [_run(one) for one in methods[0].report],
-    }
-
-
-def markdown(methods: Sequence[Method], told: Mapping[str, str], *, steps: int) -> str:
-    """The page.
-
-    Args:
-        methods: Ours first.
-        told: What our panel told per scenario, in words.
-        steps: Iterations of a run.
-    """
-    ours = score(methods[0].report, steps=steps)
-    parts = [
-        "## On seeds not used for tuning",
-        *_comparison(methods, steps=steps),
-        "",
-        "## Goals",
-        *_goals(ours),
-        "",
-        "## Run by run",
-        *_scenarios(methods[0].report, told),
-    ]
-    return "\n".join(parts) + "\n"
-
-
-def _comparison(methods: Sequence[Method], *, steps: int) -> list[str]:
-    rows = [(one, score(one.report, steps=steps)) for one in methods]
-    first = rows[0][1]
-    lines = [
-        f"{first.failures} failing runs ({first.idle} more whose stress has had no effect are left "
-        f"out), {first.healthy} healthy ones, {first.hard} hard negatives; an accuracy cliff "
-        f"follows in {first.cliffs}.",
-        "",
-        "| method | found | right role | right name | of what it told: right role | right name "
-        "| false ERRORs per healthy run | false WARNs | hard negatives passed | delay, steps "
-        "| before the cliff | lead |",
-        "| --- |" + " ---: |" * 11,
-    ]
-    for one, result in rows:
-        cells = [
-            _share(result.recall),
-            _share(result.recall_role),
-            _share(result.recall_name),
-            _share(result.precision_role),
-            _share(result.precision_name),
-            _number(result.errors),
-            _number(result.warnings),
-            _share(result.hard_clean),
-            _number(result.delay, digits=1),
-            _share(result.led),
-            _share(result.lead),
+def summary(figures: Figures) -> list[str]:
+    """What a reader wants first."""
+    ours = figures.ours
+    lines = []
+    for scale, words in WORDS.items():
+        dynamics = recall(ours, "dynamics", scale)
+        wrong, fell = alarms(ours, scale), cliffs(ours, scale)
+        by = ", ".join(f"{name[1:]} steps {_percent(x.value)}" for name, x in dynamics.by.items())
+        by = by.replace("nd steps", "the end of the run")
+        lines += [
+            f"* **Alerts that count: {words}.** Of {dynamics.by['end'].n} failures of the training "
+            f"dynamics, {dynamics.by['end']} are reported with the right role (after the onset, "
+            f"within {by}). Input faults: {recall(ours, 'input', scale).by['end']}. Where an "
+            f"accuracy cliff follows that can be led, an alert about the right role precedes it in "
+            f"{fell.led}, by {fell.lead.text(100, ' % of the run')} in the median. Healthy runs "
+            f"with such an alert: {wrong.healthy}.",
         ]
-        lines.append(f"| {one.name} | " + " | ".join(cells) + " |")
-    lines += ["", "Settings: " + "; ".join(f"{one.name}: {one.settings}" for one in methods) + "."]
     return lines
 
 
-def _goals(ours: Score) -> list[str]:
-    wanted = (
-        ("failures found with the right role", ours.recall_role, 0.95, _share, True),
-        ("median lead where a cliff follows, of the run", ours.lead, 0.10, _share, True),
-        ("false ERRORs per healthy run", ours.errors, 0.05, _number, False),
-    )
-    lines = ["| goal | wanted | reached | |", "| --- | ---: | ---: | --- |"]
-    for what, value, goal, told, up in wanted:
-        met = value is not None and (value >= goal if up else value <= goal)
-        sign = ">=" if up else "<="
-        cells = (what, f"{sign} {told(goal)}", told(value), "met" if met else "**missed**")
+def families(outcomes: Sequence[Outcome]) -> list[str]:
+    """Recall by kind of failure, scale and time."""
+    lines = [
+        "| failures | alerts that count | +3 | +5 | +8 | +12 | end of run | of all with the fault "
+        "| right name | of what is told: right | delay, steps |",
+        "| --- | --- |" + " ---: |" * 9,
+    ]
+    for family, words in FAMILIES.items():
+        for scale in SCALES:
+            of = recall(outcomes, family, scale)
+            if not of.injected:
+                continue
+            cells = [*map(str, of.by.values()), str(of.anyway), str(of.named), str(of.precision)]
+            lines.append(
+                f"| {words} | {WORDS[scale]} | " + " | ".join(cells) + f" | {of.delay.text()} |"
+            )
+    return lines
+
+
+def wrong(outcomes: Sequence[Outcome]) -> list[str]:
+    """What is told where nothing is wrong."""
+    lines = [
+        "| alerts that count | healthy runs with one | hard negatives with one |",
+        "| --- |" * 3,
+    ]
+    lines[1] = "| --- | ---: | ---: |"
+    for scale, words in WORDS.items():
+        of = alarms(outcomes, scale)
+        lines.append(f"| {words} | {of.healthy} | {of.hard} ({of.harmful} more left out) |")
+    return lines
+
+
+def rivals(figures: Figures) -> list[str]:
+    """Ours beside the rivals, on either scale."""
+    lines = [
+        "| alerts that count | method | dynamics +3 | +8 | end | input faults | before the cliff | "
+        "median lead | healthy runs | hard negatives | only ours / only theirs, p |",
+        "| --- | --- |" + " ---: |" * 9,
+    ]
+    for scale in SCALES:
+        lines.append(_method("**roledrift**", figures.ours, scale, None))
+        lead = best(figures.rivals[scale], scale).name
+        for rival in figures.rivals[scale]:
+            name = f"*{rival.name}*" if rival.name == lead else rival.name
+            lines.append(_method(name, rival.outcomes, scale, rival))
+    return lines
+
+
+def _method(name: str, outcomes: Sequence[Outcome], scale: Scale, rival: Against | None) -> str:
+    wrong, fell = alarms(outcomes, scale), cliffs(outcomes, scale)
+    cells = [
+        WORDS[scale],
+        name,
+        *(str(found(outcomes, scale, steps)) for steps in (3, 8, None)),
+        str(recall(outcomes, "input", scale).by["end"]),
+        str(fell.led),
+        fell.lead.text(100, " %"),
+        str(wrong.healthy),
+        str(wrong.hard),
+        "" if rival is None else f"{rival.gained} / {rival.lost}, {rival.p:.2g}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def natural(figures: Figures) -> list[str]:
+    """Captures that arise by themselves."""
+    lines = [
+        "| scenario | lasting: named | lasting: told | passing: told and closed | none: named | "
+        "isolated twins: named |",
+        "| --- |" + " ---: |" * 5,
+    ]
+    for arm, of in captures(figures).items():
+        cells = [str(getattr(of, name)) for name in Captures.__dataclass_fields__]
+        lines.append(f"| `{arm}` | " + " | ".join(cells) + " |")
+    return lines
+
+
+def lengthened(figures: Figures) -> list[str]:
+    """Recorded healthy runs, lengthened by drawing blocks of them again."""
+    lines = [
+        "| steps | failing or input problem | any alert | told |",
+        "| ---: | ---: | ---: | --- |",
+    ]
+    for row in figures.bootstrap:
+        lines.append(f"| {row['steps']} | {row['serious']} | {row['any']} | {row['told']} |")
+    return lines
+
+
+def simulated(figures: Figures) -> list[str]:
+    """Every simulated cell."""
+    lines = [
+        "| cell | | failing or input problem | any alert | before the fall, any | before the fall, "
+        "failing | accuracy within 3 validations | delay | told |",
+        "| --- | --- |" + " ---: |" * 6 + " --- |",
+    ]
+    for row in figures.simulated:
+        cells = [
+            row["cell"],
+            "failing" if row["failing"] else "healthy",
+            *(_stored(row[name]) for name in ("serious", "any", "ahead", "ahead_serious", "soon")),
+            "" if row["delay"]["median"] is None else f"{row['delay']['median']:.0f}",
+            row["told"],
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def _scenarios(outcomes: Sequence[Outcome], told: Mapping[str, str]) -> list[str]:
+def scenarios(outcomes: Iterable[Outcome]) -> list[str]:
+    """Run by run, by scenario."""
     lines = [
-        "| scenario | | runs | right role | right name | false ERRORs | delay | told |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| scenario | | runs | right role: failing / any | delays (any) | cliffs | told |",
+        "| --- | --- | ---: | ---: | --- | ---: | --- |",
     ]
     for name, runs in by_scenario(outcomes).items():
-        failure = runs[0].scenario.label == "failure"
-        idle = sum(not one.effect for one in runs)
-        some = [one for one in runs if one.effect]
-        delays = [str(one.delay) for one in some if one.delay is not None]
+        first = runs[0]
+        some = [one for one in runs if one.counts] if first.told else runs
+        idle = len(runs) - len(some)
+        shares = " / ".join(
+            str(sum(one.by(scale, None) for one in some)) for scale in SCALES if first.told
+        )
+        delays = [
+            str(delay) for one in some if one.told and (delay := one.delay("any")) is not None
+        ]
+        counts: Counter[str] = Counter()
+        for one in runs:
+            counts.update(set(one.names))
+        told = "; ".join(f"{times}x {what}" for what, times in counts.most_common(8))
         cells = [
-            f"`{name}`: {runs[0].scenario.about}",
-            runs[0].scenario.label,
+            f"`{name}`: {first.scenario.about}",
+            first.truth.family,
             f"{len(some)} (+{idle} without effect)" if idle else str(len(some)),
-            str(sum(one.role for one in some)) if failure else "",
-            str(sum(one.name for one in some)) if failure else "",
-            str(sum(one.errors for one in runs)),
+            shares,
             ", ".join(delays),
-            told.get(name, ""),
+            str(sum(one.cliff is not None for one in runs)),
+            told,
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def _run(one: Outcome) -> dict[str, Any]:
-    values = {key: value for key, value in asdict(one).items() if key != "scenario"}
-    return {"scenario": one.scenario.name, "label": one.scenario.label, **values}
+def _stored(share: Mapping[str, float] | None) -> str:
+    if not share or not share["n"]:
+        return ""
+    return f"{share['hits']}/{share['n']} [{100 * share['low']:.0f}, {100 * share['high']:.0f}]"
 
 
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in values.items()
-    }
-
-
-def _share(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return "none" if math.isinf(value) else f"{100 * value:.0f} %"
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.0f} %"

@@ -130,7 +130,7 @@ def make(suite: Suite, job: Job, *, work: Path, cache: Path) -> None:
 
 def bases(suite: Suite, *, cache: Path, worker: int, workers: int) -> None:
     """Warm up the base models that are not there yet."""
-    configs = {}
+    configs: dict[str | None, Config] = {}
     for job in queue(suite):
         config = suite.config(job.scenario, job.place.seed, job.place.base)
         configs.setdefault(base_key(config), config)

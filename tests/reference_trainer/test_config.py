@@ -58,6 +58,12 @@ def test_all_problems_are_reported_together() -> None:
         ({"rules": {"rounds": 0}}, "rules.rounds must be greater than 0"),
         ({"pretrain": {"skills": ["juggler"]}}, "skills .'juggler'. are unknown"),
         ({"pretrain": {"skills": []}}, "skills is empty"),
+        ({"pretrain": {"until": {"worked": 1.5}}}, "pretrain.until needs"),
+        ({"pretrain": {"until": {"step": 5}}}, "unknown key 'pretrain.until.step'"),
+        ({"pretrain": {"until": 0.7}}, "pretrain.until must be"),
+        ({"pretrain": {"noise": {"candidates": []}}}, "candidates needs"),
+        ({"train": {"left_out": ["poet"]}}, "train.left_out .'poet'. are not roles"),
+        ({"train": {"left_out": ["generator", "aggregator"]}}, "left_out names every role"),
         ({"seed": True}, "seed must be int, got True"),
     ],
 )

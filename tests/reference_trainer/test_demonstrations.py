@@ -56,6 +56,31 @@ def test_the_aggregator_learns_its_candidates_and_chooses_the_majority() -> None
         assert candidates.count(answer) == max(candidates.count(one) for one in candidates)
 
 
+def test_terse_candidates_and_how_many_there_are() -> None:
+    rng = random.Random(5)
+    noise = replace(EXACT, terse_share=1.0, candidates=(1, 4))
+    counts = set()
+    for _ in range(40):
+        texts = trained(aggregator(MATH, PROMPTS, noise=noise, rng=rng)[:-1])
+        counts.add(len(texts))
+        assert all(text.startswith(" \\boxed") for text in texts)
+    assert counts == {1, 4}
+    worked = replace(noise, candidates_terse_share=0.0)
+    texts = trained(aggregator(MATH, PROMPTS, noise=worked, rng=rng)[:-1])
+    assert all(text.startswith(" left") for text in texts)
+
+
+def test_an_aggregator_that_solves_again_boxes_its_own_answer() -> None:
+    rng = random.Random(6)
+    noise = replace(EXACT, terse_share=0.5, verbose_share=1.0, prose_answers=True)
+    for _ in range(40):
+        pieces = aggregator(MATH, PROMPTS, noise=noise, rng=rng)
+        output = pieces[-1][0]
+        assert output.startswith(" left"), "what is solved again is written out"
+        answers = {last_boxed(text) for text in trained(pieces[:-1])}
+        assert {last_boxed(output)} == answers, "everything is exact: all agree"
+
+
 @pytest.mark.parametrize("task", [MathTask(), CodeTask()], ids=["math", "code"])
 def test_the_synthesizer_repeats_the_majority(task: TinyTask) -> None:
     exercises, rng, numbers = exercises_for(task), random.Random(5), set()

@@ -4,8 +4,11 @@ from pathlib import Path
 import torch
 
 from reference_trainer.config import Config, load
-from reference_trainer.pretrain import cache_key, load_base, pretrained
+from reference_trainer.exercises import Noise
+from reference_trainer.pretrain import _schedule, cache_key, load_base, pretrained
 from reference_trainer.tasks.code import CodeTask
+from reference_trainer.tasks.math import MathTask
+from reference_trainer.warm_up import PretrainSettings, Until
 
 
 def test_the_key_is_everything_the_weights_depend_on(smoke: Config) -> None:
@@ -57,3 +60,57 @@ def test_a_key_depends_on_its_own_skills_alone() -> None:
     """Models that were warmed up before there were other roles and tasks are still found."""
     config = load("voting-ip-healthy")
     assert cache_key(config.pretrain, config.task, prompts="tiny") == "tiny-M-74a6faab6a30"
+
+
+def test_doses_at_their_defaults_leave_the_key_of_older_models_alone() -> None:
+    config = load("voting-ip-healthy")
+    old, task = config.pretrain, config.task
+    assert isinstance(task, MathTask)
+    doses = ({"terse_share": 0.5}, {"candidates": (1, 3)}, {"prose_answers": True})
+    keys = {
+        cache_key(replace(old, noise=replace(old.noise, **one)), task, prompts="tiny")  # type: ignore[arg-type]
+        for one in doses
+    }
+    assert len(keys | {"tiny-M-74a6faab6a30"}) == 4
+
+
+def test_with_until_the_number_of_steps_does_not_count(smoke: Config) -> None:
+    settings, task = replace(smoke.pretrain, until=Until()), smoke.task
+    key = cache_key(settings, task, prompts="tiny")
+    assert key == cache_key(replace(settings, steps=41), task, prompts="tiny")
+    assert key != cache_key(replace(settings, until=Until(worked=0.8)), task, prompts="tiny")
+    assert key != cache_key(smoke.pretrain, task, prompts="tiny")
+
+
+def test_the_first_phase_ends_when_the_model_is_able() -> None:
+    noise = Noise(slip=0.1, terse_share=0.5)
+    until = Until(worked=0.7, every=10, decay_steps=5, most_steps=100)
+    settings = PretrainSettings(lr=1.0, noise=noise, until=until)
+    answers = iter([0.1, 0.69, 0.7])
+    steps = list(_schedule(settings, lambda: next(answers)))
+    assert len(steps) == 30 + 5
+    first, second = steps[:30], steps[30:]
+    assert all(one.slip == 0 and one.terse_share == 0 for _, one in first)
+    assert all(one == noise for _, one in second)
+    assert [lr for lr, _ in first[20:]] == [1.0] * 10
+    rates = [lr for lr, _ in second]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] == 0.02
+
+
+def test_a_model_that_never_gets_there_stops_all_the_same() -> None:
+    until = Until(every=10, decay_steps=5, most_steps=30)
+    assert len(list(_schedule(PretrainSettings(until=until), lambda: 0.0))) == 35
+
+
+def test_a_warm_up_until_able_is_reproducible(tmp_path: Path, smoke: Config) -> None:
+    until = Until(worked=1.0, every=10, answers=8, decay_steps=5, most_steps=20)
+    settings = replace(smoke.pretrain, until=until)
+    state = torch.random.get_rng_state()
+    one, other = (
+        load_base(pretrained(settings, smoke.task, prompts="tiny", cache=tmp_path / name))[0]
+        for name in ("a", "b")
+    )
+    assert torch.equal(state, torch.random.get_rng_state())
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.equal(a, b)

@@ -8,6 +8,7 @@ import torch
 
 from reference_trainer.config import Config, load
 from reference_trainer.setup import prepare
+from reference_trainer.stress import Stress
 from reference_trainer.trainer import Result, train
 from roledrift import RoleDriftError, open_run
 
@@ -73,6 +74,55 @@ def test_what_the_monitor_gets(
     assert {sample.role for sample in samples} == {"generator", "aggregator"}
     canaries = {sample.prompt for sample in samples if "canary" in sample.flags}
     assert canaries == {"validation-0", "validation-1"}
+
+
+def test_the_monitor_gets_the_base_policy_validations_and_rates(
+    smoke: Config, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROLEDRIFT_STRICT", "1")
+    stress = Stress("hot_lr", role="generator", factor=3.0, start_step=2)
+    result, _ = run(replace(smoke, stress=stress), cache, tmp_path / "run")
+    seen = open_run(tmp_path / "run")
+    assert seen.header.config["baseline"]["skip"] == 0
+    first, second, third = seen.steps()
+    assert result.before is not None
+    for role, one in result.before.roles.items():
+        assert first.base[role]["length"].mean == pytest.approx(one.tokens)
+        assert "boxed" in first.base[role]
+    assert second.base == third.base == {}
+    for record, report in zip((first, second, third), result.steps, strict=True):
+        validation = report.validation
+        assert record.solved == (validation.solved if validation else "")
+        if validation:
+            assert record.totals["val_accuracy"] == validation.accuracy
+            assert record.solved.count("1") == round(validation.accuracy * validation.problems)
+    rates = [
+        (record.totals["lr"], record.totals["lr/generator"], record.totals["lr/aggregator"])
+        for record in (first, second)
+    ]
+    assert rates[0][0] == rates[0][1] == rates[0][2]
+    assert rates[1][1] == pytest.approx(3 * rates[1][2])
+
+
+@pytest.mark.parametrize("routing", ["shared", "isolated"])
+def test_a_role_left_out_of_the_loss_is_measured_all_the_same(
+    noisy: Config, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, routing: str
+) -> None:
+    monkeypatch.setenv("ROLEDRIFT_STRICT", "1")
+    config = replace(noisy, routing=routing)
+    config = replace(config, train=replace(config.train, left_out=("aggregator",)))
+    run(config, cache, tmp_path / "run")
+    for record in open_run(tmp_path / "run").steps():
+        mine = record.groups["aggregator"]
+        assert {"length", "reward", "advantage", "update.k3", "rollout.k3", "entropy"} <= set(mine)
+        assert mine["length"].n == config.rollout.problems * config.rollout.copies
+        assert record.mean("aggregator", "updates") == 0.0
+        assert record.mean("generator", "updates") == 2.0
+    moved = [one.mean("aggregator", "update.k3") for one in open_run(tmp_path / "run").steps()]
+    if routing == "shared":
+        assert max(one or 0.0 for one in moved) > 1e-6, "the generators' rows move it"
+    else:
+        assert max(one or 0.0 for one in moved) < 1e-6, "nothing does"
 
 
 def test_the_same_seed_gives_the_same_trace_and_another_does_not(

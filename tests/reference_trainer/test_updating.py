@@ -10,7 +10,7 @@ from reference_trainer.episodes import Parse, Span
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rescoring import rescore
 from reference_trainer.scoring import Batch, collate, score
-from reference_trainer.updating import Forward, update_policy
+from reference_trainer.updating import Forward, look_at, update_policy
 
 Make = Callable[..., AdapterBank]
 
@@ -143,3 +143,28 @@ def test_entropy_and_log_probs_at_a_temperature(make_bank: Make) -> None:
         entropy = float(-(logp.exp() * logp).sum())
         assert float(scores.entropy_BC[0, k]) == pytest.approx(entropy, abs=1e-4)
     assert bool((scores.logp_BC[1, 3:] == 0).all())
+
+
+def test_rows_that_stay_out_of_the_loss_are_scored_and_change_nothing(
+    make_bank: Make, config: Config
+) -> None:
+    bank = make_bank("shared")
+    before = [one.detach().clone() for one in bank.parameters_of("shared")]
+    spans = [span(i, "aggregator", "shared") for i in range(8)]
+    watch = Watch()
+    look_at(bank, spans, config=config, watch=watch)
+    rows = [one for forward in watch.seen for one in forward.batch.spans]
+    assert set(rows) == set(spans)
+    assert all(forward.terms is None for forward in watch.seen)
+    assert not any(forward.scores.logp_BC.requires_grad for forward in watch.seen)
+    assert watch.around_rows == 0, "no gradient, nothing to attribute"
+    after = bank.parameters_of("shared")
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_a_report_names_the_rate_that_was_used(make_bank: Make, config: Config) -> None:
+    bank = make_bank("generator", lr=0.01, lr_factors={"generator": 0.5})
+    bank.set_lr(2, total=8, factors={"generator": 3.0})  # half-way through a warm-up of 4
+    spans = [span(i, "generator", "generator") for i in range(8)]
+    report = update_policy(bank, spans, config=config, step=2, watch=None)
+    assert report.lr == pytest.approx(0.01 * 0.5 * 0.5 * 3.0)

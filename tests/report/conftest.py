@@ -98,6 +98,8 @@ def write_run(tmp_path_factory: pytest.TempPathFactory) -> Writer:
             sink.write_step(one)
             for alert in panel.update(one):
                 sink.write_alert(alert)
+            for incident in panel.changed:
+                sink.write_incident(incident)
             if text is not None and step % 4 == 0:
                 sink.write_samples(step, samples(step, workflow, text))
         sink.close()

@@ -21,6 +21,9 @@ STEPS = 300
 NOISE = Noise(0.3, length=0.04, movement=0.8, entropy=0.08)
 """Scatter of large batches: less than that of the small recorded ones."""
 
+YARDSTICKS = ("alone", "step-0 evaluation", "earlier runs", "reference run", "all of them")
+"""What a run that is sick from the start can be measured by."""
+
 ISOLATED = VOTING.routed("isolated")
 
 
@@ -167,13 +170,14 @@ def sick_from_the_start(times: int) -> Iterator[Trial]:
         "noisy reward": (replace(well, coins=0.8, accuracy=0.8 * rising()), everyone),
     }  # fmt: skip
     for what, (plan, roles) in sick.items():
-        for yardstick in ("alone", "step-0 evaluation", "reference run", "both"):
+        for yardstick in YARDSTICKS:
             for seed in range(times):
                 yield Trial(
                     f"from step 0: {what} ({yardstick})",
-                    replace(plan, base=yardstick in ("step-0 evaluation", "both")),
+                    replace(plan, base=yardstick in ("step-0 evaluation", "all of them")),
                     seed, 1, roles,
-                    reference=well if yardstick in ("reference run", "both") else None,
+                    reference=well if yardstick in ("reference run", "all of them") else None,
+                    earlier=well if yardstick in ("earlier runs", "all of them") else None,
                 )  # fmt: skip
 
 

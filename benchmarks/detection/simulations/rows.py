@@ -25,6 +25,7 @@ class Row:
         serious: Share of the runs with a failing finding or an input problem: in failing cells
             from the onset on, about the right role; in healthy ones at all.
         any: Likewise with suspicious findings.
+        cause: Likewise with other findings than those about accuracy and reward.
         early: Failing cells: share with any finding before the onset.
         ahead: Share told about the right role before the accuracy falls, by other findings than
             those about accuracy; None where it does not fall. ``ahead_serious``: by failing
@@ -40,6 +41,7 @@ class Row:
     failing: bool
     serious: Share
     any: Share
+    cause: Share
     early: Share | None
     ahead: Share | None
     ahead_serious: Share | None
@@ -60,6 +62,7 @@ class Row:
             if share is not None:
                 parts.append(f"{name} {share}")
         if self.failing:
+            parts.append(f"cause {self.cause}")
             parts.append(f"delay {self.delay.text()}")
         if self.withheld.hits:
             parts.append(f"withheld {self.withheld}")
@@ -70,8 +73,8 @@ class Row:
         shares = {
             name: None if share is None else share.plain()
             for name, share in (
-                ("serious", self.serious), ("any", self.any), ("early", self.early),
-                ("ahead", self.ahead), ("ahead_serious", self.ahead_serious),
+                ("serious", self.serious), ("any", self.any), ("cause", self.cause),
+                ("early", self.early), ("ahead", self.ahead), ("ahead_serious", self.ahead_serious),
                 ("soon", self.soon), ("withheld", self.withheld),
             )
         }  # fmt: skip
@@ -100,6 +103,7 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
         failing=failing,
         serious=Share.of(any(one.counts("serious") for one in found) for found in told),
         any=Share.of(bool(found) for found in told),
+        cause=Share.of(any(not one.outcome for one in found) for found in told),
         early=Share.of(_early(run) for run in runs) if failing and (first.onset or 0) > 1 else None,
         ahead=Share.of(_ahead(run, "any") for run in runs) if leads else None,
         ahead_serious=Share.of(_ahead(run, "serious") for run in runs) if leads else None,

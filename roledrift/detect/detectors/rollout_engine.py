@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, median
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import ABSURD
 from roledrift.detect.evidence.scales import RATIOS
+from roledrift.detect.evidence.start import LEAST
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.records import StepRecord, Verdict
 
@@ -23,6 +24,7 @@ NAME = "rollout_engine"
 _NOTHING = 1e-4
 """Nats below which two ways of computing one log-probability differ anyway."""
 
+_START = 8
 _STILL = 1e-3
 """Largest change of a log-probability below which a policy does not move."""
 
@@ -38,37 +40,55 @@ _NEED = "log-probabilities of the rollout engine and of the trainer"
 
 
 class _Gap:
-    """Distance of the engine from the trainer.
+    """Distance of the engine from the trainer, over the distance that is to be expected.
 
-    Args:
-        behind: True for rows that are scored after further optimizer steps: their distance is in
-            proportion to the policy's own movement and is read per unit of it. False for rows that
-            are scored by the very weights that sampled them, where the distance is numerical noise.
+    Rows that are scored by the very weights that sampled them differ by numerical noise, and by as
+    much in every record. Rows that are scored after further optimizer steps also differ by those
+    steps, in proportion to how far the policy moves. So the expected distance is the larger of the
+    start's distance and the start's share of the policy's own movement.
     """
 
-    def __init__(self, *, behind: bool) -> None:
-        self._behind = behind
+    def __init__(self) -> None:
         self._chosen: dict[str, tuple[str, ...]] = {}
+        self._distances: dict[tuple[str, bool], list[float]] = {}
+        self._shares: dict[str, list[float]] = {}
 
     def read(self, record: StepRecord, role: str) -> float | None:
-        if _is_behind(record, role) != self._behind:
+        gap = self._gap(record, role)
+        if gap is None:
             return None
-        parts = {
-            name: value for name in _PARTS if (value := _known(record, role, name)) is not None
-        }
+        behind = _is_behind(record, role)
+        expected = [_compared(self._distances.setdefault((role, behind), []), gap)]
+        moved = [value for name in _MOVED if (value := _known(record, role, name)) is not None]
+        if behind and moved and max(moved) >= _STILL:
+            move = fmean(math.log(max(one, _NOTHING)) for one in moved)
+            share = _compared(self._shares.setdefault(role, []), gap - move)
+            expected.append(None if share is None else share + move)
+        if None in expected:
+            return None
+        return math.exp(gap - max(one for one in expected if one is not None))
+
+    def _gap(self, record: StepRecord, role: str) -> float | None:
+        found = ((name, _known(record, role, name)) for name in _PARTS)
+        parts = {name: value for name, value in found if value is not None}
         k3 = _known(record, role, "rollout.k3")
         if k3 is not None:
             parts["rollout.k3"] = math.sqrt(k3)
         chosen = self._chosen.setdefault(role, tuple(parts)) if parts else ()
         if not chosen or any(name not in parts for name in chosen):
             return None
-        gap = fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
-        if not self._behind:
-            return math.exp(gap)
-        moved = [value for name in _MOVED if (value := _known(record, role, name)) is not None]
-        if not moved or max(moved) < _STILL:
-            return math.exp(gap) if not moved else None
-        return math.exp(gap - fmean(math.log(max(one, _NOTHING)) for one in moved))
+        return fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
+
+
+def _compared(start: list[float], value: float) -> float | None:
+    """The median of the records before this one; None while there are too few.
+
+    A record is never compared with a start that contains it: the start would look too quiet.
+    """
+    middle = median(start) if len(start) >= LEAST else None
+    if len(start) < _START:
+        start.append(value)
+    return middle
 
 
 def _is_behind(record: StepRecord, role: str) -> bool:
@@ -76,10 +96,6 @@ def _is_behind(record: StepRecord, role: str) -> bool:
     if updates is not None:
         return updates > 1
     return not record.labels.get("rollout", "").endswith(", 0 steps between")
-
-
-def _stream(name: str, gap: _Gap) -> Stream:
-    return Stream(name, RATIOS, 1, 0.2, 0.22, 0.12, 0.1, gap.read)
 
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
@@ -93,21 +109,17 @@ class RolloutEngine:
     name = NAME
 
     def __init__(self, context: Context) -> None:
-        fresh = _stream("rollout_gap", _Gap(behind=False))
-        behind = _stream("rollout_gap_per_step", _Gap(behind=True))
+        gap = Stream("rollout_gap", RATIOS, 1, 0.3, 0.35, 0.2, 0.2, _Gap().read)
         self._gaps = {
-            role: tuple(context.board.watch(role, one) for one in (fresh, behind))
-            for role in context.workflow.role_names
+            role: context.board.watch(role, gap) for role in context.workflow.role_names
         }
         self._streaks = dict.fromkeys(context.workflow.role_names, 0)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role."""
         verdicts = []
-        for role, states in self._gaps.items():
+        for role, state in self._gaps.items():
             verdict = _mode(record, role) or self._unserved(record, role)
-            # Which of the two is read can change from record to record; one that found stays.
-            state = max(states, key=lambda one: (one.complete, one.step))
             verdicts.append(verdict or self._judge(role, state))
         return [one for one in verdicts if one is not None]
 

@@ -15,6 +15,7 @@ _PRIOR_WEIGHT = 6.0
 
 _MAD = 1.4826
 _REMEMBERED = 32
+_ENOUGH = 8
 _MOST_SPREAD = 3.0
 """How many times the spread of the start a run may learn: a drift must not excuse itself."""
 
@@ -61,6 +62,7 @@ class Start:
         "_pairs",
         "_prior",
         "_products",
+        "_quiet",
         "_spread",
         "_squares",
         "_values",
@@ -85,6 +87,7 @@ class Start:
         self._values: list[float] = []
         self._differences: deque[float] = deque(maxlen=_REMEMBERED)
         self._last: float | None = None
+        self._quiet: float | None = None
         self._correlation = correlation
         self._products = self._squares = 0.0
         self._pairs = 0
@@ -115,29 +118,28 @@ class Start:
         self._spread = self.spread = max(math.sqrt(variance), self._floor)
         self._set_error()
 
-    def learn(self, x: float) -> None:
-        """Learn noise and correlation from a record about which there is no suspicion.
+    def learn(self, x: float, *, quiet: bool) -> None:
+        """Learn the noise from one more record, and its correlation if there is no suspicion.
 
-        The noise is that of differences between neighbours, which a trend leaves alone.
+        The noise is that of differences between neighbours, which a trend leaves alone and a shift
+        changes once.
         """
         if self._last is not None:
             self._differences.append(abs(x - self._last))
+            if len(self._differences) >= _ENOUGH:
+                # The median |difference| of independent normal values is 0.954 sd.
+                now = median(self._differences) / 0.954
+                self.spread = min(max(self._spread, now), _MOST_SPREAD * self._spread)
+        self._last = x
+        if quiet and self._quiet is not None:
             limit = 3 * self.spread
-            a, b = (min(max(one - self.center, -limit), limit) for one in (x, self._last))
+            a, b = (min(max(one - self.center, -limit), limit) for one in (x, self._quiet))
             self._products += a * b
             self._squares += (a * a + b * b) / 2
             self._pairs += 1
             self._set_correlation()
-            if len(self._differences) >= 8:
-                # The median |difference| of independent normal values is 0.954 sd.
-                now = median(self._differences) / 0.954
-                self.spread = min(max(self._spread, now), _MOST_SPREAD * self._spread)
-            self._set_error()
-        self._last = x
-
-    def skip(self) -> None:
-        """A record that is not learned from: its neighbours are no neighbours of each other."""
-        self._last = None
+        self._quiet = x if quiet else None
+        self._set_error()
 
     def _set_correlation(self) -> None:
         if self._squares <= 0:

@@ -153,7 +153,7 @@ class StreamState:
         """Take one record."""
         self.judged = False
         value = self._read(record)
-        if value is None or math.isnan(value):
+        if value is None or not math.isfinite(value):
             return
         self.value, self.step = value, record.step
         x = self.of.scale.on(value)
@@ -163,7 +163,7 @@ class StreamState:
             self._hold_against(self.yardstick, record.step, x)
         if start.lacks:
             start.add(x)
-            start.learn(x)
+            start.learn(x, quiet=True)
             return
         self.judged = True
         above = self.of.way * (x - start.center)
@@ -172,10 +172,7 @@ class StreamState:
         quiet = self.process.quiet
         if quiet and not start.full:
             start.add(x)
-        if quiet:
-            start.learn(x)
-        else:
-            start.skip()
+        start.learn(x, quiet=quiet)
         self._settle(above)
 
     def _hold_against(self, yardstick: Yardstick, step: int, x: float) -> None:

@@ -1,0 +1,195 @@
+"""Everything that is measured, computed once, for the page and the files beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.detection.bootstrap import rates
+from benchmarks.detection.evaluation import Runs, tuned_rivals, twin_name
+from benchmarks.detection.intervals import Share, mcnemar
+from benchmarks.detection.judging import SCALES, Outcome, Scale
+from benchmarks.detection.replays import AS_RECORDED, EARLIER, REFERENCED
+from benchmarks.detection.variants import VARIANTS
+
+HERE = Path(__file__).parent
+SIMULATIONS = HERE / "simulations.json"
+CAPTURE = "sp_role_capture"
+
+
+@dataclass(frozen=True)
+class Against:
+    """A rival beside ours, on one scale.
+
+    Attributes:
+        name: The rival.
+        outcomes: Its runs, judged.
+        gained: Failures of the dynamics that ours tells and it does not; ``lost``: the reverse.
+        p: Exact McNemar p-value.
+    """
+
+    name: str
+    outcomes: Sequence[Outcome]
+    gained: int
+    lost: int
+    p: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """All results.
+
+    Attributes:
+        ours: Runs as recorded, judged.
+        variants: The same for every variant of the records.
+        measured_by: Runs that are sick from the start, by the yardstick they were judged with.
+        rivals: Scale to the rivals.
+        standing: Run to what still stood at its end, as (role, finding).
+        bootstrap: Rows of lengthened healthy runs.
+        simulated: Rows of the simulations.
+    """
+
+    ours: Sequence[Outcome]
+    variants: Mapping[str, Sequence[Outcome]]
+    measured_by: Mapping[str, Sequence[Outcome]]
+    rivals: Mapping[Scale, Sequence[Against]]
+    standing: Mapping[str, frozenset[tuple[str, str]]]
+    bootstrap: Sequence[Mapping[str, Any]]
+    simulated: Sequence[Mapping[str, Any]]
+
+
+def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
+    """Everything about ``runs``; rivals get their thresholds from ``tune``."""
+    ours = runs.ours()
+    keys = list(runs.replayed)
+    names = dict(zip(keys, (one.name for one in ours), strict=True))
+    return Figures(
+        ours=ours,
+        variants={name: runs.ours(name) for name in VARIANTS if name != AS_RECORDED},
+        measured_by={name: _measured_by(runs, name) for name in (REFERENCED, EARLIER)},
+        rivals=against(runs, tune, ours),
+        standing={names[key]: runs.replayed[key].open for key in keys},
+        bootstrap=rates(runs),
+        simulated=json.loads(simulations.read_text("utf-8")) if simulations.is_file() else [],
+    )
+
+
+def _measured_by(runs: Runs, yardstick: str) -> list[Outcome]:
+    return [
+        one
+        for run, one in zip(runs.replayed.values(), runs.ours(yardstick), strict=True)
+        if yardstick in run.findings and one.truth.family == "from the start"
+    ]
+
+
+def against(runs: Runs, tune: Runs, ours: Sequence[Outcome]) -> dict[Scale, list[Against]]:
+    """The rivals, tuned on ``tune`` and judged on ``runs``."""
+    compared: dict[Scale, list[Against]] = {}
+    for scale, rivals in tuned_rivals(tune).items():
+        compared[scale] = []
+        for tuned in rivals:
+            outcomes = runs.rival(tuned)
+            pairs = [
+                (a.by(scale, None), b.by(scale, None))
+                for a, b in zip(ours, outcomes, strict=True)
+                if a.truth.family == "dynamics" and a.counts
+            ]
+            result = mcnemar([a for a, _ in pairs], [b for _, b in pairs])
+            compared[scale].append(Against(tuned.rival.name, outcomes, *result))
+    return compared
+
+
+def best(rivals: Sequence[Against], scale: Scale) -> Against:
+    """The rival that tells most failures of the dynamics."""
+    return max(rivals, key=lambda one: found(one.outcomes, scale).hits)
+
+
+def found(outcomes: Iterable[Outcome], scale: Scale, horizon: int | None = None) -> Share:
+    """Share of the failures of the dynamics told with the right role."""
+    return Share.of(
+        one.by(scale, horizon) for one in outcomes if one.truth.family == "dynamics" and one.counts
+    )
+
+
+@dataclass(frozen=True)
+class Captures:
+    """Natural captures of one scenario.
+
+    Attributes:
+        lasting: Of those that last: share named ``sp_role_capture`` of the right role.
+        told: Of those: share in which the right role was told by any name.
+        passing: Of those that pass: share told by any name and closed by the end.
+        none: Share of the runs without one in which ``sp_role_capture`` is told.
+        twins: Likewise of the isolated twins.
+    """
+
+    lasting: Share
+    told: Share
+    passing: Share
+    none: Share
+    twins: Share
+
+
+def captures(figures: Figures) -> dict[str, Captures]:
+    """Natural captures by scenario, those of shared policies; twins are the isolated ones."""
+    arms = [
+        one.scenario.name
+        for one in figures.ours
+        if one.truth.family == "capture" and twin_name(one.scenario.name) is not None
+    ]
+    return {arm: _captures(figures, arm) for arm in dict.fromkeys(arms)}
+
+
+def _captures(figures: Figures, arm: str) -> Captures:
+    shared = [one for one in figures.ours if one.scenario.name == arm]
+    twins = [one for one in figures.ours if one.scenario.name == twin_name(arm)]
+    return Captures(
+        lasting=Share.of(_named(one) for one in shared if one.capture == "lasting"),
+        told=Share.of(one.by("any", None) for one in shared if one.capture == "lasting"),
+        passing=Share.of(
+            one.by("any", None) and not _stands(figures, one)
+            for one in shared
+            if one.capture == "passing"
+        ),
+        none=Share.of(_named(one) for one in shared if one.capture == "none"),
+        twins=Share.of(_named(one) for one in twins),
+    )
+
+
+def _named(one: Outcome) -> bool:
+    return any(f": {CAPTURE} (" in name for name in one.names)
+
+
+def _stands(figures: Figures, one: Outcome) -> bool:
+    return any(name == CAPTURE for _, name in figures.standing.get(one.name, ()))
+
+
+def simulated(
+    figures: Figures, *words: str, failing: bool | None = None
+) -> list[Mapping[str, Any]]:
+    """Rows of the simulations whose name contains one of ``words``."""
+    return [
+        row
+        for row in figures.simulated
+        if any(word in row["cell"] for word in words)
+        and (failing is None or row["failing"] == failing)
+    ]
+
+
+def pooled(rows: Iterable[Mapping[str, Any]], field: str) -> Share:
+    """All runs of some rows together."""
+    shares = [row[field] for row in rows if row.get(field)]
+    return Share(sum(one["hits"] for one in shares), sum(one["n"] for one in shares))
+
+
+def both(share: Mapping[Scale, Share]) -> str:
+    """One figure on both scales, in words."""
+    return f"{share['serious']}; with suspicious: {share['any']}"
+
+
+def on_both(measured: Any) -> dict[Scale, Share]:
+    """A figure on every scale."""
+    return {scale: measured(scale) for scale in SCALES}

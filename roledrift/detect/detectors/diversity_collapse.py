@@ -1,0 +1,149 @@
+"""``diversity_collapse``: the slots of a role have become copies of each other, also where wrong.
+
+Slots that are all right agree, and training makes more of them right; agreement is damage only
+where it is about mistakes. So agreement and overlap of words are measured among wrong siblings
+alone. The number of different openings per text falls in healthy runs as well and only lends
+support: two of the three signs are needed, and nothing gained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from roledrift.detect.abstaining import Presence, no_verdict, waiting
+from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.scales import RATIOS, SHARES
+from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.remedies import KL_ANCHOR
+from roledrift.records import Severity, State, StepRecord, Verdict
+
+NAME = "diversity_collapse"
+UNIFORM = "uniform_siblings"
+NEED = "texts and rewards of wrong siblings"
+
+POOL = 24.0
+"""Pairs of wrong siblings that a share must be the mean of."""
+
+
+def _openers(record: StepRecord, role: str) -> float | None:
+    counted = record.counted(role, "openers")
+    if counted is None or not (counted[0] > 0 and counted[1] > 0):
+        return None
+    return counted[1] / counted[0]
+
+
+AGREEMENT = Stream("wrong_agreement", SHARES, 1, 0.1, 0.1, 0.08, 0.1, pool=POOL)
+OVERLAP = Stream("wrong_jaccard", SHARES, 1, 0.1, 0.1, 0.06, 0.1, pool=POOL)
+OPENERS = Stream("openers", RATIOS, -1, math.log(1.5), 0.2, 0.12, 0.2, _openers)
+
+_SIGNS = {
+    "wrong siblings that give the same answer": AGREEMENT,
+    "words that wrong siblings share": OVERLAP,
+    "different openings per text": OPENERS,
+}
+
+
+class DiversityCollapse:
+    """Watches roles with several slots."""
+
+    name = NAME
+
+    def __init__(self, context: Context) -> None:
+        self._course = context.course
+        self._signs = {
+            role.name: {told: context.board.watch(role.name, sign) for told, sign in _SIGNS.items()}
+            for role in context.workflow.roles
+            if role.slots > 1
+        }
+        self._roles = context.workflow.role_names
+        self._presence = Presence(NAME, NEED)
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """One verdict per role for which there is news."""
+        verdicts = []
+        for role in self._roles:
+            if role not in self._signs:
+                why = "does not apply: the role has one slot, it has no siblings"
+                verdicts.append(no_verdict(NAME, role, why))
+                continue
+            wrong = [one for one in self._signs[role].values() if one.of is not OPENERS]
+            measured = any(record.mean(role, one.of.name) is not None for one in wrong)
+            verdict = self._presence.see(role, record.step, measured)
+            if any(one.judged for one in wrong):
+                verdict = self._judge(role)
+            elif measured and not any(one.known for one in wrong):
+                lacks = max(min(one.start.lacks for one in wrong), 1)
+                need = f"{lacks} more batches of {POOL:.0f} pairs of wrong siblings"
+                verdict = waiting(NAME, role, need)
+            if verdict is not None:
+                verdicts.append(verdict)
+        return verdicts
+
+    def _judge(self, role: str) -> Verdict:
+        signs = self._signs[role]
+        agreement, overlap, _ = signs.values()
+        leading = agreement if agreement.known else overlap
+        there = [one for one in signs.values() if one.complete]
+        lost = self._course.direction in ("level", "fell")
+        alike = agreement.complete or overlap.complete
+        drift = alike and lost and len(there) >= 2
+        finding = (NAME if agreement.complete else UNIFORM) if drift else ""
+        state: State = "drift" if drift else "watch" if alike else "ok"
+        told = "; ".join(
+            f"{told} {one.typical:.2g} -> {one.now:.2g}" for told, one in signs.items() if one.known
+        )
+        onsets = [one.onset for one in there if one.onset is not None]
+        severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
+        return Verdict(
+            detector=NAME,
+            role=role,
+            state=state,
+            finding=finding,
+            statistic=leading.of.name,
+            value=leading.now,
+            baseline=leading.typical,
+            onset=min(onsets, default=None) if state != "ok" else None,
+            reason=f"{told}; {self._course}",
+            evidence=max(agreement.evidence, overlap.evidence),
+            chance=f"against {agreement.needed:.1f} needed",
+            severity=severity if drift else None,
+        )
+
+
+_ADVICE = (
+    "raise the sampling temperature of {role}",
+    "give each slot of {role} a prompt or an order of the problem of its own",
+    KL_ANCHOR,
+)
+
+CARD = Card(
+    name=NAME,
+    about=(
+        "Watches whether the slots of a role make the same mistakes in the same words, while "
+        "nothing is gained by it."
+    ),
+    findings=(
+        Finding(
+            NAME,
+            "Slots of {the} have made the same mistakes since step {onset}",
+            "The slots of a role give the same wrong answers, and accuracy has not risen.",
+            "outcome",
+            "suspicious",
+            _ADVICE,
+        ),
+        Finding(
+            UNIFORM,
+            "Slots of {the} have written alike where they are wrong since step {onset}",
+            "The slots of a role write in the same words where they are wrong.",
+            "outcome",
+            "suspicious",
+            _ADVICE,
+        ),
+    ),
+    make=DiversityCollapse,
+    reads=("wrong_agreement", "wrong_jaccard", "openers", "accuracy"),
+    needs=(NEED,),
+    order=6,
+)
+"""Whether siblings are copies of each other."""

@@ -1,0 +1,223 @@
+"""``entropy_collapse``: a role has become sure of itself without having become better.
+
+Every run that learns lowers its entropy, often to a fifth, and ever more of its advantage groups
+have equal rewards. So neither is anything by itself. They are a collapse if next to nothing is left
+of the entropy and nothing was gained: accuracy has fallen, or it stands still while the groups stop
+teaching.
+
+``echo_trap`` is the form that RAGEN describes in multi-turn training (arXiv 2504.20073): rewards
+within groups become alike, the entropy falls, and then gradient norms spike, while nothing is
+gained. The opposite, an entropy that doubles and buys nothing, is ``entropy_explosion``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from statistics import median
+
+from roledrift.detect.abstaining import Presence, waiting
+from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.scales import RATIOS, SHARES
+from roledrift.detect.evidence.streams import Stream, StreamState
+from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
+from roledrift.records import Severity, State, StepRecord, Verdict
+
+NAME = "entropy_collapse"
+EXPLOSION = "entropy_explosion"
+ECHO = "echo_trap"
+NEED = "entropy"
+
+LEFT = 0.25
+"""Share of its start that is left of a collapsed entropy."""
+
+_RISEN = 2.0
+_SOLVED = 0.9
+"""Accuracy from which on there is nothing left to gain."""
+
+_SPIKE = 4.0
+"""Times the usual gradient norm that is a spike."""
+
+_WINDOW = 16
+_USUAL = 8
+
+
+def _entropy(record: StepRecord, role: str) -> float | None:
+    value = record.mean(role, "entropy")
+    return value if value is not None and value >= 0 else None
+
+
+FALL = Stream("entropy", RATIOS, -1, math.log(2), 0.15, 0.08, 0.3, _entropy)
+RISE = Stream("entropy", RATIOS, 1, math.log(1.5), 0.15, 0.08, 0.3, _entropy)
+IDLE = Stream("zero_variance", SHARES, 1, 0.15, 0.15, 0.05, 0.2)
+
+
+class _Spikes:
+    """Gradient norms of a role's policy that stand out, for as long as they count."""
+
+    def __init__(self, policy: str) -> None:
+        self._policy = policy
+        self._norms: deque[tuple[int, float]] = deque(maxlen=2 * _WINDOW)
+
+    def see(self, record: StepRecord, role: str) -> None:
+        norm = gradient_norm(record, self._policy, role)
+        if norm is not None and math.isfinite(norm) and norm > 0:
+            self._norms.append((record.step, norm))
+
+    @property
+    def largest(self) -> tuple[int, float] | None:
+        """Step and size, in usual norms, of the largest spike within the window."""
+        if len(self._norms) < _USUAL:
+            return None
+        usual = median(norm for _, norm in self._norms)
+        step, norm = max(list(self._norms)[-_WINDOW:], key=lambda one: one[1])
+        return (step, norm / usual) if norm >= _SPIKE * usual else None
+
+
+class EntropyCollapse:
+    """Watches the entropy of every role against its own start and against what it buys."""
+
+    name = NAME
+
+    def __init__(self, context: Context) -> None:
+        workflow, watch = context.workflow, context.board.watch
+        self._course = context.course
+        roles = workflow.role_names
+        self._falls = {role: watch(role, FALL) for role in roles}
+        self._rises = {role: watch(role, RISE) for role in roles}
+        self._idle = {role: watch(role, IDLE) for role in roles}
+        self._spikes = {role: _Spikes(workflow.policy_of(role)) for role in roles}
+        self._presence = Presence(NAME, NEED)
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """One verdict per role for which there is news."""
+        verdicts = []
+        for role, fall in self._falls.items():
+            self._spikes[role].see(record, role)
+            measured = fall.seen and fall.step == record.step
+            verdict = self._presence.see(role, record.step, measured)
+            if measured and not fall.judged:
+                verdict = waiting(NAME, role, f"{max(fall.start.lacks, 1)} more steps")
+            elif measured:
+                verdict = self._judge(role)
+            if verdict is not None:
+                verdicts.append(verdict)
+        return verdicts
+
+    def _judge(self, role: str) -> Verdict:
+        fall, rise = self._falls[role], self._rises[role]
+        state, finding, why = self._found(role, fall, rise)
+        judged = rise if rise.evidence > fall.evidence else fall
+        severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
+        return Verdict(
+            detector=NAME,
+            role=role,
+            state=state,
+            finding=finding,
+            statistic="entropy",
+            value=judged.now,
+            baseline=judged.typical,
+            onset=judged.onset if state != "ok" else None,
+            reason=(
+                f"its entropy is x{judged.ratio:.2f} of the start ({judged.typical:.3g} -> "
+                f"{judged.now:.3g} nats per token){why}; {self._course}"
+            ),
+            needs=("accuracy or reward",) if self._course.direction == "unknown" else (),
+            evidence=judged.evidence,
+            chance=f"against {judged.needed:.1f} needed",
+            severity=severity if finding else None,
+        )
+
+    def _found(self, role: str, fall: StreamState, rise: StreamState) -> tuple[State, str, str]:
+        """State, finding, and the evidence beside the entropy itself."""
+        course, idle = self._course.direction, self._idle[role]
+        if course in ("rose", "unknown") or self._solved:
+            return "ok", "", ""
+        if rise.complete and rise.ratio >= _RISEN:
+            return ("drift", EXPLOSION, "") if course == "fell" else ("watch", "", "")
+        low = fall.complete and fall.ratio <= LEFT
+        why = ""
+        if idle.seen:
+            why = f"; {idle.now:.0%} of its groups have equal rewards ({idle.typical:.0%} before)"
+        spike = self._spikes[role].largest
+        if fall.complete and idle.complete and spike is not None:
+            why += f"; its gradient norm was x{spike[1]:.1f} the usual at step {spike[0]}"
+            return "drift", ECHO, why
+        if low and (course == "fell" or idle.complete):
+            return "drift", NAME, why
+        return ("watch" if fall.complete else "ok"), "", why
+
+    @property
+    def _solved(self) -> bool:
+        course = self._course
+        return course.source == "accuracy" and course.now >= _SOLVED
+
+
+def gradient_norm(record: StepRecord, policy: str, role: str) -> float | None:
+    """The norm of a policy's gradient, from whoever has measured it.
+
+    Args:
+        record: One step.
+        policy: The role's policy.
+        role: The role, for logs with norms per role.
+    """
+    for gram in record.gradients:
+        if gram.policy == policy:
+            return math.sqrt(max(math.fsum(x for row in gram.products for x in row), 0.0))
+    named = record.totals.get(f"grad_norm/{policy}", record.mean(role, "grad_norm"))
+    return record.totals.get("grad_norm") if named is None else named
+
+
+CARD = Card(
+    name=NAME,
+    about=(
+        "Watches each role's entropy against its own start, and whether accuracy has risen "
+        "meanwhile: entropy falls in every run that learns."
+    ),
+    findings=(
+        Finding(
+            NAME,
+            "The entropy of {the} has fallen to x{ratio:.2f} without a gain since step {onset}",
+            "A role has become sure of itself without a gain in accuracy.",
+            "outcome",
+            "suspicious",
+            (
+                "raise the sampling temperature or add an entropy bonus for {role}",
+                "leave out groups with equal rewards and use more and other prompts",
+                LOWER_RATE,
+                KL_ANCHOR,
+            ),
+        ),
+        Finding(
+            ECHO,
+            "{who} has been in an echo trap since step {onset}",
+            "Rewards within groups have become alike, the entropy has fallen and a gradient norm "
+            "has spiked, while nothing was gained (RAGEN's echo trap).",
+            "outcome",
+            "suspicious",
+            (
+                "keep the groups whose rewards differ most and leave out those with equal rewards",
+                "clip the gradient, and make fewer updates per rollout",
+                LOWER_RATE,
+            ),
+        ),
+        Finding(
+            EXPLOSION,
+            "The entropy of {the} has risen to x{ratio:.1f} since step {onset}",
+            "A role's responses have become more random while accuracy fell.",
+            "outcome",
+            "failing",
+            (
+                LOWER_RATE,
+                "check the rewards: noisy ones make every policy walk at random",
+                KL_ANCHOR,
+            ),
+        ),
+    ),
+    make=EntropyCollapse,
+    reads=("entropy", "zero_variance", "accuracy"),
+    needs=(NEED,),
+    order=6,
+)
+"""What is left of a role's entropy, and what it was given for."""

@@ -1,0 +1,241 @@
+"""``lazy_role``: what a role says has stopped mattering.
+
+Three kinds, by what the role is there for. A judge that always gives the same verdict, though the
+answers are not always right (``rubber_stamp``). A selecting role that gives one and the same answer
+to every problem, though it did not at the start (``constant_output``). A synthesizing role whose
+text is what it was given, though it was not at the start (``copies_input``). Each has its own name;
+it is a lazy role when accuracy has fallen meanwhile. While accuracy rises none is told, but a judge
+that stamps from the first step on: that is a fact about the judge, and needs no baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roledrift.detect.abstaining import Presence, no_verdict, waiting
+from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.board import Board
+from roledrift.detect.evidence.course import outcome
+from roledrift.detect.evidence.scales import SHARES
+from roledrift.detect.evidence.streams import Stream, StreamState
+from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR
+from roledrift.records import Severity, State, StepRecord, Verdict
+from roledrift.workflow import Role
+
+NAME = "lazy_role"
+STAMP, CONSTANT, COPIES = "rubber_stamp", "constant_output", "copies_input"
+
+POOL = 48.0
+"""Verdicts, or answers, that are looked at together."""
+
+_ONE_VERDICT = 0.98
+_OFF = 0.1
+"""Share of verdicts, beyond three standard errors, by which a stamp is off the truth."""
+
+_COPIED = 0.9
+_PATIENCE = 3
+
+COPIED = Stream("copied", SHARES, 1, 0.15, 0.1, 0.06, 0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One look at a role: the statistic, where lazy begins, whether it is, and the numbers."""
+
+    value: float
+    threshold: float
+    lazy: bool
+    told: str
+    base: float | None = None
+
+
+class _Judge:
+    """The same verdict always: compared with how often it is right, whatever the start was."""
+
+    finding, statistic, need = STAMP, "verdict_correct", "verdicts and accuracy"
+
+    def __init__(self) -> None:
+        self._n = self._correct = self._right = 0.0
+
+    def see(self, record: StepRecord, role: str) -> _Seen | None:
+        counted, (source, right) = record.counted(role, self.statistic), outcome(record)
+        if counted is None or source != "accuracy" or right is None:
+            return None
+        n, share = counted
+        if not (n > 0 and 0 <= share <= 1 and 0 <= right <= 1):
+            return None
+        self._n += n
+        self._correct += n * share
+        self._right += n * right
+        if self._n < POOL:
+            return None
+        n, said, truth = self._n, self._correct / self._n, self._right / self._n
+        self._n = self._correct = self._right = 0.0
+        one = max(said, 1 - said)
+        luck = 3 * math.sqrt(max(truth * (1 - truth), 1 / n) / n)
+        word = "Correct" if said >= 0.5 else "Incorrect"
+        lazy = one >= _ONE_VERDICT and abs(said - truth) >= max(_OFF, luck)
+        told = f"{one:.3g} of {n:.0f} verdicts are {word}, while {truth:.2g} of the answers are"
+        return _Seen(one, _ONE_VERDICT, lazy, f"{told} correct")
+
+
+class _Selector:
+    """One answer to every problem, where there were several at the start."""
+
+    finding, statistic, need = CONSTANT, "openers", "texts of the selecting role"
+
+    def __init__(self) -> None:
+        self._start: list[float] = []
+
+    def see(self, record: StepRecord, role: str) -> _Seen | None:
+        counted = record.counted(role, self.statistic)
+        if counted is None or not (counted[0] >= POOL / 2 and counted[1] >= 1):
+            return None
+        n, kinds = counted
+        if len(self._start) < _PATIENCE + 1:
+            self._start.append(kinds)
+            return None
+        base = min(self._start)
+        told = f"{kinds:.0f} different openings in {n:.0f} answers, at least {base:.0f} before"
+        return _Seen(kinds, 1.0, kinds <= 1 and base >= 3, told, base)
+
+
+class _Synthesizer:
+    """Nothing but what it was given, where it was not so at the start."""
+
+    finding, statistic = COPIES, "copied"
+    need = "texts of the synthesizing role and of those that solve"
+
+    def __init__(self, copied: StreamState) -> None:
+        self._copied = copied
+
+    def see(self, record: StepRecord, role: str) -> _Seen | None:
+        copied = self._copied
+        if not copied.judged or record.mean(role, self.statistic) is None:
+            return None
+        lazy = copied.complete and copied.now >= _COPIED
+        told = f"{copied.now:.0%} of its words are its input's ({copied.typical:.0%} at the start)"
+        return _Seen(copied.now, _COPIED, lazy, told, copied.typical)
+
+
+_Kind = _Judge | _Selector | _Synthesizer
+
+
+def _kind(role: Role, board: Board) -> _Kind | None:
+    if role.duty == "judge":
+        return _Judge()
+    if role.duty == "select":
+        return _Selector()
+    return _Synthesizer(board.watch(role.name, COPIED)) if role.duty == "synthesize" else None
+
+
+class LazyRole:
+    """Watches the roles that work on what others have written."""
+
+    name = NAME
+
+    def __init__(self, context: Context) -> None:
+        self._course = context.course
+        roles = context.workflow.roles
+        self._kinds = {role.name: _kind(role, context.board) for role in roles}
+        self._presence = {
+            role: Presence(NAME, kind.need) for role, kind in self._kinds.items() if kind
+        }
+        self._lazy: dict[str, list[int]] = {role.name: [] for role in roles}
+        self._looks: dict[str, int] = {}
+
+    def update(self, record: StepRecord) -> Sequence[Verdict]:
+        """One verdict per role for which there is news."""
+        verdicts = []
+        for role, kind in self._kinds.items():
+            if kind is None:
+                why = "does not apply: only to roles that judge, select or synthesize"
+                verdicts.append(no_verdict(NAME, role, why))
+                continue
+            seen = kind.see(record, role)
+            measured = record.mean(role, kind.statistic) is not None
+            verdict = self._presence[role].see(role, record.step, measured)
+            if seen is not None:
+                self._looks[role] = self._looks.get(role, 0) + 1
+                verdict = self._judge(role, record.step, kind, seen)
+            elif role not in self._looks and verdict is None:
+                verdict = waiting(NAME, role, f"more {kind.need}")
+            if verdict is not None:
+                verdicts.append(verdict)
+        return verdicts
+
+    def _judge(self, role: str, step: int, kind: _Kind, seen: _Seen) -> Verdict:
+        lazy = self._lazy[role]
+        lazy.append(step) if seen.lazy else lazy.clear()
+        course = self._course.direction
+        # Where all looks so far say the same, the judge has never done anything else.
+        always = kind.finding == STAMP and len(lazy) == self._looks[role]
+        told = len(lazy) >= _PATIENCE and (always or course in ("level", "fell"))
+        state: State = "drift" if told else "watch" if lazy else "ok"
+        severity: Severity = "failing" if course == "fell" else "suspicious"
+        return Verdict(
+            detector=NAME,
+            role=role,
+            state=state,
+            finding=(NAME if course == "fell" else kind.finding) if told else "",
+            statistic=kind.statistic,
+            value=seen.value,
+            threshold=seen.threshold,
+            baseline=seen.base,
+            onset=lazy[0] if lazy else None,
+            reason=f"{seen.told}; {self._course}",
+            severity=severity if told else None,
+        )
+
+
+CARD = Card(
+    name=NAME,
+    about=(
+        "Watches whether judges give one verdict only, selecting roles one answer only, and "
+        "synthesizing roles nothing but their input."
+    ),
+    findings=(
+        Finding(
+            NAME,
+            "The output of {the} has not mattered since step {onset}",
+            "A role gives one verdict, one answer, or its input only, and accuracy has fallen.",
+            "outcome",
+            "failing",
+            (AGENT_WISE, "reward {role} for its own verdicts or choices", KL_ANCHOR),
+        ),
+        Finding(
+            STAMP,
+            "{who} has given the same verdict to everything since step {onset}",
+            "A judge gives one verdict whatever the answer, and the answers are not all alike.",
+            "outcome",
+            "suspicious",
+            (
+                "reward {role} for verdicts that are right, not for the outcome alone",
+                "balance right and wrong answers in what {role} is shown",
+            ),
+        ),
+        Finding(
+            CONSTANT,
+            "{who} has given one answer to everything since step {onset}",
+            "A selecting role gives one answer to all problems, and gave several at the start.",
+            "outcome",
+            "suspicious",
+            ("shuffle the candidates, so that no position is always right", AGENT_WISE),
+        ),
+        Finding(
+            COPIES,
+            "{who} has copied its input since step {onset}",
+            "A synthesizing role writes what it was given, and did not at the start.",
+            "outcome",
+            "suspicious",
+            ("reward {role} for what it adds to its input", KL_ANCHOR),
+        ),
+    ),
+    make=LazyRole,
+    reads=("verdict_correct", "openers", "copied", "accuracy"),
+    needs=("texts of roles that judge, select or synthesize",),
+    order=6,
+)
+"""Whether what a role says still matters."""

@@ -1,0 +1,233 @@
+"""How roles write: which kinds of words their texts hold, and whose way of writing they take.
+
+A profile holds the mean share of each of K buckets of words (statistic ``words``). For a role whose
+start is ``A`` and whose profile is ``P``, and a goal ``G``, with the weights of the triangular
+discrimination, a relative of the Jensen-Shannon divergence (Topsoe, 2000)::
+
+    w = 1 / (A + G + 1/K)
+    share = sum w (P - A) (G - A) / sum w (G - A)^2        the share of the way to G
+    distance = sum (P - A)^2 / (P + A + 1/K) / 2           0: as at the start, 1: no word in common
+
+``1/K`` keeps words that nobody used at the start from outweighing all others. Profiles are means
+over texts, so if a share q of the texts is written as in ``G`` and the rest as before, ``share`` is
+q: it is linear in ``P`` and needs no correction for few words.
+
+A start that holds the record it is compared with is too close to it by a factor sqrt(1 - 1/n), and
+too far from later ones by sqrt(1 + 1/n). So each record is compared with the mean of those *before*
+it, and the noise of few words is the same within the start as after it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roledrift.detect.evidence.start import LEAST
+from roledrift.records import Stat, StepRecord
+
+Shares = NDArray[np.float64]
+
+_TEXTS = 16.0
+"""Texts that a profile must be the mean of; records are pooled until there are so many."""
+
+_RECENT = 3
+_APART = 4.0
+"""How many times its own noise the squared distance of two starts must be."""
+
+
+def share_of_way(now: Shares, start: Shares, goal: Shares) -> float:
+    """The share of the way from ``start`` to ``goal`` that ``now`` has gone; NaN without a way."""
+    way = goal - start
+    weighted = way / (start + goal + 1.0 / start.size)
+    length = float(weighted @ way)
+    return float(weighted @ (now - start)) / length if length > 0 else float("nan")
+
+
+def squared(a: Shares, b: Shares) -> float:
+    """``sum (a - b)^2 / (a + b + 1/K)``, the triangular discrimination of two profiles."""
+    off = a - b
+    return float((off / (a + b + 1.0 / a.size)) @ off)
+
+
+class _Profile:
+    """One role's profiles: its start, its last records, and the one that just came in."""
+
+    __slots__ = ("_n", "_total", "before", "complete", "n", "noise", "now", "recent", "start")
+
+    def __init__(self) -> None:
+        self.start: Shares | None = None
+        """Mean of the first records, or of the policy before training."""
+        self.n = 0.0
+        """Records that the start is the mean of."""
+        self.complete = False
+        self.noise: list[Shares] = []
+        """The first records, whose differences are noise."""
+        self.now: Shares | None = None
+        """The profile that came in with the present record, if any."""
+        self.before: Shares | None = None
+        self.recent: deque[Shares] = deque(maxlen=_RECENT)
+        self._n, self._total = 0.0, np.zeros(0)
+
+    def begin(self, shares: Shares, n: float) -> None:
+        """Take the policy before training for the start."""
+        self.start, self.n, self.complete = shares, n, True
+
+    def take(self, stat: Stat | None) -> None:
+        """Take the present record."""
+        self.now = None
+        shares = _valid(stat)
+        if stat is None or shares is None:
+            return
+        if self.start is not None and shares.size != self.start.size:
+            return
+        if self._total.size != shares.size:
+            self._n, self._total = 0.0, np.zeros(shares.size)
+        self._n += stat.n
+        self._total += stat.n * shares
+        if self._n < _TEXTS:
+            return
+        if self.recent:
+            self.before = self.recent[-1]
+        self.now = self._total / self._n
+        self.recent.append(self.now)
+        self._n, self._total = 0.0, np.zeros(shares.size)
+
+    def grow(self) -> None:
+        """Let the present record belong to the start, once it has been compared with it."""
+        if self.now is None or len(self.noise) >= LEAST:
+            return
+        self.noise.append(self.now)
+        if not self.complete:
+            self.n = float(len(self.noise))
+            self.start = np.mean(self.noise, axis=0)
+            self.complete = len(self.noise) >= LEAST
+
+    @property
+    def lately(self) -> Shares:
+        """Mean of the last records."""
+        return np.asarray(sum(self.recent) / len(self.recent))
+
+    @property
+    def error(self) -> float:
+        """Squared distance by which noise alone removes the start from the truth."""
+        pairs = list(zip(self.noise, self.noise[1:], strict=False))
+        if not pairs or not self.n:
+            return 0.0
+        return float(np.mean([squared(a, b) for a, b in pairs])) / 2 / self.n
+
+
+class Writing:
+    """The ways of writing of roles that share a policy.
+
+    Args:
+        roles: Their names.
+    """
+
+    def __init__(self, roles: Sequence[str]) -> None:
+        self._profiles = {role: _Profile() for role in roles}
+        self._record: StepRecord | None = None
+        self._shares: dict[tuple[str, str], float] = {}
+        self._apart: dict[tuple[str, str], bool] = {}
+        self.from_base = False
+        """Whether the policy before training is the start."""
+
+    def see(self, record: StepRecord) -> None:
+        """Take one record; a second time it changes nothing."""
+        if record is self._record:
+            return
+        if self._record is None:
+            self._begin(record)
+        self._record = record
+        self._shares.clear()
+        for role, profile in self._profiles.items():
+            profile.take(record.stat(role, "words"))
+        for role, profile in self._profiles.items():
+            if profile.now is None or profile.start is None:
+                continue
+            for other, its in self._profiles.items():
+                if other != role and its.start is not None and its.start.size == profile.now.size:
+                    share = share_of_way(profile.now, profile.start, its.start)
+                    self._shares[role, other] = share
+        for profile in self._profiles.values():
+            profile.grow()
+
+    def share(self, record: StepRecord, role: str, other: str) -> float | None:
+        """The share of the way to the start of ``other`` that ``role`` has gone in this record."""
+        self.see(record)
+        return self._shares.get((role, other))
+
+    def away(self, record: StepRecord, role: str) -> float | None:
+        """The distance of ``role`` from its own start, without that which is noise.
+
+        The product of two records' displacements: their noises have nothing to do with each other,
+        so its expectation is 0 while nothing changes, however few words there are.
+        """
+        self.see(record)
+        profile = self._profiles[role]
+        start, now, before = profile.start, profile.now, profile.before
+        if start is None or now is None or before is None or not profile.complete:
+            return None
+        weighted = (now - start) / (start + (now + before) / 2 + 1.0 / now.size)
+        return float(weighted @ (before - start)) / 2
+
+    def captured(self, role: str, other: str) -> float:
+        """The share of the way to ``other`` that ``role`` has gone lately, wherever that is now.
+
+        In a capture that arises by itself the captor changes first, and the captured role follows
+        to where it is. So the goal is the captor's start or its present way of writing, whichever
+        is farther: a captor that comes to meet the role makes no capture of it.
+        """
+        mine, its = self._profiles[role], self._profiles[other]
+        if mine.start is None or its.start is None or not mine.recent or not its.recent:
+            return 0.0
+        now, goal = mine.lately, its.lately
+        if now.size != goal.size or squared(mine.start, its.start) >= squared(mine.start, goal):
+            goal = its.start
+        return share_of_way(now, mine.start, goal)
+
+    def toward(self, role: str, other: str) -> float:
+        """The share of the way to the *start* of ``other`` that ``role`` has gone lately."""
+        mine, its = self._profiles[role], self._profiles[other]
+        if mine.start is None or its.start is None or not mine.recent:
+            return 0.0
+        return share_of_way(mine.lately, mine.start, its.start)
+
+    def apart(self, role: str, other: str) -> bool:
+        """Whether the starts of two roles differ by more than their noise."""
+        key = (min(role, other), max(role, other))
+        known = self._apart.get(key)
+        if known is not None:
+            return known
+        mine, its = self._profiles[role], self._profiles[other]
+        if mine.start is None or its.start is None or mine.start.size != its.start.size:
+            return False
+        apart = squared(mine.start, its.start) > _APART * (mine.error + its.error)
+        if min(len(mine.noise), len(its.noise)) >= LEAST:
+            self._apart[key] = apart
+        return apart
+
+    def measured(self, role: str) -> bool:
+        """Whether the present record brought a profile of ``role``."""
+        return self._profiles[role].now is not None
+
+    def _begin(self, record: StepRecord) -> None:
+        base = getattr(record, "base", {})
+        for role, profile in self._profiles.items():
+            stat = base.get(role, {}).get("words") if base else None
+            shares, now = _valid(stat), record.stat(role, "words")
+            if stat is not None and shares is not None and now is not None and now.n > 0:
+                profile.begin(shares, stat.n / now.n)
+        self.from_base = all(one.complete for one in self._profiles.values())
+        if not self.from_base:
+            # Starts of different kinds differ by how they were made.
+            self._profiles = {role: _Profile() for role in self._profiles}
+
+
+def _valid(stat: Stat | None) -> Shares | None:
+    if stat is None or not stat.shares or not stat.n > 0:
+        return None
+    shares = np.asarray(stat.shares, dtype=np.float64)
+    return shares if np.isfinite(shares).all() and (shares >= 0).all() and shares.any() else None
