@@ -9,7 +9,8 @@ from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream
-from roledrift.records import StepRecord, Verdict
+from roledrift.judgement import Verdict
+from roledrift.records import StepRecord
 
 
 @dataclass(frozen=True, slots=True)

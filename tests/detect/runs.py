@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from roledrift.config import Config
 from roledrift.detect.suite import DetectorSuite
-from roledrift.records import Alert, Stat, StepRecord, Verdict
+from roledrift.judgement import Alert, Verdict
+from roledrift.records import Stat, StepRecord
 from roledrift.workflow import SINGLE, VOTING, Workflow
 from tests.detect.healthy import wander
 

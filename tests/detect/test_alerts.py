@@ -13,7 +13,8 @@ from roledrift.detect.alerts import TITLE_LIMIT, AlertManager, closed, title
 from roledrift.detect.cards import Catalogue, Finding
 from roledrift.detect.catalogue import shipped
 from roledrift.detect.suppression import SPOILS, suppressed
-from roledrift.records import Alert, Checkpoint, Severity, State, Verdict, alert_id
+from roledrift.judgement import Alert, Severity, State, Verdict, alert_id
+from roledrift.records import Checkpoint
 from roledrift.workflow import VOTING, Role, Workflow
 
 NAME = "policy_movement"

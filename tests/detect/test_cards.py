@@ -17,7 +17,8 @@ from roledrift.detect.conclusion import conclude
 from roledrift.detect.settings import checked, settings_of
 from roledrift.detect.suite import DetectorSuite, replay
 from roledrift.errors import ConfigError
-from roledrift.records import LAYERS, SEVERITIES, Stat, StepRecord
+from roledrift.judgement import LAYERS, SEVERITIES
+from roledrift.records import Stat, StepRecord
 from roledrift.workflow import VOTING
 from tests.detect import loud
 from tests.detect.runs import judged

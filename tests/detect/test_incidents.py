@@ -9,7 +9,8 @@ import pytest
 
 from roledrift.detect.conclusion import conclude
 from roledrift.detect.incidents import LINKED, SLACK, Incidents
-from roledrift.records import Alert, Checkpoint, Incident, Layer, Severity, Verdict, alert_id
+from roledrift.judgement import Alert, Incident, Layer, Severity, Verdict, alert_id
+from roledrift.records import Checkpoint
 
 LAYER: dict[str, Layer] = {
     "learning_rate_raised": "setting", "engine_mismatch": "input", "role_drift": "movement",

@@ -13,7 +13,8 @@ from roledrift.config import BaselineConfig, Config
 from roledrift.detect.catalogue import shipped
 from roledrift.detect.conclusion import conclude
 from roledrift.detect.suite import DetectorSuite, replay
-from roledrift.records import Alert, StepRecord, Verdict
+from roledrift.judgement import Alert, Verdict
+from roledrift.records import StepRecord
 from roledrift.workflow import VOTING, Workflow
 from tests.detect.loud import CARD
 from tests.detect.runs import AGGREGATOR, GENERATOR, ISOLATED, Columns, findings, judged
