@@ -96,7 +96,7 @@ def open_monitor(
         probes=probes,
         judge=judge,
         sinks=(
-            RunWriter(out, header, resume=resume),
+            RunWriter(out, header, resume=resume, judged=True),
             StartsWriter(Path(out), header, lambda: _summary(judge)),
             *_logs(roles, settings),
             *sinks,

@@ -159,7 +159,7 @@ class Monitor:
 
         Args:
             step: Steps done when it was written.
-            path: Where it lies, as a person would hand it to the host again.
+            path: Where it lies, as a person would type it.
         """
         with self.fenced("checkpoint"):
             self._checkpoints.note(step, path)
@@ -214,7 +214,7 @@ class Monitor:
         return decision
 
     def due(self, step: int, every: int) -> bool:
-        """Is a measurement that was asked for every ``every`` steps due, the budget considered?"""
+        """Whether a measurement that was asked for every so many steps is due, within budget."""
         return self._parts.budget.due(step, every)
 
     def _keep_budget(self, cost_ms: float) -> None:
@@ -324,8 +324,7 @@ class Monitor:
             measured["checkpoints"] = self._checkpoints.news()
         record = replace(pending.record(step, self._now()), **measured)
         alerts: list[Alert] = []
-        changed: tuple[Incident, ...] = ()
-        notices: tuple[Notice, ...] = ()
+        changed, notices = tuple[Incident, ...](), tuple[Notice, ...]()
         if self._parts.judge is not None:
             with self.fenced("judge", cost="judge"):
                 self._texts.keep(pending.samples)
@@ -384,6 +383,7 @@ class Monitor:
                         self._notices.update(self._parts.judge.changed, alerts)
                         self._judged += 1
                         self._checkpoints.recall(record.checkpoints)
+            self._keep((), self._notices.known)
         if self._parts.texts is not None:
             with self.fenced("texts of earlier segments"):
                 earlier = [one for one in self._parts.texts() if one.step < step]

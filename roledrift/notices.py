@@ -56,6 +56,11 @@ class Notices:
     def __init__(self) -> None:
         self._known: dict[str, Incident] = {}
 
+    @property
+    def known(self) -> tuple[Incident, ...]:
+        """Incidents as they last stood."""
+        return tuple(self._known.values())
+
     def update(self, changed: Iterable[Incident], alerts: Sequence[Alert]) -> tuple[Notice, ...]:
         """Compare incidents with what was last said about them.
 

@@ -86,12 +86,13 @@ def test_incidents_are_kept_and_told_once(tmp_path: Path) -> None:
 
 
 def test_what_an_earlier_segment_told_is_not_told_again() -> None:
-    heard = Heard()
+    heard, keeper = Heard(), Keeper()
     history = [StepRecord(step) for step in range(6)]
-    parts = Parts(judge=Opens(5), notifiers=[heard], history=lambda: history)
+    parts = Parts(judge=Opens(5), sinks=[keeper], notifiers=[heard], history=lambda: history)
     monitor = Monitor(HEADER, parts)
     monitor.end_step(6)
     assert [one.change for one in heard.notices] == ["closed"]
+    assert [(one.step, one.state) for one in keeper.incidents] == [(5, "open"), (6, "closed")]
 
 
 def test_a_monitor_that_judges_nothing_has_no_last_word() -> None:

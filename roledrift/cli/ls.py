@@ -140,33 +140,23 @@ def _row(path: Path, folder: str) -> tuple[_Key, Row]:
 
 
 def incidents_of(run: Run) -> tuple[Incident, ...]:
-    """Incidents as they were recorded.
-
-    Of a run whose alerts are older than incidents, and of an imported log, as a replay finds them.
-    """
-    stored = run.incidents()
-    if stored or not (run.alerts() or imported(run)):
-        return stored
+    """Incidents as they were recorded, or as a replay finds them if nobody judged the run."""
+    if run.judged:
+        return run.incidents()
     try:
         config = recorded(run.header.config)
     except ConfigError:
         config = Config()
     workflow = run.header.workflow
     reference = reference_steps(config.baseline.reference, workflow)
-    records = run.steps()
     return replay(
-        records,
+        run.steps(),
         workflow,
         config,
         reference=reference,
         host=run.header.host,
         yardsticks=yardsticks(run.header.yardsticks),
     ).incidents
-
-
-def imported(run: Run) -> bool:
-    """Whether the run was made of another tool's log: nobody judged it while it went on."""
-    return any(record.labels.get("source") == "foreign" for record in run.steps()[:1])
 
 
 def _print(rows: list[Row]) -> None:

@@ -19,6 +19,9 @@ from roledrift.workflow import Workflow
 TITLE_LIMIT = 100
 """Titles are shorter than this: trackers and chats cut longer ones."""
 
+_MOST_TIMES = 9999.0
+"""Larger ratios are cut, because their digits would push the rest out of the title."""
+
 _UNKNOWN = Finding("", "{who} has drifted since step {onset}", "", "text", "suspicious")
 
 
@@ -168,7 +171,7 @@ def title(verdict: Verdict, finding: Finding, onset: int) -> str:
         template.format(
             who=the[:1].upper() + the[1:],
             the=the,
-            ratio=value / base if value is not None and base else 0.0,
+            ratio=min(value / base, _MOST_TIMES) if value is not None and base else 0.0,
             value=0.0 if value is None else value,
             base=base or 0.0,
             onset=onset,

@@ -30,6 +30,8 @@ class _Case:
     alerts: dict[str, Alert] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     cause: str = ""
+    reported: int = 0
+    """Step of the first alert; that alert itself is replaced when it escalates."""
 
     @property
     def open(self) -> bool:
@@ -89,7 +91,7 @@ class Incidents:
         if case is None:
             case = next((one for one in self._cases if _belongs(alert, one)), None)
             if case is None:
-                case = _Case()
+                case = _Case(reported=alert.step)
                 self._cases.append(case)
         case.alerts[alert.id] = alert
         case.closed.discard(alert.id)
@@ -166,7 +168,7 @@ def _told(case: _Case, step: int, damage: str) -> Incident:
         role=cause.role,
         finding=cause.finding,
         onset=cause.onset,
-        reported=next(iter(case.alerts.values())).step,
+        reported=case.reported,
         sentence=_sentence(cause, why, consequences, damage, open_=case.open),
         cause=why,
         consequences=consequences,

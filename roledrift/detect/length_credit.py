@@ -20,7 +20,8 @@ class LengthCredit:
     def see(self, record: StepRecord, role: str) -> None:
         """Take one record; one without advantage groups is passed over."""
         credit = record.stat(role, "length_credit")
-        if credit is not None and credit.sd is not None and math.isfinite(credit.mean):
+        # Correlations and their spread are at most 1; anything else is no measurement.
+        if credit is not None and credit.sd is not None and abs(credit.mean) <= 1 >= credit.sd:
             self._seen.append((record.step, credit))
 
     def lately(self) -> tuple[float, float] | None:

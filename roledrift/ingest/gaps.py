@@ -32,11 +32,9 @@ class Quantity:
         """Detectors that reach no verdict without it, given what else is there."""
         if self.instead & frozenset(held):
             return ()
+        first = ((card.name, card.reads[0]) for card in all_cards().cards if card.reads)
         return tuple(
-            card.name
-            for card in all_cards().cards
-            if card.reads
-            and (card.reads[0] in self.held_by or card.reads[0].startswith(self.gives))
+            name for name, read in first if read in self.held_by or read.startswith(self.gives)
         )
 
 

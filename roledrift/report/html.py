@@ -29,6 +29,9 @@ from roledrift.report.moods import urgency
 from roledrift.report.numbers import number
 from roledrift.report.palette import tone, variables
 
+_LONG = 60
+"""Letters from which a cell is a sentence, and needs room."""
+
 
 def render_html(report: Report) -> str:
     """``report`` as an HTML document that works from a file.
@@ -160,7 +163,8 @@ def _head(cell: Cell) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    start, shown = "<td>", str(escape(cell.text))
+    start = '<td class="long">' if len(cell.text) > _LONG else "<td>"
+    shown = str(escape(cell.text))
     if cell.state:
         shown = f'<span class="chip {_slug(cell.state)}">{shown or cell.state}</span>'
     elif cell.value is not None:

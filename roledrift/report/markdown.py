@@ -113,7 +113,9 @@ def _block(block: Block) -> list[str]:
 def _table(table: Table) -> list[str]:
     if not table.rows:
         return []
+    title = [f"{escaped(table.title)}:", ""] if table.title else []
     lines = [
+        *title,
         _row([escaped(column) for column in table.columns]),
         _row(["---"] * len(table.columns)),
     ]

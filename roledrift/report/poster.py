@@ -26,6 +26,7 @@ from roledrift.report.model import Table as Grid
 from roledrift.report.moods import MOODS, urgency
 from roledrift.report.palette import INKS, ink_of
 from roledrift.report.pictures import finished, page
+from roledrift.report.sections.verdict import MATRIX
 from roledrift.report.sheet import Sheet, own_style
 
 SIZE = (800.0, 600.0)
@@ -79,7 +80,8 @@ def _one(sheet: Sheet, run: RunReport) -> None:
     facts = textwrap.shorten("  ·  ".join((*run.facts, *run.notes)), 165, placeholder=" …")
     _say(sheet, (_EDGE, down), facts, ink=_SOFT, size=8)
     down += 18
-    matrix = next((one for one in _of(run, "verdict") if isinstance(one, Grid)), None)
+    tables = [one for one in _of(run, "verdict") if isinstance(one, Grid)]
+    matrix = next((one for one in tables if one.title == MATRIX), None)
     if matrix is not None:
         down = _matrix(sheet, [[Cell(name) for name in matrix.columns], *matrix.rows], down)
     _charts(sheet, run, down)

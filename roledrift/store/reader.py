@@ -66,7 +66,7 @@ class Run:
     def incidents(self) -> tuple[Incident, ...]:
         """The latest recorded state of each incident; the first is the headline.
 
-        Runs recorded before incidents were stored, and imported logs, have none: replay them.
+        A run that was not :attr:`judged` has none: replay it.
 
         Raises:
             SchemaError: If a line was written by a newer version.
@@ -104,6 +104,11 @@ class Run:
             with suppress(OSError, ValueError, pa.ArrowException):
                 total += pq.read_metadata(pa.BufferReader(self._place.read(name))).num_rows
         return total
+
+    @property
+    def judged(self) -> bool:
+        """Whether its incidents were recorded; false for imported logs and for older runs."""
+        return bool(layout.writers(self._place.names(""), "incidents"))
 
     @property
     def sample_steps(self) -> tuple[int, ...]:

@@ -34,6 +34,8 @@ class RunWriter:
         resume: Add to the run that is there, if there is one.
         writer: Name of this process, for example ``"trainer"``; made unique if it is taken. None
             makes one of host, process id and time.
+        judged: The run is judged as it goes on. Its file of incidents is there from the start, so
+            that a run without any can be told from one that nobody judged.
 
     Raises:
         StoreError: If a run is there and ``resume`` is false, if the stored run has other roles or
@@ -47,6 +49,7 @@ class RunWriter:
         *,
         resume: bool = False,
         writer: str | None = None,
+        judged: bool = False,
     ) -> None:
         if layout.as_url(path) is not None:
             raise StoreError(
@@ -63,6 +66,8 @@ class RunWriter:
             self.writer, self._steps = self._claim(base)
             start = {"kind": "start", "writer": self.writer, "segment": segment, "time": _now()}
             self._append(self._steps, json.dumps({"v": SCHEMA, **start}, separators=(",", ":")))
+            if judged:
+                (self.path / layout.incidents_file(self.writer)).touch()
 
     def write_step(self, record: StepRecord) -> None:
         """Append one step, stamped with this writer's name and a running number.

@@ -4,9 +4,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from roledrift.detect import DETECTORS
 from roledrift.records import RunHeader, Stat, StepRecord
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
+
+ALONE = {
+    "detectors": {name: {"enabled": False} for name in DETECTORS if name != "length_inflation"}
+}
+"""Configuration of a loop that records lengths alone and is judged on those."""
 
 HOSTILE = "\x1b[31m\x1b]0;owned\x07<script>"
 
@@ -21,7 +27,7 @@ def write_run(
     config: dict[str, object] | None = None,
 ) -> Path:
     """A voting run whose aggregator grows from ``inflate_from`` to ``until``."""
-    header = RunHeader(run=path.name + HOSTILE, workflow=VOTING, config=config or {})
+    header = RunHeader(run=path.name + HOSTILE, workflow=VOTING, config=config or ALONE)
     writer = RunWriter(path, header)
     for step in range(steps):
         inflated = inflate_from is not None and inflate_from <= step < (until or steps)
@@ -43,7 +49,7 @@ def _length(mean: float) -> Stat:
 
 def crash_run(path: Path, last: float, steps: int = 20) -> Path:
     """A healthy run, a step every ten seconds, whose process was killed after ``last``."""
-    writer = RunWriter(path, RunHeader(run=path.name, workflow=VOTING))
+    writer = RunWriter(path, RunHeader(run=path.name, workflow=VOTING, config=ALONE))
     for step in range(steps):
         time = datetime.fromtimestamp(last - 10 * (steps - 1 - step), UTC).isoformat()
         groups = {

@@ -1,30 +1,16 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from roledrift.detect.panel import Replay
 from typer.testing import CliRunner
 
-from roledrift.cli.check import check_run, findings_of
+from roledrift.cli.check import check_run, exit_code
+from roledrift.cli.findings import COUNTS
 from roledrift.cli.main import app
-from roledrift.judgement import Alert, Verdict, alert_id
+from roledrift.detect.conclusion import OUTCOMES
+from roledrift.judgement import alert_id
 from roledrift.store.reader import open_run
 from tests.cli.runs import crash_run, write_run
-
-ALERT = Alert(
-    id=alert_id("d", "r", 4),
-    detector="d",
-    finding="f",
-    role="r",
-    policy="p",
-    level="WARN",
-    state="open",
-    step=6,
-    onset=4,
-    title="t",
-    text="x",
-)
 
 
 def check(*arguments: object) -> tuple[int, str, str]:
@@ -36,34 +22,36 @@ def check(*arguments: object) -> tuple[int, str, str]:
 def test_a_clean_run(tmp_path: Path) -> None:
     code, out, err = check(write_run(tmp_path / "run"))
     assert code == 0
-    assert "run: clean: 30 steps" in out
+    assert "run: clean: Nothing found in 30 steps" in out
     assert err == ""
 
 
 def test_findings_name_the_role_and_since_when(tmp_path: Path) -> None:
     code, out, _ = check(write_run(tmp_path / "run", inflate_from=15))
     assert code == 1
-    assert "findings: aggregator length_inflation since step 15" in out
+    assert "failing: Aggregator" in out
+    assert "since step 15" in out
     assert "\x1b" not in out
     assert not any(line.endswith(" ") for line in out.splitlines())
 
 
-def test_a_closed_error_still_counts(tmp_path: Path) -> None:
-    code, out, _ = check(write_run(tmp_path / "run", inflate_from=12, until=18))
-    assert code == 1
-    assert "since step 12, closed by now" in out
+def test_what_has_passed_is_suspicious_at_most(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", inflate_from=12, until=18)
+    code, out, _ = check(run)
+    assert (code, "suspicious: " in out, "It has passed." in out) == (0, True, True)
+    assert check(run, "--fail-on", "suspicious")[0] == 1
 
 
-def test_too_few_steps_are_inconclusive(tmp_path: Path) -> None:
+def test_too_few_steps_are_no_verdict(tmp_path: Path) -> None:
     code, out, _ = check(write_run(tmp_path / "run", 3))
     assert code == 3
-    assert "too few steps: 3, the baseline needs 9" in out
+    assert "no verdict: No verdict: 0 of" in out
 
 
-def test_absent_statistics_are_inconclusive(tmp_path: Path) -> None:
+def test_absent_statistics_are_no_verdict(tmp_path: Path) -> None:
     code, out, _ = check(write_run(tmp_path / "run", name="chars"))
     assert code == 3
-    assert "inconclusive: no detector reached a verdict, needs" in out
+    assert "verdicts were reached. Not measured: " in out
 
 
 def test_no_run_is_inconclusive(tmp_path: Path) -> None:
@@ -103,8 +91,8 @@ def test_of_several_runs_the_worst_code_wins(tmp_path: Path) -> None:
     _, out, _ = check(tmp_path)
     assert [line.split(": ")[1] for line in out.splitlines() if str(tmp_path) in line] == [
         "clean",
-        "findings",
-        "inconclusive",
+        "failing",
+        "no verdict",
     ]
 
 
@@ -114,8 +102,11 @@ def test_json_holds_the_same_and_nothing_else(tmp_path: Path) -> None:
     document = json.loads(out)
     (run,) = document["runs"]
     assert (code, document["code"], run["code"], err) == (1, 1, 1, "")
-    assert document["counts"] == {"clean": 0, "findings": 1, "unreadable": 0, "inconclusive": 0}
-    assert (run["outcome"], run["steps"], run["error"]) == ("findings", 30, None)
+    counts = dict.fromkeys((*OUTCOMES, "unreadable"), 0)
+    assert document["counts"] == counts | {"failing": 1}
+    assert (run["outcome"], run["steps"], run["error"]) == ("failing", 30, None)
+    (incident,) = run["incidents"]
+    assert run["sentence"] == incident["sentence"]
     (finding,) = run["findings"]
     assert (finding["role"], finding["detector"], finding["since"], finding["state"]) == (
         "aggregator",
@@ -125,6 +116,7 @@ def test_json_holds_the_same_and_nothing_else(tmp_path: Path) -> None:
     )
     assert finding["id"] == alert_id("length_inflation", "aggregator", 15)
     assert run["alerts"][0]["id"] == finding["id"]
+    assert (finding["severity"], finding["incident"]) == ("failing", incident["id"])
     assert "error" not in document
 
 
@@ -150,7 +142,7 @@ def test_a_configuration_file_decides(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
     lax = tmp_path / "roledrift.toml"
     lax.write_text("[detectors.length_inflation]\nwatch_ratio = 40.0\ndrift_ratio = 50.0\n")
-    assert check(run, "--config", lax)[0] == 0
+    assert check(run, "--config", lax, "--finding", "length_inflation")[0] == 0
     lax.write_text("[detectors.length_inflation]\ndrift_ration = 50.0\n")
     code, _, err = check(run, "--config", lax)
     assert code == 2
@@ -168,38 +160,38 @@ def test_without_one_the_run_is_judged_by_what_it_was_watched_with(tmp_path: Pat
     assert "judged by the default configuration" in err
 
 
-def test_only_some_detectors(tmp_path: Path) -> None:
+def test_only_some_findings(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
-    assert check(run, "--detector", "accuracy_cliff")[0] == 3
-    code, out, _ = check(run, "--detector", "accuracy_cliff", "--detector", "length_inflation")
+    assert check(run, "--finding", "accuracy_cliff")[0] == 3, "what is not judged is not clean"
+    code, _, _ = check(run, "--finding", "accuracy_cliff", "--finding", "length_inflation")
     assert code == 1
-    assert "hygiene" not in out
-    document = json.loads(check(run, "--detector", "length_inflation", "--json")[1])
+    document = json.loads(check(run, "--finding", "length_inflation", "--json")[1])
     assert {one["detector"] for one in document["runs"][0]["verdicts"]} == {"length_inflation"}
-    code, out, err = check(run, "--detector", "lenght_inflation")
+    code, out, err = check(run, "--finding", "lenght_inflation")
     assert (code, out) == (2, "")
     assert "Did you mean 'length_inflation'?" in err
-    # Silence is nobody's verdict: who asks for one detector is not told of it.
+    # Silence is no detector's finding: who asks for one finding is not told of it.
     crashed = crash_run(tmp_path / "crashed", last=1e9)
-    assert check(crashed, "--detector", "length_inflation")[0] == 0
+    assert "silent" not in check(crashed, "--finding", "length_inflation", "--json")[1]
 
 
 def test_only_some_steps(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
     code, out, _ = check(run, "--step-range", ":14")
     assert code == 0
-    assert "clean: 15 steps" in out
+    assert "clean: Nothing found in 15 steps" in out
     assert check(run, "--step-range", "16:")[0] == 0, "the baseline is what came first"
     assert check(run, "--step-range", "3:29")[0] == 1
     assert check(run, "--step-range", "3:6")[0] == 3
-    assert check(run, "--step-range", "100:200")[0] == 3
+    code, _, err = check(run, "--step-range", "100:200")
+    assert (code, "the run has the steps 0 to 29" in err) == (3, True)
     for wrong in ("3-9", ":", "a:b", "9:3", "1:2:3", "1.5:3"):
         code, out, err = check(run, "--step-range", wrong)
         assert (code, out) == (2, "")
         assert wrong in err
     crashed = crash_run(tmp_path / "crashed", last=1e9)
-    assert check(crashed, "--step-range", ":18")[0] == 0
-    assert check(crashed, "--step-range", ":19")[0] == 1
+    assert "clean" in check(crashed, "--step-range", ":18")[1]
+    assert "suspicious" in check(crashed, "--step-range", ":19")[1]
 
 
 def test_exit_zero_is_for_jobs_that_only_report(tmp_path: Path) -> None:
@@ -212,17 +204,19 @@ def test_of_several_runs_only_what_is_wrong_is_shown(tmp_path: Path) -> None:
     write_run(tmp_path / "a", inflate_from=15)
     write_run(tmp_path / "b")
     _, out, err = check(tmp_path)
-    assert [line.split()[0] for line in out.splitlines() if line.startswith(" ")] == ["drift"]
-    assert "2 runs: clean 1, findings 1, unreadable 0, inconclusive 0" in err
+    assert [line.split()[0] for line in out.splitlines() if line.startswith(" ")] == ["failing"]
+    assert "2 runs: 1 failing, 0 input problem, 0 suspicious, 0 no verdict, 1 clean" in err
     _, out, _ = check(tmp_path, "--all")
-    assert "no verdict" in out
+    assert [line.split()[0] for line in out.splitlines() if line.startswith(" ")][-1] == "ok"
 
 
 def test_the_worst_comes_first(tmp_path: Path) -> None:
-    _, out, _ = check(write_run(tmp_path / "a", inflate_from=15))
-    states = [line[2:12].split("  ")[0] for line in out.splitlines()[1:]]
-    assert states == sorted(states, key=["drift", "watch", "ok", "no verdict"].index)
-    assert states[0] == "drift"
+    run = write_run(tmp_path / "a", inflate_from=15, config={"tier": "business"})
+    _, out, _ = check(run)
+    states = [line[2:].split("  ")[0] for line in out.splitlines()[1:] if line[2:3].strip()]
+    assert states[0] == "failing"
+    assert len(states) > 1
+    assert "failing" not in states[1:]
 
 
 def test_many_problems_are_counted(tmp_path: Path) -> None:
@@ -233,41 +227,34 @@ def test_many_problems_are_counted(tmp_path: Path) -> None:
     assert "and 4 more like these" in err
 
 
-def test_the_level_that_counts() -> None:
-    warned = Replay((), (ALERT,), {}, {})
-    assert findings_of(warned, "ERROR") == ()
-    (finding,) = findings_of(warned, "WARN")
-    assert (finding.since, finding.state) == (4, "open")
-    escalated = replace(ALERT, level="ERROR", state="escalated", step=8)
-    over = replace(ALERT, level="INFO", state="closed", step=20)
-    (finding,) = findings_of(Replay((), (ALERT, escalated, over), {}, {}), "ERROR")
-    assert (finding.level, finding.state) == ("ERROR", "closed")
+def test_the_exit_code_follows_the_severity() -> None:
+    codes = {word: [exit_code(one, word) for one in OUTCOMES] for word in COUNTS}
+    assert codes == {
+        "failing": [1, 0, 0, 3, 0],
+        "input": [1, 1, 0, 3, 0],
+        "suspicious": [1, 1, 1, 3, 0],
+        "never": [0, 0, 0, 3, 0],
+    }
+    assert exit_code("input problem") == 1
+    assert exit_code("suspicious") == 0
 
 
-def test_drift_at_the_last_step_counts_without_an_alert() -> None:
-    drift, watch = (Verdict("d", "r", state, onset=9) for state in ("drift", "watch"))
-    (finding,) = findings_of(Replay((drift,), (), {}, {}), "ERROR")
-    assert (finding.level, finding.since, finding.finding) == ("ERROR", 9, "d")
-    assert findings_of(Replay((watch,), (), {}, {}), "ERROR") == ()
-    assert findings_of(Replay((watch,), (), {}, {}), "WARN") == ()
-    (lesser,) = findings_of(Replay((replace(drift, finding="other"),), (), {}, {}), "WARN")
-    assert lesser.level == "WARN"
-    # The open alert speaks for its verdict: a lesser finding stays a warning.
-    assert findings_of(Replay((drift,), (ALERT,), {}, {}), "ERROR") == ()
-
-
-def test_fail_on_takes_two_words(tmp_path: Path) -> None:
+def test_a_level_is_refused_with_the_severity_that_replaces_it(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
-    assert check(run, "--fail-on", "warn")[0] == 1
-    assert check(run, "--fail-on", "fatal")[0] == 2
+    assert check(run, "--fail-on", "never")[0] == 0
+    for word, now in (("warn", "suspicious"), ("error", "input")):
+        code, _, err = check(run, "--fail-on", word)
+        assert (code, f"Use '{now}'" in err) == (2, True)
+    code, _, err = check(run, "--fail-on", "fatal")
+    assert (code, "is not one of failing, input, suspicious, never" in err) == (2, True)
 
 
-def test_a_crashed_run_is_a_finding_of_level_warn(tmp_path: Path) -> None:
+def test_a_crashed_run_is_suspicious(tmp_path: Path) -> None:
     path = crash_run(tmp_path / "crashed", last=1e9)
     code, out, _ = check(path)
-    assert code == 1
-    assert "findings: silent since step 19 (crashed?)" in out
-    assert check(path, "--fail-on", "error")[0] == 0
+    assert code == 0
+    assert "suspicious: Nothing has been recorded for" in out
+    assert check(path, "--fail-on", "suspicious")[0] == 1
     run = open_run(path)
     assert check_run(run, now=1e9 + 5).findings == ()
     (finding,) = check_run(run, now=1e9 + 500).findings
@@ -280,5 +267,5 @@ def test_a_report_among_several_paths_is_left_out(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["report", str(run), "-o", str(folder)]).exit_code == 0
     code, out, err = check(run, folder)
     assert (code, err) == (0, f"roledrift: {folder}: a report, left out\n")
-    assert "inconclusive" not in out
+    assert "no verdict" not in out
     assert check(folder)[0] == 3

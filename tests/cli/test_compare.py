@@ -57,7 +57,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert compare(str(a), str(b), as_json=True) == 0
     body = json.loads(capsys.readouterr().out)
     assert {one["name"]: one["b"] for one in body["settings"]}["config: tier"] == "full"
-    assert body["alerts"][0]["role"] == "aggregator"
+    (incident,) = body["incidents"]
+    assert (incident["run"], incident["incident"]["role"]) == ("b", "aggregator")
+    assert body["outcomes"]["b"] == incident["incident"]["severity"]
+    assert incident["incident"]["sentence"] in out
     assert compare(str(a), str(tmp_path / "no"), as_json=True) == 2
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "not_found"
 

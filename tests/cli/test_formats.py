@@ -5,7 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from roledrift.cli.check import check_run
 from roledrift.cli.main import main
+from roledrift.store.reader import open_run
 from tests.cli.runs import write_run
 
 
@@ -28,8 +30,8 @@ def test_github_annotates_findings_and_what_could_not_be_done(
 ) -> None:
     main(["check", *paths, "--format", "github"])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("::error title=aggregator%3A length_inflation::")
-    assert lines[1].startswith("::warning title=inconclusive::")
+    assert lines[0].startswith("::error title=failing%3A aggregator length_inflation::")
+    assert lines[1].startswith("::warning title=no verdict::")
     assert lines[2].startswith("::error title=could not check::")
 
 
@@ -42,6 +44,8 @@ def test_junit_is_xml_and_no_verdict_is_skipped(
     assert "failure" in kinds
     assert "skipped" in kinds
     assert kinds[-1] == "error"
+    (incident,) = check_run(open_run(paths[0])).incidents
+    assert incident.sentence in [case.get("message") for case in root.iter("failure")]
 
 
 def test_markdown_is_tables(paths: list[str], capsys: pytest.CaptureFixture[str]) -> None:

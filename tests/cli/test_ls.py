@@ -5,12 +5,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from roledrift.cli.ls import incidents_of
 from roledrift.cli.main import app
-from roledrift.judgement import Alert, alert_id
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
 from tests.cli.runs import HOSTILE, crash_run, write_run
+from tests.store.records import incident
 
 
 def ls(*arguments: object) -> tuple[int, str, str]:
@@ -19,48 +20,55 @@ def ls(*arguments: object) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def raise_alert(path: Path, finding: str, level: str, state: str = "open") -> None:
+def record(path: Path, number: int, **other: object) -> None:
     header = open_run(path).header
     writer = RunWriter(path, RunHeader(run="x", workflow=header.workflow), resume=True)
-    writer.write_alert(
-        Alert(
-            id=alert_id(finding, "aggregator", 4),
-            detector=finding,
-            finding=finding,
-            role="aggregator",
-            policy="shared",
-            level=level,  # type: ignore[arg-type]
-            state=state,  # type: ignore[arg-type]
-            step=6,
-            onset=4,
-            title="t",
-            text="x",
-        )
-    )
+    writer.write_incident(incident(number, onset=4, **other))
     writer.close()
 
 
-def test_a_row_per_run(tmp_path: Path) -> None:
+def test_a_row_per_run_the_worst_first(tmp_path: Path) -> None:
     write_run(tmp_path / "a", 3)
-    write_run(tmp_path / "sweep/b", 12)
-    raise_alert(tmp_path / "sweep/b", "role_drift", "WARN")
-    raise_alert(tmp_path / "sweep/b", "length_inflation", "ERROR")
+    for name, severity in (("b", "suspicious"), ("c", "failing"), ("d", "input problem")):
+        write_run(tmp_path / "sweep" / name, 12)
+        record(tmp_path / "sweep" / name, 6, severity=severity, sentence=f"Of {name}.")
     code, out, err = ls(tmp_path)
-    heading, first, second = out.splitlines()
+    heading, *rows = out.splitlines()
     assert (code, err) == (0, "")
-    assert heading.split() == ["run", "workflow", "routing", "steps", "state", "level", "finding"]
-    assert first.split() == ["a", "voting", "shared", "3", "finished"]
-    assert second.split() == [
-        *("sweep/b", "voting", "shared", "12", "finished", "ERROR"),
-        *("aggregator", "length_inflation", "since", "step", "4"),
+    assert heading.split()[:6] == ["run", "workflow", "routing", "steps", "state", "outcome"]
+    assert [row.split()[0] for row in rows] == ["sweep/c", "sweep/d", "sweep/b", "a"]
+    assert rows[0].split() == [
+        *("sweep/c", "voting", "shared", "12", "finished", "failing", "Of", "c."),
     ]
+    assert rows[-1].split() == ["a", "voting", "shared", "3", "finished"]
 
 
-def test_a_closed_alert_is_not_listed(tmp_path: Path) -> None:
+def test_of_equally_bad_runs_the_earliest_and_the_damaged_come_first(tmp_path: Path) -> None:
+    for name in "abc":
+        write_run(tmp_path / name, 9)
+    record(tmp_path / "a", 6)
+    record(tmp_path / "b", 6, damage="accuracy fell from 0.8 to 0.1")
+    header = open_run(tmp_path / "c").header
+    RunWriter(tmp_path / "c", header, resume=True).write_incident(incident(6, onset=2))
+    rows = json.loads(ls(tmp_path, "--json")[1])["runs"]
+    assert [row["run"] for row in rows] == ["c", "b", "a"]
+
+
+def test_an_incident_that_has_passed_is_suspicious(tmp_path: Path) -> None:
     write_run(tmp_path / "a", 9)
-    raise_alert(tmp_path / "a", "length_inflation", "ERROR")
-    raise_alert(tmp_path / "a", "length_inflation", "INFO", "closed")
-    assert "ERROR" not in ls(tmp_path)[1]
+    record(tmp_path / "a", 5)
+    record(tmp_path / "a", 7, state="closed", sentence="It has passed.")
+    (row,) = json.loads(ls(tmp_path, "--json")[1])["runs"]
+    assert (row["outcome"], row["sentence"]) == ("suspicious", "It has passed.")
+
+
+def test_a_run_that_nobody_judged_is_replayed(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "a", inflate_from=15)
+    assert not open_run(path).judged
+    (again,) = incidents_of(open_run(path))
+    assert again.sentence in ls(tmp_path)[1]
+    RunWriter(path, open_run(path).header, resume=True, judged=True).close()
+    assert incidents_of(open_run(path)) == (), "its monitor found nothing"
 
 
 def test_json(tmp_path: Path) -> None:
@@ -76,8 +84,11 @@ def test_json(tmp_path: Path) -> None:
         "steps": 3,
         "last_step": 2,
         "state": "finished",
-        "level": "",
+        "outcome": "",
+        "role": "",
         "finding": "",
+        "onset": None,
+        "sentence": "",
     }
 
 
@@ -120,23 +131,24 @@ def test_a_crashed_run_is_silent(tmp_path: Path) -> None:
     code, out, _ = ls(tmp_path, "--json")
     crashed, running = json.loads(out)["runs"]
     assert code == 0
-    assert (crashed["state"], crashed["level"]) == ("silent", "WARN")
-    assert crashed["finding"] == "silent since step 19 (crashed?)"
-    assert (running["state"], running["level"], running["finding"]) == ("open", "", "")
+    assert (crashed["state"], crashed["outcome"]) == ("silent", "suspicious")
+    assert "since step 19. The run may have crashed." in crashed["sentence"]
+    assert (running["state"], running["outcome"], running["sentence"]) == ("open", "", "")
 
 
 def test_some_of_them_in_another_order(tmp_path: Path) -> None:
     for name, steps in (("a", 3), ("b", 9), ("c", 0)):
         write_run(tmp_path / name, steps)
-    raise_alert(tmp_path / "b", "length_inflation", "ERROR")
+    record(tmp_path / "b", 6)
 
     def names(*options: str) -> list[str]:
         return [one["run"] for one in json.loads(ls(tmp_path, "--json", *options)[1])["runs"]]
 
-    assert names("--sort", "level")[0] == "b"
+    assert names()[0] == names("--sort", "severity")[0] == "b"
+    assert names("--sort", "path") == ["a", "b", "c"]
     assert names("--sort", "steps") == ["b", "a", "c"]
     assert names("--state", "empty") == ["c"]
-    assert names("--state", "empty,finished", "--limit", "2") == ["a", "b"]
+    assert names("--state", "empty,finished", "--limit", "2") == ["b", "a"]
     assert json.loads(ls(tmp_path, "--json", "--limit", "2")[1])["truncated"]
     assert not json.loads(ls(tmp_path, "--json", "--limit", "3")[1])["truncated"]
     assert "1 more of 3 runs" in ls(tmp_path, "--limit", "2")[2]
@@ -146,12 +158,3 @@ def test_some_of_them_in_another_order(tmp_path: Path) -> None:
     code, out, err = ls(tmp_path, "--state", "silnet")
     assert (code, out) == (2, "")
     assert "Did you mean 'silent'?" in err
-
-
-def test_an_alert_of_a_level_that_is_none_is_left_out(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", 3)
-    raise_alert(tmp_path / "a", "role_drift", "FATAL")
-    assert ls(tmp_path)[0] == 0
-    run = open_run(tmp_path / "a")
-    assert run.alerts() == []
-    assert "level 'FATAL' is none of" in run.problems[0]

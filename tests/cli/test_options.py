@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from roledrift.cli.formats import FORMATS
-from roledrift.cli.options import FailOn, Style, with_options
+from roledrift.cli.options import Style, with_options
 
 
 @dataclass(frozen=True)
@@ -40,4 +40,3 @@ def test_help_is_that_of_the_verb_and_its_fields() -> None:
 
 def test_every_format_can_be_asked_for() -> None:
     assert {one.value for one in Style} == {"text", "json", *FORMATS}
-    assert [one.value.upper() for one in FailOn] == ["WARN", "ERROR"]

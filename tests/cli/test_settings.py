@@ -77,4 +77,4 @@ def test_a_message_is_sent_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) 
         thread.join()
         server.server_close()
     assert [(one.state, one.text) for one in told] == [("ok", "delivered"), ("broken", "HTTP 404")]
-    assert b"alerts of roledrift arrive here" in server.bodies[0]
+    assert b"Notices arrive here" in server.bodies[0]

@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from roledrift.detect.panel import Panel
 
 from roledrift.cli.watch import Watched, Watching, board, sparkline, watch
+from roledrift.detect.suite import DetectorSuite
 from roledrift.records import RunHeader, StepRecord
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
@@ -22,7 +22,7 @@ def test_a_finished_run_is_told_and_left(
     assert watch([str(path)]) == 1
     out = capsys.readouterr().out
     assert "drift step 0: generator 40 tokens; aggregator 5 tokens" in out
-    assert "drift ERROR" in out
+    assert "drift: roledrift FAILING" in out
     assert watch([str(write_run(tmp_path / "clean"))]) == 0
 
 
@@ -66,8 +66,10 @@ def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path = write_run(tmp_path / "drift", inflate_from=15)
     watch([str(path)], as_json=True)
     body = json.loads(capsys.readouterr().out)
-    assert body["schema"] == "roledrift.watch/1"
-    assert body["runs"][0]["alerts"]
+    assert body["schema"] == "roledrift.watch/2"
+    (run,) = body["runs"]
+    assert run["alerts"]
+    assert (run["outcome"], run["sentence"]) == ("failing", run["incidents"][0]["sentence"])
     assert watch([str(tmp_path / "no")], as_json=True) == 2
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "not_found"
     (tmp_path / "bare").mkdir()
@@ -119,15 +121,30 @@ def test_no_step_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_the_board_fits(width: int, tmp_path: Path) -> None:
     run = open_run(write_run(tmp_path / "drift", inflate_from=15))
-    panel = Panel(run.header.workflow)
+    one = Watched(run.path, Panel(run.header.workflow), VOTING.role_names, state="finished")
     for record in run.steps():
-        panel.update(record)
-    one = Watched(run.path, panel, VOTING.role_names, run.steps(), last=29, state="finished")
+        one.alerts += one.panel.update(record)
+        one.records.append(record)
+    one.last = 29
     lines = board([one], width=width).plain.splitlines()
-    assert lines[1] == "drift  step 29  finished"
-    assert [line.split()[1] for line in lines[2:4]] == ["no", "drift"]
-    assert lines[4].startswith("  all roles")
+    assert lines[1] == "drift  step 29  finished  failing"
+    (incident,) = one.panel.incidents
+    shown = next(n for n, line in enumerate(lines) if line.startswith("  generator"))
+    assert " ".join(line.strip() for line in lines[2:shown]) == incident.sentence
+    assert lines[shown + 1].split()[:2] == ["aggregator", "failing"]
+    assert lines[shown + 1].endswith("20.8")
     if width >= 80:
         assert max(map(len, lines)) <= width
-        assert "▁" in lines[3]
-    assert lines[3].endswith("20.8")
+        assert "▁" in lines[shown + 1]
+
+
+def test_the_worst_run_stands_first(tmp_path: Path) -> None:
+    watched = []
+    for name, begins in (("a", None), ("b", 15)):
+        run = open_run(write_run(tmp_path / name, inflate_from=begins))
+        panel = DetectorSuite(run.header.workflow)
+        for record in run.steps():
+            panel.update(record)
+        watched.append(Watched(run.path, panel, VOTING.role_names, run.steps(), last=29))
+    lines = board(watched).plain.splitlines()
+    assert [line[0] for line in lines[1:] if not line.startswith(" ")] == ["b", "a"]

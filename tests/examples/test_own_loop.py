@@ -17,6 +17,6 @@ def test_the_loop_is_watched_and_stopped(tmp_path: Path) -> None:
     assert len(steps) < 120
     (alert,) = run.alerts()
     assert (alert.detector, alert.role, alert.stops) == ("length_inflation", "aggregator", True)
-    assert f"ERROR step {alert.step}" in done.stderr
+    assert f"FAILING step {alert.step}" in done.stderr
     again = replay(steps, run.header.workflow)
     assert not again.alerts, "the default configuration takes growth of all roles for the task's"

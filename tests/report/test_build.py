@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from roledrift.detect.panel import Panel
 
+from roledrift.detect.suite import DetectorSuite
 from roledrift.errors import StoreError
 from roledrift.judgement import TextPair
 from roledrift.records import RunHeader, Sample
@@ -27,7 +27,9 @@ def test_a_run_has_all_sections_in_order(failing_report: Report) -> None:
     assert [section.key for section in failing_report.runs[0].sections] == KEYS
     assert failing_report.overview == ()
     assert failing_report.title == "failing"
-    assert failing_report.runs[0].state == "drift"
+    run = failing_report.runs[0]
+    assert run.incident is not None
+    assert (run.state, run.headline) == (run.incident.severity, run.incident.sentence)
 
 
 def test_a_folder_of_runs_gets_an_overview(write_run: object, tmp_path: Path) -> None:
@@ -38,12 +40,14 @@ def test_a_folder_of_runs_gets_an_overview(write_run: object, tmp_path: Path) ->
     overview = report.overview[1]
     assert isinstance(overview, Table)
     shown = [[cell.text for cell in row[:3]] for row in overview.rows]
-    assert shown[0] == ["b", "drift", "aggregator"]
-    assert overview.rows[0][2].note == "length inflation"
+    incident = report.runs[1].incident
+    assert incident is not None
+    assert shown[0] == ["b", "failing", incident.sentence]
+    assert overview.rows[0][2].note == f"aggregator: {incident.finding}"
     assert sorted(shown[1:]) == [["a", "no verdict", "–"], ["empty", "no verdict", "–"]]
     tally = report.overview[0]
     assert isinstance(tally, Prose)
-    assert tally.text.startswith("1 drift, 2 no verdict. All runs: voting")
+    assert tally.text.startswith("1 failing, 2 no verdict. All runs: voting")
     assert "stress: length pays" in tally.text
     assert {row[0].href for row in overview.rows} == {f"#{run.key}" for run in report.runs}
     assert "Validation accuracy of all runs" in render_html(report)
@@ -65,14 +69,14 @@ def test_no_run_is_an_error(tmp_path: Path) -> None:
 def test_short_runs_of_any_workflow_render(write_run: object, workflow: object, steps: int) -> None:
     path = write_run("short", steps=steps, workflow=workflow, text="")  # type: ignore[operator]
     report = build_report(path)
-    assert report.runs[0].state != "drift"
+    assert report.runs[0].incident is None
     assert render_html(report).endswith("</html>\n") or render_html(report).endswith("</html>")
 
 
 def carrying(path: Path) -> Path:
     """A run whose kept texts are gone; its live alerts carry a pair of them."""
     writer = RunWriter(path, RunHeader("run", VOTING), writer="w")
-    panel = Panel(VOTING)
+    panel = DetectorSuite(VOTING)
     for step in range(40):
         one = record(step, VOTING, inflates=True, gradients=False)
         writer.write_step(one)

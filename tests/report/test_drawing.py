@@ -103,14 +103,14 @@ def test_an_onset_and_its_alert_are_both_named_at_the_end_of_a_run() -> None:
 
 
 def test_a_narrow_strip_says_all_that_the_wide_one_says() -> None:
-    bars = (Bar(40, 99, "drift since 40", "drift"),)
+    bars = (Bar(40, 99, "failing since 40", "failing"),)
     lanes = (Lane("recorded", (Bar(0, 99),)), Lane("all roles · policy drift", bars))
     strip = Strip("s", "", "", (0, 99), lanes)
     wide, narrow = strip_svg(strip), strip_svg(strip, narrow=True)
-    for words in ("recorded", "all roles · policy drift", "drift since 40"):
+    for words in ("recorded", "all roles · policy drift", "failing since 40"):
         assert words in wide
         assert words in narrow
     widths = [float(re.findall(r'viewBox="0 0 ([0-9.]+)', svg)[0]) for svg in (wide, narrow)]
     assert widths[1] < widths[0] / 1.9
-    whole = replace(strip, lanes=(Lane("x", (Bar(0, 99, "drift since 0", "drift"),)),))
-    assert "drift since 0" in strip_svg(whole)
+    whole = replace(strip, lanes=(Lane("x", (Bar(0, 99, "failing since 0", "failing"),)),))
+    assert "failing since 0" in strip_svg(whole)

@@ -81,14 +81,14 @@ def columns(view: View, some: list[Summary]) -> dict[str, list[str]]:
 
 def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: View) -> None:
     given = runs(failing)
-    given[0] = replace(given[0], state="ok", found="", closed=False)
-    given[1] = replace(given[1], state="watch")
+    given[0] = replace(given[0], state="clean", incident=None, closed=False)
+    given[1] = replace(given[1], state="suspicious")
     found = columns(failing, given)
     assert found["run"] == ["r2", "r1", "r0"]
-    assert found["found"] == ["aggregator"] * 2 + ["–"]
+    assert found["what happened"] == [failing.conclusion.sentence] * 2 + ["–"]
     tally, table = overview(given)[:2]
     assert isinstance(tally, Prose)
-    assert tally.text.startswith("1 drift, 1 watch, 1 ok. All runs: voting")
+    assert tally.text.startswith("1 failing, 1 suspicious, 1 clean. All runs: voting")
     assert isinstance(table, Table)
     assert [row[1].note for row in table.rows] == ["", "", "not closed"]
 

@@ -6,11 +6,13 @@ from pathlib import Path
 from roledrift.report.build import build_report
 from roledrift.report.markdown import LINES, render_markdown
 from roledrift.report.model import Report
+from roledrift.report.sanitise import escaped
 
 
 def test_markdown_has_the_verdict_the_matrix_and_the_pairs(failing_report: Report) -> None:
     text = render_markdown(failing_report)
-    assert "**drift**: aggregator drifts: its answers have grown" in text
+    run = failing_report.runs[0]
+    assert f"**{run.state}**: {escaped(run.headline)}" in text
     assert "| detector | generator | aggregator |" in text
     assert "| length inflation | " in text
     assert "before onset, step" in text
@@ -31,7 +33,7 @@ def test_many_runs_fit_and_what_is_left_out_is_named(
         write_run(tmp_path / f"r{index:02d}", inflates=True)  # type: ignore[operator]
     text = render_markdown(build_report(tmp_path))
     assert len(text.splitlines()) <= LINES
-    assert "| run | verdict |" in text
+    assert "| run | outcome | what happened |" in text
     assert "Left out for length" in text
 
 

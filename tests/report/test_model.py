@@ -20,14 +20,14 @@ from roledrift.report.write import render_json
 def report(value: float) -> Report:
     table = Table(("a",), ((Cell("x", value),),))
     section = Section("data", "Data", (table, Prose("text")))
-    run = RunReport("run1", "r", "ok", "fine", "", ("generator",), (), 0, (section,))
+    run = RunReport("run1", "r", "clean", "fine", ("generator",), (), 0, (section,))
     return Report("r", "0", "roledrift report r", (), (run,))
 
 
 def test_plain_is_strict_json_with_kinds() -> None:
     body = json.loads(render_json(report(math.nan)))
     blocks = body["runs"][0]["sections"][0]["blocks"]
-    assert body["v"] == 2
+    assert body["v"] == 3
     assert [block["kind"] for block in blocks] == ["table", "prose"]
     assert blocks[0]["rows"][0][0]["value"] == "NaN"
     json.dumps(body, allow_nan=False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.report.numbers import average, change, course, number, percent, ratio
+from roledrift.report.numbers import average, change, number, percent, ratio
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,6 @@ def test_change_is_a_ratio_or_a_difference() -> None:
     assert change(-0.5, -1.0).text == "-0.5"
     assert change(None, 1.0).text == "–"
     assert change(1.0, math.nan).text == "–"
-
-
-def test_course_names_both_means() -> None:
-    before = [0.5, 0.6, 0.5, 0.6]
-    assert course(before, [0.56, 0.57]).startswith("stayed level (0.55 →")
-    assert course(before, [0.9, 0.9]) == "rose from 0.55 to 0.9"
-    assert course(before, [0.1]) == "fell from 0.55 to 0.1"
-    assert course([], [0.1]) == ""
 
 
 def test_average_passes_over_non_finite_values() -> None:

@@ -1,6 +1,19 @@
 from __future__ import annotations
 
-from roledrift.report.palette import DASHES, INKS, TONES, WORDS, by_light, tone, variables
+from roledrift.judgement import SEVERITIES
+from roledrift.report.moods import MOODS
+from roledrift.report.palette import (
+    DASHES,
+    INKS,
+    TONES,
+    WORDS,
+    by_light,
+    ink_of,
+    tone,
+    variables,
+)
+
+STATES = ("failing", "input-problem", "suspicious", "watch")
 
 
 def luminance(colour: str) -> float:
@@ -15,7 +28,7 @@ def contrast(a: str, b: str) -> float:
 
 
 def test_text_colours_can_be_read_on_both_pages() -> None:
-    for name in ("ink", "soft", "drift", "watch", "good"):
+    for name in ("ink", "soft", "good", *STATES):
         assert contrast(INKS[name].light, INKS["page"].light) >= 4.5, name
         assert contrast(INKS[name].dark, INKS["page"].dark) >= 4.5, name
 
@@ -38,6 +51,17 @@ def test_names_of_lines_can_be_read_on_both_pages() -> None:
         assert contrast(word.dark, INKS["page"].dark) >= 4.5
         # Lines and their names are of one hue.
         assert word.dark == ink.dark
-    for name in ("ink", "soft", "drift", "watch", "good"):
+    for name in ("ink", "soft", "good", *STATES):
         assert contrast(INKS[name].light, INKS["band"].light) >= 4.5, name
         assert contrast(INKS[name].dark, INKS["band"].dark) >= 4.5, name
+
+
+def test_every_state_has_a_colour_and_every_severity_its_own() -> None:
+    severities = {ink_of(severity) for severity in SEVERITIES}
+    assert len(severities) == len(SEVERITIES)
+    assert all(ink_of(mood) not in severities for mood in MOODS if mood not in SEVERITIES)
+    assert ink_of("ok") == ink_of("clean") == INKS["good"]
+    assert ink_of("closed") == ink_of("of another version") == INKS["soft"]
+    for severity in SEVERITIES:  # chips of the two worst are filled: words in the page's colour
+        assert contrast(ink_of(severity).light, INKS["page"].light) >= 4.5
+        assert contrast(ink_of(severity).dark, INKS["page"].dark) >= 4.5

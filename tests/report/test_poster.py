@@ -22,7 +22,7 @@ def test_a_run_without_anything_and_many_runs_get_one_too(failing_report: Report
 
 def test_lanes_without_room_are_the_least_important_and_counted() -> None:
     def accused(role: str) -> Lane:
-        return Lane(role, (Bar(3, 9, "drift since 3", "drift"),))
+        return Lane(role, (Bar(3, 9, "failing since 3", "failing"),))
 
     lanes = (Lane("recorded", (Bar(0, 9),)), Lane("validation", ticks=(5,)),
              *(accused(role) for role in "abcd"))  # fmt: skip

@@ -14,7 +14,8 @@ def test_a_run_in_a_few_kilobytes(failing: View) -> None:
     assert one.href == "runs/run1.html#run1"
     assert (one.policy, one.task, one.seed) == ("SP", "math", 3)
     assert one.best == (0, 0.6)
-    assert one.onset == failing.findings[0].alert.onset
+    assert one.incident == failing.conclusion.incident
+    assert one.headline == failing.conclusion.sentence
     assert one.norm["generator"].first == math.sqrt(18.0)
     assert one.norm["policy shared"].first == math.sqrt(18.0)
     assert one.settings["note: stress"] == "length pays"

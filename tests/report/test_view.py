@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roledrift.config import BaselineConfig, Config
+from roledrift.detect.incidents import Incidents
 from roledrift.judgement import Alert, AlertState, Level
 from roledrift.records import RunHeader
 from roledrift.report.view import View, findings, load, spread, thinned
@@ -30,8 +31,27 @@ def test_transitions_become_one_finding_each_worst_first() -> None:
         ]
     )
     b, a = found
-    assert (b.alert.id, b.state, b.raised, b.escalated, b.closed) == ("b", "drift", 7, 9, None)
-    assert (a.alert.id, a.state, a.raised, a.escalated, a.closed) == ("a", "drift", 6, None, 12)
+    assert (b.alert.id, b.state, b.raised, b.escalated, b.closed) == ("b", "failing", 7, 9, None)
+    assert (a.alert.id, a.state, a.raised, a.escalated, a.closed) == (
+        "a",
+        "suspicious",
+        6,
+        None,
+        12,
+    )
+
+
+def test_findings_stand_by_incident_and_there_the_cause_comes_first() -> None:
+    later = replace(alert("late", "open", 7), severity="failing", onset=30, step=31)
+    cause = replace(alert("cause", "open", 9), role="generator", layer="movement", onset=4)
+    alerts = [alert("sign", "open", 6, "WARN"), cause, later]
+    book = Incidents()
+    for one in alerts:
+        book.update(one.step, [one])
+    assert book.incidents[0].role == "generator"
+    found = findings(alerts, book.incidents)
+    assert [one.alert.id for one in found] == ["cause", "sign", "late"]
+    assert found[0].incident is found[1].incident is not None
 
 
 def test_the_baseline_is_there_only_when_it_is_full(healthy: View, empty: View) -> None:

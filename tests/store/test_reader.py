@@ -296,11 +296,12 @@ def test_a_run_from_before_incidents_has_none_and_a_broken_line_costs_that_line(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, range(3), writer="w").write_alert(alert(2))
-    assert open_run(tmp_path).incidents() == ()
+    run = open_run(tmp_path)
+    assert (run.incidents(), run.judged) == ((), False)
     body = to_json(incident(2)).replace('"failing"', '"dreadful"')
     (tmp_path / "incidents.w.jsonl").write_text(f"{body}\n{to_json(incident(2))}\n")
     run = open_run(tmp_path)
-    assert run.incidents() == (incident(2),)
+    assert (run.incidents(), run.judged) == ((incident(2),), True)
     (problem,) = run.problems
     assert "incidents.w.jsonl:1" in problem
     assert "dreadful" in problem

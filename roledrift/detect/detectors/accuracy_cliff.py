@@ -184,7 +184,7 @@ class AccuracyCliff:
         verdicts = [self._everyone(record)]
         for role, batches in self._graded.items():
             value = record.mean(role, "correct")
-            if value is not None and math.isfinite(value):
+            if value is not None and 0.0 <= value <= 1.0:
                 batches.see(record.step, value)
                 if batches.fall is not None:
                     verdicts.append(self._verdict(role, "correct", batches.fall, alone=True))

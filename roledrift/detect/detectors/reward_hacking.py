@@ -19,6 +19,7 @@ from statistics import fmean
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.course import ABSURD
 from roledrift.detect.evidence.scales import LINEAR
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.length_credit import LengthCredit
@@ -126,12 +127,12 @@ class _Slope:
     def verdict(self, record: StepRecord) -> Verdict | None:
         accuracy = record.totals.get("accuracy")
         reward = record.totals.get("reward", record.mean(EVERYONE, "reward"))
-        if accuracy is None or reward is None or not math.isfinite(accuracy + reward):
+        if accuracy is None or reward is None or not abs(reward) < ABSURD:
             return None
         stat = record.stat(EVERYONE, "reward")
         spread = math.sqrt(max(accuracy * (1 - accuracy), 0.0))
         sd = stat.sd if stat is not None and stat.sd is not None else spread
-        if not (math.isfinite(sd) and sd > 1e-9 and spread > 0.05):
+        if not (1e-9 < sd < ABSURD and spread > 0.05):
             return None
         self._rows.append((record.step, accuracy, reward, spread, sd))
         if len(self._rows) < _ENOUGH:

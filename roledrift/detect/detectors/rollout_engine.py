@@ -14,6 +14,7 @@ from statistics import fmean, median
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.course import ABSURD
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.start import LEAST
 from roledrift.detect.evidence.streams import Stream, StreamState
@@ -100,7 +101,7 @@ def _is_behind(record: StepRecord, role: str) -> bool:
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
     value = record.mean(role, name)
-    return value if value is not None and math.isfinite(value) and value >= 0 else None
+    return value if value is not None and 0.0 <= value < ABSURD else None
 
 
 class RolloutEngine:

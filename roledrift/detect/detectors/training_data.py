@@ -75,7 +75,7 @@ def _duplicates(record: StepRecord, role: str, settings: Settings) -> Fact | Non
 
 def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
     stat = record.stat(role, "nonfinite")
-    if stat is None:
+    if stat is None or not stat.n:
         return None
     found = not stat.mean <= 0
     told = f"{stat.mean:.3g} tokens per response have a log-probability that is not finite"

@@ -25,6 +25,8 @@ LOSS = 0.25
 _GAIN = 0.05
 _NOISE = 3.0
 _JUMPS = 48
+ABSURD = 1e100
+"""From here on, as with NaN and infinity, a number is no measurement; squares of it overflow."""
 
 
 class Course:
@@ -48,8 +50,9 @@ class Course:
     def see(self, record: StepRecord) -> None:
         """Take one record."""
         value = record.totals.get("val_accuracy")
-        if value is not None and math.isfinite(value):
+        if value is not None and 0.0 <= value <= 1.0:
             n = record.totals.get("val_n", 0.0)
+            n = n if n > 0 else 0.0
             self._validations.append((record.step, value, n))
         source, now = outcome(record)
         if now is None or (self.source and source != self.source):
@@ -138,9 +141,9 @@ class Course:
 def outcome(record: StepRecord) -> tuple[str, float | None]:
     """What the workflow earned in a step, best source first, with the name of the source."""
     accuracy = record.totals.get("accuracy")
-    if accuracy is not None and math.isfinite(accuracy):
+    if accuracy is not None and abs(accuracy) < ABSURD:
         return "accuracy", accuracy
     for value in (record.mean(EVERYONE, "reward"), record.totals.get("reward")):
-        if value is not None and math.isfinite(value):
+        if value is not None and abs(value) < ABSURD:
             return "reward", value
     return "", None

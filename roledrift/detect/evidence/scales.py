@@ -22,16 +22,20 @@ class Scale:
     relative: bool = False
 
 
+_LARGEST = 1e100
+"""Larger values, infinity among them, are read as this: sums and squares of them stay finite."""
+
+
 def _identity(value: float) -> float:
-    return value
+    return min(max(value, -_LARGEST), _LARGEST)
 
 
 def _log_tokens(value: float) -> float:
-    return math.log(value) if value > 0.5 else math.log(0.5)
+    return math.log(min(max(value, 0.5), _LARGEST))
 
 
 def _log_tiny(value: float) -> float:
-    return math.log(value) if value > 1e-12 else math.log(1e-12)
+    return math.log(min(max(value, 1e-12), _LARGEST))
 
 
 def _arcsine(value: float) -> float:

@@ -11,6 +11,9 @@ from roledrift.report.numbers import count, number, ratio
 from roledrift.report.sections.names import plain_words, role_name, statistic_name
 from roledrift.report.view import View
 
+MATRIX = "All verdicts"
+"""Title of the matrix of detectors and roles."""
+
 
 def build(view: View) -> Section:
     """The verdict section."""
@@ -31,8 +34,8 @@ def _incident(view: View, incident: Incident) -> list[Block]:
     blocks: list[Block] = [Prose(" ".join(filter(None, (reported, evidence))))]
     if incident.state == "open" and incident.advice:
         blocks.append(Advice("Do next", incident.advice))
-    if incident.state == "open" and incident.checkpoint is not None:
-        kept = incident.checkpoint
+    kept = incident.checkpoint if incident.state == "open" else None
+    if kept is not None and not any(kept.path in one for one in incident.advice):
         blocks.append(Note(f"Last checkpoint from before the onset: step {kept.step}, {kept.path}"))
     if incident.consequences:
         blocks.append(_consequences(view, incident))
@@ -121,6 +124,7 @@ def _matrix(view: View) -> Table:
     return Table(
         columns=("detector", *(role_name(role) for role in roles)),
         rows=rows,
+        title=MATRIX,
         caption="Latest state per detector and role; while an alert is open, its severity. Grey "
         "means no verdict, which is not a good one. A dash means that the detector does not apply.",
     )

@@ -12,7 +12,7 @@ def test_lanes_show_coverage_baseline_validation_and_alerts(failing: View) -> No
     assert isinstance(strip, Strip)
     labels = [lane.label for lane in strip.lanes]
     assert labels[:3] == ["recorded", "baseline", "validation"]
-    assert "aggregator · length inflation" in labels
+    assert "aggregator · length_inflation" in labels
     assert strip.lanes[1].bars == (Bar(0, 7),)
 
 

@@ -1,0 +1,53 @@
+from dataclasses import replace
+
+from roledrift.detect.conclusion import OUTCOMES
+from roledrift.judgement import SEVERITIES, Verdict
+from roledrift.report.moods import (
+    MOODS,
+    holds,
+    incident_mood,
+    is_cause,
+    mood_of,
+    still_open,
+    urgency,
+)
+from tests.notify.alerts import ALERT, INCIDENT
+
+
+def test_states_stand_in_the_order_of_severities_and_outcomes() -> None:
+    assert [mood for mood in reversed(MOODS) if mood in SEVERITIES] == list(SEVERITIES)
+    assert [mood for mood in reversed(MOODS) if mood in OUTCOMES] == list(OUTCOMES)
+
+
+def test_an_open_alert_speaks_for_its_verdict() -> None:
+    verdict = Verdict("length_inflation", "aggregator", "watch")
+    assert mood_of(verdict, {}) == "watch"
+    assert mood_of(verdict, still_open([ALERT])) == "failing"
+    over = replace(ALERT, state="closed", level="INFO")
+    assert mood_of(verdict, still_open([ALERT, over])) == "watch"
+    assert mood_of(replace(verdict, state="drift"), {}) == "suspicious"
+    assert mood_of(replace(verdict, state="drift", severity="failing"), {}) == "failing"
+
+
+def test_the_worst_run_comes_first_then_the_earliest_then_the_damaged() -> None:
+    quiet = replace(INCIDENT, damage="")
+    order = [
+        ("failing", replace(INCIDENT, onset=3)),
+        ("failing", INCIDENT),
+        ("failing", quiet),
+        ("input problem", replace(quiet, onset=1)),
+        ("suspicious", quiet),
+        ("no verdict", None),
+        ("clean", None),
+        ("unreadable", None),
+    ]
+    assert sorted(order, key=lambda run: urgency(*run)) == order
+
+
+def test_an_alert_belongs_to_the_incident_that_names_it() -> None:
+    assert is_cause(INCIDENT, replace(ALERT, id="other"))
+    assert holds(INCIDENT, ALERT)
+    assert holds(INCIDENT, replace(ALERT, id="b", finding="accuracy_cliff", role="*"))
+    assert not holds(INCIDENT, replace(ALERT, id="c", onset=90))
+    assert incident_mood(INCIDENT) == "failing"
+    assert incident_mood(replace(INCIDENT, state="closed")) == "closed"
