@@ -210,7 +210,6 @@ class PolicyMovement:
             "policy_drift" if every else "",
             self._severity(EVERYONE, state) if every else None,
             reason,
-            StepRecord(0),
         )
 
     def _severity(self, role: str, state: StreamState) -> Severity:
