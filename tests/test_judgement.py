@@ -58,4 +58,5 @@ def test_incidents_are_ordered_by_state_severity_onset_and_how_specific_they_are
     fault = replace(INCIDENT, severity="input problem", onset=1)
     closed = replace(INCIDENT, state="closed", onset=0)
     expected = [INCIDENT, everyone, later, fault, closed]
-    assert sorted(reversed(expected), key=lambda one: one.rank) == expected
+    given = expected[::-1]
+    assert sorted(given, key=lambda one: one.rank) == expected

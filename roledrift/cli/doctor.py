@@ -128,7 +128,7 @@ def _terminal() -> Item:
 
 def of_run(path: str) -> Sequence[Item]:
     """What a run can answer and what it cannot, with the switch that would supply it."""
-    from roledrift.report.sections.names import QUANTITIES, detector_name
+    from roledrift.report.sections.names import QUANTITIES
     from roledrift.report.view import load
 
     view = load(Path(path), "run1")
@@ -145,7 +145,7 @@ def of_run(path: str) -> Sequence[Item]:
             f"judges {', '.join(map(console.role, reached))}" if reached else (said or "no verdict")
         )
         advice = f"needs {', '.join(needs)}" if needs else ""
-        items.append(Item(detector_name(detector), "ok" if reached else "absent", text, advice))
+        items.append(Item(detector, "ok" if reached else "absent", text, advice))
     for quantity in QUANTITIES:
         there = [role for role in view.roles if view.curve(role, quantity.name)]
         text = f"of {', '.join(there)}" if there else "not measured"

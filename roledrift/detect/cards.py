@@ -72,7 +72,7 @@ class Card:
         about: A paragraph for people: what it watches for, and how.
         findings: What it may find.
         make: Makes the detector for one run.
-        reads: Statistics that it rests on.
+        reads: Statistics that it rests on, first the one that it cannot do without.
         needs: What a host must record for it, in words.
         settings: Frozen dataclass of its settings; None if nothing can be set.
         order: Place among the detectors in tables; causes come first.

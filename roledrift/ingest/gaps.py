@@ -1,9 +1,15 @@
-"""What a source does not hold, which verdicts that costs, and what would supply it next time."""
+"""What a source does not hold, which detectors that silences, and what would supply it next time.
+
+Which detectors a quantity silences is derived from their cards: the first statistic that a card
+reads is the one that its detector cannot do without.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+from roledrift.detect.catalogue import all_cards
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,14 +17,25 @@ class Quantity:
     """Something that verdicts are made from.
 
     Attributes:
-        name: As it is said to people.
+        name: As people are told.
         held_by: Statistics of a role, columns of spans or totals; any of them will do.
-        verdicts: Detectors that need it.
+        gives: What begins the names of further statistics that are made from it.
+        instead: Statistics from which a detector still reaches a verdict without it.
     """
 
     name: str
     held_by: frozenset[str]
-    verdicts: tuple[str, ...]
+    gives: tuple[str, ...] = ()
+    instead: frozenset[str] = frozenset()
+
+    def silences(self, held: Collection[str]) -> tuple[str, ...]:
+        """Detectors that reach no verdict without it, given what else is there."""
+        if self.instead & frozenset(held):
+            return ()
+        first = ((card.name, card.reads[0]) for card in all_cards().cards if card.reads)
+        return tuple(
+            name for name, read in first if read in self.held_by or read.startswith(self.gives)
+        )
 
 
 LENGTHS = "lengths"
@@ -29,16 +46,20 @@ ENTROPY = "entropy"
 VALIDATION = "validation"
 
 QUANTITIES = (
-    Quantity(LENGTHS, frozenset({"length"}), ("length_inflation", "sp_role_capture")),
-    Quantity(TEXTS, frozenset({"text"}), ("diversity_collapse", "lazy_role")),
-    Quantity(REWARDS, frozenset({"reward"}), ("signal_loss",)),
+    Quantity(LENGTHS, frozenset({"length"})),
+    Quantity(TEXTS, frozenset({"text"}), ("words", "openers", "wrong_", "verdict_", "copied")),
+    Quantity(REWARDS, frozenset({"reward"})),
     Quantity(
         LOGPROBS,
         frozenset({"rollout.chi2", "rollout.k3", "old.k3", "update.k3"}),
-        ("policy_drift", "gradient_amplification"),
+        ("update.", "rollout."),
     ),
-    Quantity(ENTROPY, frozenset({"entropy"}), ("entropy_collapse", "echo_trap")),
-    Quantity(VALIDATION, frozenset({"val_accuracy"}), ("accuracy_cliff",)),
+    Quantity(ENTROPY, frozenset({"entropy"})),
+    Quantity(
+        VALIDATION,
+        frozenset({"val_accuracy"}),
+        instead=frozenset({"accuracy", "correct", "reward"}),
+    ),
 )
 
 LIVE = "watch it live (docs/integrations)"
@@ -53,22 +74,25 @@ def missing(held: Collection[str]) -> list[Quantity]:
     return [one for one in QUANTITIES if not one.held_by & frozenset(held)]
 
 
-def notes(lacking: Collection[Quantity], supplies: Mapping[str, str]) -> dict[str, str]:
+def notes(
+    lacking: Collection[Quantity], supplies: Mapping[str, str], held: Collection[str]
+) -> dict[str, str]:
     """Two lines for the header; none if nothing is missing.
 
     Args:
         lacking: What is missing.
         supplies: By quantity, what supplies it in the framework that the source is from.
+        held: As for :func:`missing`.
     """
     if not lacking:
         return {}
-    verdicts = list(dict.fromkeys(name for one in lacking for name in one.verdicts))
+    silent = list(dict.fromkeys(name for one in lacking for name in one.silences(held)))
     by_switch: dict[str, list[str]] = {}
     for one in lacking:
         by_switch.setdefault(supplies.get(one.name, LIVE), []).append(one.name)
+    absent = f"{', '.join(one.name for one in lacking)}, of single roles"
     return {
-        "not in it": f"{', '.join(one.name for one in lacking)}, of single roles; "
-        f"so no verdict of {', '.join(verdicts)}",
+        "not in it": absent + (f"; so no verdict of {', '.join(silent)}" if silent else ""),
         "next time": "; ".join(
             f"{', '.join(names)}: {switch}" for switch, names in by_switch.items()
         ),

@@ -127,7 +127,7 @@ def _steps(
 
 def _gaps(form: Format, tally: Tally) -> dict[str, str]:
     held = tally.held | {name for name, n in tally.columns.items() if n}
-    return gaps.notes(gaps.missing(held), form.supplies)
+    return gaps.notes(gaps.missing(held), form.supplies, held)
 
 
 def _notes(form: Format, reason: str, job: Job) -> dict[str, str]:

@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from roledrift.detect.panel import Panel
 
 from roledrift.cli.watch import Watched, Watching, board, sparkline, watch
+from roledrift.detect.suite import DetectorSuite
 from roledrift.records import RunHeader, StepRecord
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
@@ -142,7 +142,7 @@ def test_the_worst_run_stands_first(tmp_path: Path) -> None:
     watched = []
     for name, begins in (("a", None), ("b", 15)):
         run = open_run(write_run(tmp_path / name, inflate_from=begins))
-        panel = Panel(run.header.workflow)
+        panel = DetectorSuite(run.header.workflow)
         for record in run.steps():
             panel.update(record)
         watched.append(Watched(run.path, panel, VOTING.role_names, run.steps(), last=29))

@@ -1,28 +1,43 @@
-from roledrift.detect import DETECTORS
+"""What is missing in a source, and the detectors that cannot judge without it."""
+
+from roledrift.detect.catalogue import shipped
 from roledrift.ingest import FORMATS, gaps
 
 
-def test_what_is_missing_is_named_with_its_verdicts_and_its_switch() -> None:
-    lacking = gaps.missing({"length", "text", "reward", "val_accuracy", "rollout.k3"})
+def test_what_is_missing_is_named_with_the_detectors_it_silences_and_its_switch() -> None:
+    held = {"length", "text", "reward", "val_accuracy", "rollout.k3"}
+    lacking = gaps.missing(held)
     assert [one.name for one in lacking] == [gaps.ENTROPY]
-    assert gaps.notes(lacking, {gaps.ENTROPY: "entropy=true"}) == {
-        "not in it": "entropy, of single roles; so no verdict of entropy_collapse, echo_trap",
+    assert gaps.notes(lacking, {gaps.ENTROPY: "entropy=true"}, held) == {
+        "not in it": "entropy, of single roles; so no verdict of entropy_collapse",
         "next time": "entropy: entropy=true",
     }
-    assert gaps.notes([], {}) == {}
+    assert gaps.notes([], {}, held) == {}
 
 
-def test_one_switch_for_several_things_is_said_once() -> None:
-    lacking = gaps.missing({"text", "reward", "val_accuracy", "entropy"})
-    said = gaps.notes(lacking, dict.fromkeys((gaps.LENGTHS, gaps.LOGPROBS), "x=1"))["next time"]
-    assert said == "lengths, log-probabilities: x=1"
-    assert gaps.notes(lacking, {})["next time"].endswith(gaps.LIVE)
+def test_one_switch_for_several_things_is_named_once() -> None:
+    held = {"text", "reward", "val_accuracy", "entropy"}
+    lacking = gaps.missing(held)
+    switches = dict.fromkeys((gaps.LENGTHS, gaps.LOGPROBS), "x=1")
+    assert gaps.notes(lacking, switches, held)["next time"] == "lengths, log-probabilities: x=1"
+    assert gaps.notes(lacking, {}, held)["next time"].endswith(gaps.LIVE)
 
 
-def test_the_names_are_those_of_detectors_and_quantities() -> None:
-    findings = {"signal_loss"}  # of the detector "hygiene"
-    for one in gaps.QUANTITIES:
-        assert set(one.verdicts) <= {*DETECTORS, *findings}
+def test_accuracy_is_judged_without_validations_where_there_are_rewards() -> None:
+    (validation,) = [one for one in gaps.QUANTITIES if one.name == gaps.VALIDATION]
+    assert validation.silences({"length"}) == ("accuracy_cliff",)
+    assert validation.silences({"reward"}) == ()
+    said = gaps.notes([validation], {}, {"reward"})["not in it"]
+    assert said == "validation, of single roles"
+
+
+def test_every_detector_that_needs_a_quantity_is_silenced_by_one() -> None:
+    """Those that are not always find something: rows, or the totals of the host."""
+    silenced = {name for one in gaps.QUANTITIES for name in one.silences(())}
+    assert {card.name for card in shipped()} - silenced == {"settings_changed", "training_data"}
+
+
+def test_formats_name_quantities_that_exist() -> None:
     names = {one.name for one in gaps.QUANTITIES}
     for form in FORMATS.values():
         assert set(form.supplies) <= names

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from roledrift.detect.panel import replay
 
+from roledrift.detect.suite import replay
 from roledrift.errors import ConfigError, RoleDriftError, StoreError
 from roledrift.ingest import FORMATS, named, sniff
 from roledrift.ingest.importing import as_json, import_run, job_for, remarks, summary

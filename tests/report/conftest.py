@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from roledrift.detect.panel import Panel
 
+from roledrift.detect.suite import DetectorSuite
 from roledrift.records import GramRecord, RunHeader, Sample, Stat, StepRecord
 from roledrift.report.build import build_report
 from roledrift.report.model import Report
@@ -92,7 +92,7 @@ def write_run(tmp_path_factory: pytest.TempPathFactory) -> Writer:
             path.name, workflow, task="math", seed=3, notes={"stress": "length pays"}
         )
         sink = RunWriter(path, header, writer="w")
-        panel = Panel(workflow)
+        panel = DetectorSuite(workflow)
         for step in range(steps):
             one = record(step, workflow, inflates=inflates, gradients=gradients)
             sink.write_step(one)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from roledrift.detect.panel import Panel
 
+from roledrift.detect.suite import DetectorSuite
 from roledrift.errors import StoreError
 from roledrift.judgement import TextPair
 from roledrift.records import RunHeader, Sample
@@ -76,7 +76,7 @@ def test_short_runs_of_any_workflow_render(write_run: object, workflow: object, 
 def carrying(path: Path) -> Path:
     """A run whose kept texts are gone; its live alerts carry a pair of them."""
     writer = RunWriter(path, RunHeader("run", VOTING), writer="w")
-    panel = Panel(VOTING)
+    panel = DetectorSuite(VOTING)
     for step in range(40):
         one = record(step, VOTING, inflates=True, gradients=False)
         writer.write_step(one)

@@ -25,7 +25,6 @@ from roledrift.report.pairings import around, compared
 from roledrift.report.passages import Diff
 from roledrift.report.sections.names import (
     QUANTITIES,
-    detector_name,
     plain_words,
     role_name,
     statistic_name,
@@ -179,7 +178,7 @@ def _statistic(view: View, finding: Finding) -> Block:
         kept = thinned(limit)
         label = f"threshold {number(limit[max(limit)])}"
         lines.append(Line(label, tuple(kept), tuple(kept.values()), style="limit"))
-    name = statistic_name(alert.statistic) if alert.statistic else detector_name(alert.detector)
+    name = statistic_name(alert.statistic) if alert.statistic else alert.detector
     odd = odd_values([curve], log=False)
     return Figure(
         f"{_anchor(view, finding)}-statistic",

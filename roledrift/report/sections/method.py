@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from roledrift.config import Config
+from roledrift.detect.cards import Card
+from roledrift.detect.catalogue import all_cards
+from roledrift.detect.settings import settings_of
 from roledrift.report.model import Block, Cell, Prose, Section, Table
 from roledrift.report.numbers import number
-from roledrift.report.sections.names import detector_name, role_name, statistic_name
+from roledrift.report.sections.names import role_name, statistic_name
 from roledrift.report.view import View
 
 _FORMULAS = (
@@ -37,34 +40,9 @@ _FORMULAS = (
         "norm of the sum of slot gradients over the root of the sum of their "
         "squared norms: 1 for orthogonal, √N for identical gradients",
     ),
-    ("before, baseline", "means over the records of the baseline window"),
+    ("start, baseline", "the first records of the run, or those of its reference run"),
     ("onset", "first step of the excursion that led to an alert; the alert itself comes later"),
 )
-
-DESCRIPTIONS: Mapping[str, str] = {
-    "length_inflation": "Compares the length of a role's answers with the run's own baseline. An "
-    "alert needs a large ratio that persists and a cumulated deviation that noise does not reach.",
-    "sp_role_capture": "Asks how far a role has gone from its own baseline toward the way another "
-    "role under the same policy writes.",
-    "gradient_amplification": "Asks whether the role with several slots moves much faster than at "
-    "the start while the other roles stay steady, and whether its slots' gradients agree on the "
-    "same problems more than on different ones.",
-    "policy_drift": "Asks of every role whether its policy moves much faster than at the start, "
-    "and whether all of them do.",
-    "accuracy_cliff": "Compares accuracy with its own best so far. A fall must be large against "
-    "the best and against the noise, and still be there at the next value.",
-    "entropy_collapse": "Asks whether a role's entropy is next to nothing while nothing was gained "
-    "by it; an entropy that doubles is told as an explosion.",
-    "diversity_collapse": "Asks whether the slots of a role have come to agree where they are "
-    "wrong: the same wrong answers, the same words, fewer openings.",
-    "lazy_role": "Asks whether a judge always gives one verdict, a selecting role one answer, or a "
-    "synthesizing role nothing but its input.",
-    "hygiene": "Checks every record for input that cannot be judged: rows twice, log-probabilities "
-    "of two kinds, an adapter that is not served or not updated, answers cut off. Verdicts that "
-    "rest on it are withheld.",
-    "echo_trap": "Counts three signs: alike rewards within groups, fallen entropy, a spike of the "
-    "gradient norm. All three, without gain, make the name.",
-}
 
 
 def build(view: View, command: str) -> Section:
@@ -85,22 +63,27 @@ def build(view: View, command: str) -> Section:
 
 
 def _detectors(view: View) -> Table:
-    thresholds: dict[str, list[str]] = {}
+    limits: dict[str, list[str]] = {}
     for one in view.verdicts:
         if one.threshold is not None:
-            thresholds.setdefault(one.detector, []).append(
+            limits.setdefault(one.detector, []).append(
                 f"{role_name(one.role)}: {statistic_name(one.statistic)} {number(one.threshold)}"
             )
+    cards = {card.name: card for card in all_cards().cards}
     names = tuple(dict.fromkeys(one.detector for one in view.verdicts))
-    rows = tuple(
-        (
-            Cell(detector_name(name)),
-            Cell(DESCRIPTIONS.get(name, "brought by another distribution")),
-            Cell("; ".join(thresholds.get(name, ())) or "–"),
-        )
-        for name in names
+    rows = tuple(_detector(name, cards.get(name), limits.get(name, ())) for name in names)
+    return Table(
+        ("detector", "what it does", "findings", "reads", "limits"), rows, title="Detectors"
     )
-    return Table(("detector", "what it does", "drift begins at"), rows, title="Detectors")
+
+
+def _detector(name: str, card: Card | None, limits: Sequence[str]) -> tuple[Cell, ...]:
+    if card is None:
+        words = ("It is not installed where this page was made.", "", "")
+    else:
+        findings = ", ".join(one.name for one in card.findings)
+        words = (card.about, findings, ", ".join(map(statistic_name, card.reads)))
+    return (Cell(name), *(Cell(one or "–") for one in (*words, "; ".join(limits))))
 
 
 def _settings(view: View) -> Table:
@@ -118,14 +101,26 @@ def _settings(view: View) -> Table:
     return Table(("setting", "value", "where from"), rows, title="Configuration", collapsed=True)
 
 
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    for one in fields(value):
-        inner = getattr(value, one.name)
-        name = f"{path}.{one.name}" if path else one.name
-        if is_dataclass(inner):
-            yield from _flat(inner, name)
+def _flat(config: Config) -> Iterator[tuple[str, Any]]:
+    """Every setting under its full name, those of detectors as their cards declare them."""
+    for one in fields(config):
+        value = getattr(config, one.name)
+        if one.name == "detectors":
+            for card in all_cards().cards:
+                settings = settings_of(card, config)
+                if is_dataclass(settings):
+                    for name, inner in _fields(settings):
+                        yield f"detectors.{card.name}.{name}", inner
+        elif is_dataclass(value):
+            for name, inner in _fields(value):
+                yield f"{one.name}.{name}", inner
         else:
-            yield name, inner
+            yield one.name, value
+
+
+def _fields(section: Any) -> Iterator[tuple[str, Any]]:
+    for one in fields(section):
+        yield one.name, getattr(section, one.name)
 
 
 def _shown(value: Any) -> str:
@@ -133,8 +128,6 @@ def _shown(value: Any) -> str:
         return ", ".join(str(item) for item in value) or "none"
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {one}" for name, one in value.items()) or "none"
     return str(value)
 
 

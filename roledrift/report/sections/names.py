@@ -7,23 +7,10 @@ from dataclasses import dataclass
 
 from roledrift.sums import EVERYONE
 
-_DETECTORS = {
-    "length_inflation": "length inflation",
-    "sp_role_capture": "role capture",
-    "gradient_amplification": "gradient amplification",
-    "policy_drift": "policy drift",
-    "accuracy_cliff": "accuracy cliff",
-    "entropy_collapse": "entropy collapse",
-    "diversity_collapse": "diversity collapse",
-    "lazy_role": "lazy role",
-    "echo_trap": "echo trap",
-    "hygiene": "hygiene",
-}
 _STATISTICS = {
     "length": "answer length",
     "shift": "shift toward another role",
     "words": "distance of its words from the baseline",
-    "signs": "signs of an echo trap",
     "val_accuracy": "validation accuracy",
     "accuracy": "accuracy in training",
     "correct": "share of correct answers",
@@ -62,11 +49,6 @@ def plain_words(text: str) -> str:
 def role_name(role: str) -> str:
     """The role, or words for all of them together."""
     return "all roles" if role == EVERYONE else role
-
-
-def detector_name(name: str) -> str:
-    """A detector's name as a heading."""
-    return _DETECTORS.get(name, name.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from roledrift.judgement import Incident, Verdict
 from roledrift.report.model import Advice, Block, Cell, Note, Prose, Section, Table
 from roledrift.report.moods import incident_mood, mood_of, still_open
 from roledrift.report.numbers import count, number, ratio
-from roledrift.report.sections.names import detector_name, plain_words, role_name, statistic_name
+from roledrift.report.sections.names import plain_words, role_name, statistic_name
 from roledrift.report.view import View
 
 MATRIX = "All verdicts"
@@ -116,7 +116,7 @@ def _matrix(view: View) -> Table:
     roles = (*view.roles, *sorted(others))
     rows = tuple(
         (
-            Cell(detector_name(detector)),
+            Cell(detector),
             *(_cell(view, placed.get((detector, role))) for role in roles),
         )
         for detector in detectors

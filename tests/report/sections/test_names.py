@@ -1,16 +1,4 @@
-from roledrift.detect import DETECTORS
-from roledrift.report.sections.names import (
-    QUANTITIES,
-    detector_name,
-    plain_words,
-    statistic_name,
-)
-
-
-def test_every_detector_has_plain_words() -> None:
-    for name in DETECTORS:
-        assert "_" not in detector_name(name)
-    assert detector_name("something_new") == "something new"
+from roledrift.report.sections.names import QUANTITIES, plain_words, statistic_name
 
 
 def test_what_is_drawn_says_what_healthy_is_and_what_supplies_it() -> None:
