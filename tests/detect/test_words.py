@@ -6,13 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from roledrift.detect.words import Vocabulary, Way
 
-<<<<<<< HEAD
-from roledrift.config import BaselineConfig
-=======
 from roledrift.detect.evidence.words import Writing, share_of_way, squared
->>>>>>> detectors
 from roledrift.records import Stat, StepRecord
 from tests.detect.writing import STAMP, TERSE, WORK, profile, way
 
