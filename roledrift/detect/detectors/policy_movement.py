@@ -40,6 +40,9 @@ _FAILING = 2.0
 _RUNAWAY = 6.0
 """The same for a run that is improving."""
 
+_MAY_WARM = 10
+"""First steps in which a rise may be that of a learning rate that was not recorded."""
+
 _RAISED = 1.4
 """Learning rate over that of the warm-up from which on it is the cause."""
 
@@ -129,6 +132,7 @@ class PolicyMovement:
         if len(workflow.roles) > 1:
             self._together = watch(EVERYONE, stream(self._mean, pooled=True))
         self._updates: dict[str, float] = {}
+        self._first = 1 << 60
         self._slots = {
             role: _Slots(workflow, role)
             for role in workflow.role_names
@@ -137,6 +141,7 @@ class PolicyMovement:
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role, and one for all roles together."""
+        self._first = min(self._first, record.step)
         for role in self._roles:
             updates = record.mean(role, "updates")
             if updates is not None:
@@ -216,7 +221,11 @@ class PolicyMovement:
         """Failing where the run is about to lose what it has: far off, and nothing gained by it."""
         roles = self._workflow.role_names if role == EVERYONE else (role,)
         raised = max(self._rates.raised(one) for one in roles) >= _RAISED
-        if state.sick_start or self._course.losing or state.ratio >= _RUNAWAY:
+        if state.sick_start or self._course.losing:
+            return "failing"
+        if not self._rates.known and (state.onset or 0) - self._first <= _MAY_WARM:
+            return "suspicious"  # A warm-up of the learning rate, which was not recorded, looks so.
+        if state.ratio >= _RUNAWAY:
             return "failing"
         large = state.ratio >= _FAILING and (raised or not self._course.improving)
         return "failing" if large else "suspicious"

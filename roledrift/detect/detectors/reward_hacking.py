@@ -49,8 +49,9 @@ def _bias(record: StepRecord, role: str) -> float | None:
     bias, stat = record.mean(role, "reward_bias"), record.stat(EVERYONE, "reward")
     if bias is None or not math.isfinite(bias):
         return None
-    sd = stat.sd if stat is not None and stat.sd is not None else 0.0
-    return bias / sd if math.isfinite(sd) and sd > 1e-9 else 0.0
+    if stat is None or stat.sd is None or not math.isfinite(stat.sd):
+        return bias
+    return bias / stat.sd if stat.sd > 1e-9 else 0.0
 
 
 BIAS = Stream("reward_bias", LINEAR, 1, 0.01, 0.03, 0.01, 0.2, _bias)

@@ -89,6 +89,7 @@ class SettingsChanged:
 
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
+        self._board = context.board
         self._rates = context.board.rates
         self._raised: dict[str, int] = {}
         self._steps = {role: _Level(_STEPS, 0.0) for role in context.workflow.role_names}
@@ -118,6 +119,11 @@ class SettingsChanged:
             return _verdict(
                 role, "learning_rate_raised", onset, f"the learning rate was raised x{raised:.3g}"
             )
+        above = self._board.above_earlier_rates(role)
+        if above >= _RATE:
+            onset = self._raised.setdefault(role, record.step)
+            why = f"the learning rate is x{above:.3g} that of earlier runs"
+            return _verdict(role, "learning_rate_raised", onset, why)
         self._raised.pop(role, None)
         level = self._steps[role]
         if level.see(record.step, record.mean(role, "updates")) and level.onset is not None:
@@ -186,8 +192,8 @@ CARD = Card(
     findings=(
         _finding(
             "learning_rate_raised",
-            "The learning rate of {the} was raised at step {onset}",
-            "The learning rate is higher than at the end of its warm-up.",
+            "The learning rate of {the} has been raised since step {onset}",
+            "The learning rate is higher than at the end of its warm-up, or than in earlier runs.",
             "if this was not intended, restore the learning rate",
             LOWER_RATE,
         ),

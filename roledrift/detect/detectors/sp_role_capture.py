@@ -22,7 +22,7 @@ from roledrift.detect.evidence.board import BASE
 from roledrift.detect.evidence.scales import LINEAR
 from roledrift.detect.evidence.start import Yardstick
 from roledrift.detect.evidence.streams import Stream, StreamState
-from roledrift.detect.evidence.words import Writing
+from roledrift.detect.evidence.words import STRAIGHT, Writing
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR, LOWER_RATE, OWN_POLICY, ROLE_BALANCE
 from roledrift.judgement import Severity, State, Verdict
@@ -37,6 +37,9 @@ CAPTURED = 1 / 3
 
 RETURNED = 0.2
 """Share of the way below which a captured role is its own again."""
+
+_LEAD = 3
+"""Steps by which a role must have changed first to be followed to a third place."""
 
 _LEFT = 0.25
 """Distance from its own start, 1 being no word in common, at which a role's style is another."""
@@ -119,8 +122,9 @@ class SpRoleCapture:
             need = "words that tell the roles apart at the start"
             why = f"needs {need}: {role} and {', '.join(ways)} write alike"
             return no_verdict(NAME, role, why, need)
-        gone = {other: self._writing.captured(role, other) for other in apart}
-        self._hold(role, gone)
+        went = {other: self._writing.captured(role, other) for other in apart}
+        gone = {other: share for other, (share, _) in went.items()}
+        self._hold(role, gone, [one for one, (_, cosine) in went.items() if cosine >= STRAIGHT])
         captor = self._captor.get(role) or max(gone, key=lambda other: gone[other])
         way, left = ways[captor], self._left[role]
         state: State = "ok"
@@ -129,13 +133,15 @@ class SpRoleCapture:
             state, finding = "drift", NAME
         elif role in self._captor:
             state, why = "watch", "; its reward has risen above the other roles': reward_hacking"
-        elif self._drifted(role, left):
+        elif self._drifted(role, left) and (
+            not way.leaning or went[captor][1] < STRAIGHT or self._meets(role, captor)
+        ):
             state, finding = "drift", STYLE
         elif way.leaning and gone[captor] >= RETURNED:
             state, why = "watch", f"; evidence {way.evidence:.1f} of {way.needed:.1f}"
             if self._meets(role, captor):
                 why = f"; {captor} has left its own way of writing as much"
-        judged = left if finding == STYLE else way
+        judged = left if finding == STYLE or left.evidence > way.evidence else way
         severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
         return Verdict(
             detector=NAME,
@@ -154,7 +160,7 @@ class SpRoleCapture:
             severity=severity if finding else None,
         )
 
-    def _hold(self, role: str, gone: Mapping[str, float]) -> None:
+    def _hold(self, role: str, gone: Mapping[str, float], straight: Sequence[str]) -> None:
         """Note which role has captured this one, until its words are its own again."""
         captor = self._captor.get(role)
         if captor is not None and gone.get(captor, 0.0) < RETURNED:
@@ -163,9 +169,9 @@ class SpRoleCapture:
         elif captor is None:
             found = [
                 other
-                for other, share in gone.items()
-                if share >= CAPTURED
-                and self._ways[role][other].complete
+                for other in straight
+                if gone[other] >= CAPTURED
+                and (self._ways[role][other].complete or self._left[role].complete)
                 and not self._meets(role, other)
             ]
             if found:
@@ -179,7 +185,7 @@ class SpRoleCapture:
         if back <= min(self._writing.toward(role, other), 1.0) / 2:
             return False
         first, second = self._left[other].onset, self._ways[role][other].onset
-        return first is None or second is None or first >= second
+        return first is None or second is None or second - first < _LEAD
 
     def _is_paid(self, role: str) -> bool:
         """Whether rewards pay this role more than the others since its texts change."""

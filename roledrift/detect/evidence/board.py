@@ -14,6 +14,8 @@ from roledrift.records import StepRecord
 from roledrift.workflow import Workflow
 
 BASE = "the policy before training"
+RATE = "learning_rate"
+"""Name under which the learning rate at the end of its warm-up is kept among the starts."""
 
 
 class Board:
@@ -32,6 +34,7 @@ class Board:
         yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
     ) -> None:
         self.rates = LearningRates(workflow)
+        self._roles = workflow.role_names
         self._config = config
         self._states: dict[tuple[str, Stream], StreamState] = {}
         self._yardsticks = dict(yardsticks or {})
@@ -73,11 +76,24 @@ class Board:
 
     def starts(self) -> dict[tuple[str, str], float]:
         """Centre of every stream that has a start, on its scale; later runs are held against it."""
-        return {
+        rates = {
+            (role, RATE): math.log(self.rates.unit(role))
+            for role in self._roles
+            if self.rates.known
+        }
+        return rates | {
             (role, stream.name): state.start.center
             for (role, stream), state in self._states.items()
             if state.known
         }
+
+    def above_earlier_rates(self, role: str) -> float:
+        """The learning rate of ``role`` over that of earlier runs; 1 if it is within their range."""
+        yardstick = self._yardsticks.get((role, RATE))
+        if yardstick is None or not self.rates.known:
+            return 1.0
+        above = math.log(self.rates.unit(role)) - yardstick.center
+        return math.exp(above) if above > yardstick.error else 1.0
 
     def see(self, record: StepRecord) -> None:
         """Take one record; call it before the detectors."""

@@ -19,6 +19,7 @@ it, and the noise of few words is the same within the start as after it.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 
@@ -34,6 +35,10 @@ _TEXTS = 16.0
 """Texts that a profile must be the mean of; records are pooled until there are so many."""
 
 _RECENT = 3
+
+STRAIGHT = 0.7
+"""Cosine from which on a role has gone toward a goal, and not merely away from its start."""
+
 _APART = 4.0
 """How many times its own noise the squared distance of two starts must be."""
 
@@ -50,6 +55,17 @@ def squared(a: Shares, b: Shares) -> float:
     """``sum (a - b)^2 / (a + b + 1/K)``, the triangular discrimination of two profiles."""
     off = a - b
     return float((off / (a + b + 1.0 / a.size)) @ off)
+
+
+def _gone(now: Shares, start: Shares, goal: Shares) -> tuple[float, float]:
+    """Share of the way to ``goal``, and the cosine of the way gone and the way there."""
+    way, off = goal - start, now - start
+    weights = 1.0 / (start + goal + 1.0 / start.size)
+    length, gone = float((weights * way) @ way), float((weights * off) @ off)
+    along = float((weights * way) @ off)
+    if length <= 0 or gone <= 0:
+        return 0.0, 0.0
+    return along / length, along / math.sqrt(length * gone)
 
 
 class _Profile:
@@ -173,20 +189,26 @@ class Writing:
         weighted = (now - start) / (start + (now + before) / 2 + 1.0 / now.size)
         return float(weighted @ (before - start)) / 2
 
-    def captured(self, role: str, other: str) -> float:
-        """The share of the way to ``other`` that ``role`` has gone lately, wherever that is now.
+    def captured(self, role: str, other: str) -> tuple[float, float]:
+        """The share of the way to ``other`` that ``role`` has gone lately, and how straight.
 
         In a capture that arises by itself the captor changes first, and the captured role follows
         to where it is. So the goal is the captor's start or its present way of writing, whichever
-        is farther: a captor that comes to meet the role makes no capture of it.
+        is farther (a captor that comes to meet the role makes no capture of it), or the nearer one
+        if the role has gone straight there and not to the other.
+
+        Returns:
+            The share, and the cosine of the way gone and the way to the goal: 1 straight toward it.
         """
         mine, its = self._profiles[role], self._profiles[other]
         if mine.start is None or its.start is None or not mine.recent or not its.recent:
-            return 0.0
-        now, goal = mine.lately, its.lately
-        if now.size != goal.size or squared(mine.start, its.start) >= squared(mine.start, goal):
-            goal = its.start
-        return share_of_way(now, mine.start, goal)
+            return 0.0, 0.0
+        start, now, goals = mine.start, mine.lately, [its.start, its.lately]
+        if not start.size == now.size == goals[1].size:
+            return 0.0, 0.0
+        goals.sort(key=lambda goal: squared(start, goal), reverse=True)
+        far, near = (_gone(now, start, goal) for goal in goals)
+        return near if far[1] < STRAIGHT <= near[1] else far
 
     def toward(self, role: str, other: str) -> float:
         """The share of the way to the *start* of ``other`` that ``role`` has gone lately."""
