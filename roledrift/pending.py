@@ -38,7 +38,7 @@ class Pending:
             time: UTC time, ISO 8601.
         """
         compared: dict[str, str] = {
-            kind: describe(kind, self.sources[kind]) for kind in self.sources
+            kind: describe(kind, sources) for kind, sources in self.sources.items()
         }
         return StepRecord(
             step=int(step),

@@ -9,13 +9,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 DETECTORS = PAGE.parent / "detectors"
 HEAD = """# Findings
 
-Look up here what a finding means. The name of a finding is what alerts show, and what `stop_on`, `findings` and
-`roledrift check --finding` take. Detectors are listed with causes first. This page is made from the detectors' cards
-(`python -m tests.contracts.test_findings_page`).
+Look up here what a finding means. The name of a finding is what alerts show, and what `stop_on`,
+`findings` and `roledrift check --finding` take. Detectors are listed with causes first. This page
+is made from the detectors' cards (`python -m tests.contracts.test_findings_page`).
 """
 TAIL = """
-How bad each severity is, and what happens then: [alerts.md](alerts.md#severity). Settings of detectors:
-[configuration.md](configuration.md#detectors). A detector of your own: [custom.md](integrations/custom.md#parts-of-your-own).
+How bad each severity is, and what happens then: [alerts.md](alerts.md#severity).
+Settings of detectors: [configuration.md](configuration.md#detectors).
+A detector of your own: [custom.md](integrations/custom.md#parts-of-your-own).
 How often findings are right: [detection_benchmark.md](detection_benchmark.md).
 """
 
@@ -31,7 +32,8 @@ def _section(card: Card) -> str:
     reads = ", ".join(f"`{name}`" for name in card.reads)
     own = f" [More](detectors/{card.name}.md)." if (DETECTORS / f"{card.name}.md").exists() else ""
     return (
-        f"\n## {card.name}\n\n{card.about}{own}\n\nNeeds {', '.join(card.needs)}. Reads {reads}.\n\n"
+        f"\n## {card.name}\n\n{card.about}{own}\n\n"
+        f"Needs {', '.join(card.needs)}. Reads {reads}.\n\n"
         f"| finding | usual severity | kind | meaning |\n|---|---|---|---|\n{rows}"
     )
 
