@@ -129,7 +129,10 @@ def _precedes(one: Alert, cause: Alert) -> bool:
     mine, its = _layer(one), _layer(cause)
     if mine != its:
         return mine < its
-    return one.role != EVERYONE and cause.role == EVERYONE
+    if (one.role == EVERYONE) != (cause.role == EVERYONE):
+        return cause.role == EVERYONE
+    # What is reported soon after may have begun before; what comes later never takes over.
+    return one.onset < cause.onset and one.step <= cause.step + SLACK
 
 
 def _layer(alert: Alert) -> int:
@@ -185,10 +188,15 @@ def _sentence(
 ) -> str:
     """The incident for people: the cause, why, what followed, what was lost."""
     text = f"{cause.title}, after {why}." if why else f"{cause.title}."
-    for one in consequences[:_MOST_TOLD]:
+    # That all roles move says nothing that a role's own finding does not; damage has its own words.
+    worth = [one for one in consequences if one.role != EVERYONE]
+    for one in worth[:_MOST_TOLD]:
         text += f" {one.text}."
-    if len(consequences) > _MOST_TOLD:
-        text += f" {len(consequences) - _MOST_TOLD} more findings followed."
-    if damage:
+    if len(worth) > _MOST_TOLD:
+        more = len(worth) - _MOST_TOLD
+        text += f" {more} more finding{'s' if more > 1 else ''} followed."
+    if not damage:
+        text += "".join(f" {one.text}." for one in consequences if one.role == EVERYONE)
+    else:
         text += f" {damage[:1].upper()}{damage[1:]}."
     return text if open_ else f"{text} It has passed."

@@ -36,6 +36,7 @@ class Stream:
         read: Where the value comes from; None reads the mean of the statistic ``name``.
         pool: Things that a value must be the mean of; records are pooled until there are so many.
         base: Whether its value before training is a yardstick of the start.
+        moves: Whether a higher learning rate moves it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Stream:
     read: Reader | None = None
     pool: float = 0.0
     base: bool = False
+    moves: bool = False
 
 
 class StreamState:
