@@ -77,7 +77,7 @@ class Incidents:
             if before is not None and before.state == "closed" and not case.open:
                 continue
             now = _told(case, step, self.damage)
-            if before is None or replace(now, step=before.step) != before:
+            if before is None or _news(before, now):
                 self._written[now.id] = now
                 changed.append(now)
         return tuple(changed)
@@ -96,6 +96,15 @@ class Incidents:
         case.alerts[alert.id] = alert
         case.closed.discard(alert.id)
         case.cause = _cause(case)
+
+
+def _news(before: Incident, now: Incident) -> bool:
+    """Whether an incident has changed; damage that only grows is brought up to date now and then."""
+    if replace(now, step=before.step) == before:
+        return False
+    same = replace(now, step=before.step, damage=before.damage, sentence=before.sentence)
+    grows = bool(before.damage) and bool(now.damage) and same == before
+    return not grows or now.step - before.step >= SLACK
 
 
 def _id(case: _Case) -> str:
@@ -187,7 +196,11 @@ def _sentence(
     cause: Alert, why: str, consequences: Sequence[Consequence], damage: str, *, open_: bool
 ) -> str:
     """The incident for people: the cause, why, what followed, what was lost."""
-    text = f"{cause.title}, after {why}." if why else f"{cause.title}."
+    if cause.layer == "setting" and why:
+        whose = "" if cause.role == EVERYONE else f" ({cause.role})"
+        text = f"{why[:1].upper()}{why[1:]} at step {cause.onset}{whose}."
+    else:
+        text = f"{cause.title}, after {why}." if why else f"{cause.title}."
     # That all roles move says nothing that a role's own finding does not; damage has its own words.
     worth = [one for one in consequences if one.role != EVERYONE]
     for one in worth[:_MOST_TOLD]:
