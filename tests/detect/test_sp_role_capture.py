@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.detect.judging import found, judge
-from tests.detect.writing import CODE, ISOLATED, SHARED, STAMP, TERSE, WORK, Mixture, Way, run, way
 
 from roledrift.detect.detectors.sp_role_capture import CARD
 from roledrift.records import Stat, StepRecord
+from tests.detect.judging import found, judge
+from tests.detect.writing import CODE, ISOLATED, SHARED, STAMP, TERSE, WORK, Mixture, Way, run, way
 
 Course = Callable[[int], float]
 CAPTURE = ("sp_role_capture", "aggregator")
@@ -89,9 +89,7 @@ def test_a_capture_that_passes_is_closed() -> None:
 
 def test_it_is_failing_once_accuracy_has_fallen() -> None:
     aggregator = mix(ramp(0, 1, 12, 20), STAMP, WORK)
-    alerts, _ = judge(
-        CARD, made(steady(WORK), aggregator, accuracy=ramp(0.8, 0.3, 16, 26)), SHARED
-    )
+    alerts, _ = judge(CARD, made(steady(WORK), aggregator, accuracy=ramp(0.8, 0.3, 16, 26)), SHARED)
     assert found(alerts) == {CAPTURE}
     assert alerts[-1].severity == "failing"
 
