@@ -13,6 +13,9 @@ from roledrift.detect.evidence.scales import Scale
 from roledrift.detect.evidence.start import Start, Yardstick
 from roledrift.records import StepRecord
 
+_LARGEST = 700.0
+"""Logarithm of the largest ratio that a number holds."""
+
 RECENT = 3
 """Records whose mean is the present value of a stream."""
 
@@ -140,7 +143,7 @@ class StreamState:
     @property
     def ratio(self) -> float:
         """The same as a ratio of values; 1 is unchanged. For scales of ratios only."""
-        return math.exp(self.of.way * self.change)
+        return math.exp(min(self.of.way * self.change, _LARGEST))
 
     @property
     def now(self) -> float:
