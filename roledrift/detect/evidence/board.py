@@ -88,7 +88,7 @@ class Board:
         }
 
     def above_earlier_rates(self, role: str) -> float:
-        """The learning rate of ``role`` over that of earlier runs; 1 if it is within their range."""
+        """The learning rate of ``role`` over that of earlier runs; 1 within their range."""
         yardstick = self._yardsticks.get((role, RATE))
         if yardstick is None or not self.rates.known:
             return 1.0
