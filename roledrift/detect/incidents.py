@@ -99,7 +99,7 @@ class Incidents:
 
 
 def _news(before: Incident, now: Incident) -> bool:
-    """Whether an incident has changed; damage that only grows is brought up to date now and then."""
+    """Whether an incident has changed; growing damage alone is brought up to date now and then."""
     if replace(now, step=before.step) == before:
         return False
     same = replace(now, step=before.step, damage=before.damage, sentence=before.sentence)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from roledrift.detect.detectors import diversity_collapse, entropy_collapse, lazy_role
-from roledrift.records import Alert, Stat, StepRecord
+from roledrift.judgement import Alert
+from roledrift.records import Stat, StepRecord
 from roledrift.workflow import EVAL_OPT, ORCH_WORKERS, VOTING
 from tests.detect.healthy import Run
 from tests.detect.judging import found, judge, records
