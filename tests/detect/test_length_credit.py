@@ -24,7 +24,7 @@ def test_groups_about_the_onset_are_pooled() -> None:
 
 
 def test_too_few_groups_say_nothing() -> None:
-    assert seen({20: Stat(9, 0.5, sd=0.2)}).around(20) is None
+    assert seen({20: Stat(5, 0.5, sd=0.2)}).around(20) is None
     assert seen({}).around(20) is None
     assert seen({20: Stat(9, math.nan, sd=0.2), 21: Stat(9, 0.5)}).around(20) is None
 

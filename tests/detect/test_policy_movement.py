@@ -96,7 +96,7 @@ def test_one_role_alone_is_not_all_of_them() -> None:
 
 def test_a_run_that_improves_is_suspicious_at_most_until_it_runs_away() -> None:
     for factor, worst in ((3.2, "suspicious"), (15.0, "failing")):
-        skill = np.interp(np.arange(60), [0, 25, 60], [0.2, 0.2, 0.95])
+        skill = np.interp(np.arange(60), [0, 18, 46], [0.1, 0.1, 0.95])
         run = single(5, accuracy=skill)
         run.move(GENERATOR, run.course({29: 1.0, 30: factor}))
         _, alerts = judged(run.records()[:45], SINGLE)
