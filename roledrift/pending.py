@@ -37,7 +37,9 @@ class Pending:
             step: Optimizer iteration of the host.
             time: UTC time, ISO 8601.
         """
-        compared = {kind: describe(kind, self.sources[kind]) for kind in self.sources}
+        compared: dict[str, str] = {
+            kind: describe(kind, sources) for kind, sources in self.sources.items()
+        }
         return StepRecord(
             step=int(step),
             time=time,

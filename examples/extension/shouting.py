@@ -1,16 +1,18 @@
 """A probe, a detector and an importer that roledrift finds once this package is installed.
 
-The probe measures which share of a role's letters are capitals, the detector says when a role has
-begun to shout, and the importer reads logs with lines of `step<TAB>role<TAB>text`.
+The probe measures which share of a role's letters are capitals. The detector reports a role that
+has begun to shout; its card says everything that alerts, reports and the configuration need to know
+about it. The importer reads logs with lines of `step<TAB>role<TAB>text`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from roledrift.config import Config
+from roledrift.detect.cards import Card, Context, Finding
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.rows import SpanRow, StepDone
 from roledrift.judgement import Verdict
@@ -42,17 +44,27 @@ class ShoutingProbe:
         return sums
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Section `[detectors.shouting]` of the configuration.
+
+    Attributes:
+        share: Share of capitals above which a role shouts.
+        patience: Steps in a row after which it is an alert.
+    """
+
+    share: float = 0.5
+    patience: int = 3
+
+
 class ShoutingDetector:
-    """Drift: more than `share` of the letters are capitals, `patience` steps in a row."""
+    """Finds roles whose letters are mostly capitals, several steps in a row."""
 
     name = "shouting"
-    reads = frozenset({"shouting"})
 
-    def __init__(self, workflow: Workflow, config: Config) -> None:
-        settings = config.extensions.get("shouting", {})
-        self.share = float(settings.get("share", 0.5))
-        self.patience = int(settings.get("patience", 3))
-        self.loud: Counter[str] = Counter(dict.fromkeys(workflow.role_names, 0))
+    def __init__(self, context: Context) -> None:
+        self.settings: Settings = context.settings
+        self.loud: Counter[str] = Counter(dict.fromkeys(context.workflow.role_names, 0))
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role; without a number there is none."""
@@ -61,18 +73,40 @@ class ShoutingDetector:
     def _judge(self, role: str, record: StepRecord) -> Verdict:
         value = record.mean(role, "shouting")
         if value is None:
-            return Verdict("shouting", role, "no verdict", needs=("text_N",), reason="no texts")
-        self.loud[role] = self.loud[role] + 1 if value > self.share else 0
+            return Verdict("shouting", role, "no verdict", needs=("texts",), reason="needs texts")
+        self.loud[role] = self.loud[role] + 1 if value > self.settings.share else 0
+        found = self.loud[role] >= self.settings.patience
         return Verdict(
             "shouting",
             role,
-            "drift" if self.loud[role] >= self.patience else "ok",
-            finding="shouting",
+            "drift" if found else "ok",
+            finding="shouting" if found else "",
             statistic="shouting",
             value=value,
-            threshold=self.share,
-            reason=f"{value:.0%} of the letters of {role} are capitals",
+            threshold=self.settings.share,
+            onset=record.step - self.loud[role] + 1 if found else None,
+            reason=f"{value:.0%} of its letters are capitals",
         )
+
+
+CARD = Card(
+    name="shouting",
+    about="Watches whether a role has begun to write in capitals.",
+    findings=(
+        Finding(
+            name="shouting",
+            title="{who} has been shouting since step {onset}",
+            about="Most letters of a role are capitals.",
+            layer="text",
+            severity="suspicious",
+            advice=("check that no reward pays {role} for capitals",),
+        ),
+    ),
+    make=ShoutingDetector,
+    reads=("shouting",),
+    needs=("texts",),
+    settings=Settings,
+)
 
 
 def sniff(path: Path) -> str | None:

@@ -4,14 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from roledrift.detect import DETECTORS
 from roledrift.records import RunHeader, Stat, StepRecord
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
 
-ALONE = {
-    "detectors": {name: {"enabled": False} for name in DETECTORS if name != "length_inflation"}
-}
+ALONE: dict[str, object] = {"false_alerts_per_run": 0.05, "findings": ["length_inflation"]}
 """Configuration of a loop that records lengths alone and is judged on those."""
 
 HOSTILE = "\x1b[31m\x1b]0;owned\x07<script>"

@@ -121,7 +121,7 @@ def test_no_step_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_the_board_fits(width: int, tmp_path: Path) -> None:
     run = open_run(write_run(tmp_path / "drift", inflate_from=15))
-    one = Watched(run.path, Panel(run.header.workflow), VOTING.role_names, state="finished")
+    one = Watched(run.path, DetectorSuite(run.header.workflow), VOTING.role_names, state="finished")
     for record in run.steps():
         one.alerts += one.panel.update(record)
         one.records.append(record)

@@ -10,6 +10,8 @@ from typer.main import get_command
 
 from roledrift.cli.main import app
 from roledrift.config import Config, from_mapping
+from roledrift.detect.catalogue import shipped
+from roledrift.detect.settings import checked
 from roledrift.ingest import FORMATS
 
 ROOT = Path(__file__).parents[2]
@@ -59,9 +61,15 @@ def test_every_page_can_be_reached_from_the_first_one() -> None:
 def test_the_configuration_page_has_every_key_with_its_default() -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     told = tomllib.loads("".join(re.findall(r"^```toml\n(.*?)^```", page, re.S | re.M)))
+    checked(from_mapping(told))
+    sections = {card.name: asdict(card.settings()) for card in shipped() if card.settings}
+    plain = {name: {k: [*v] if isinstance(v, tuple) else v for k, v in one.items()}
+             for name, one in sections.items()}  # fmt: skip
+    assert told.pop("detectors") == plain
+    assert sum(map(len, sections.values())) < 30
     assert from_mapping(told) == Config()
     known = asdict(Config())
-    known.pop("extensions")
+    known.pop("detectors")
     assert _keys(told) == _keys(known)
 
 

@@ -70,7 +70,11 @@ def test_after_closing_a_new_excursion_has_a_new_id() -> None:
 
 def test_findings_and_severities_stop_a_run() -> None:
     low, high = _verdict("drift", "suspicious"), _verdict("drift", "failing")
-    asked = {("role_drift",): [True, True], ("failing",): [False, True], ("policy_drift",): [False] * 2}  # fmt: skip
+    asked = {
+        ("role_drift",): [True, True],
+        ("failing",): [False, True],
+        ("policy_drift",): [False, False],
+    }
     for stop_on, stops in asked.items():
         assert [a.stops for _, a in _told([low, high], Config(stop_on=stop_on))] == stops
 

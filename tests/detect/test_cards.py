@@ -125,13 +125,17 @@ def test_one_that_cannot_be_made_silences_nobody(
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('self.name,\n            role,\n            "drift"', '"x",\n            role,\n            "drift"', "no Verdict of detector"),
+        (
+            'self.name,\n            role,\n            "drift"',
+            '"x",\n            role,\n            "drift"',
+            "no Verdict of detector",
+        ),
         ("[self.judge(role)", "[str(role)", "no Verdict of detector"),
         ('"shouting" if loud', '"whispering" if loud', "the card's findings are ['shouting']"),
-        ("return waiting(self.name, role,", "return waiting(self.name, 'nobody',", "no role of the"),
+        ("return waiting(self.name, role,", "return waiting(self.name, 'nobody',", "no role of"),
         ("        return [self.judge", "        return 3 # ", "not iterable"),
     ],
-)  # fmt: skip
+)
 def test_what_it_says_is_checked(installed: Any, old: str, new: str, says: str) -> None:
     assert old in CODE
     installed(CODE.replace(old, new, 1))

@@ -145,7 +145,8 @@ def test_only_changes_are_told_and_damage_is_one() -> None:
     incidents.damage = "validation accuracy has fallen from 0.80 (step 10) to 0.20 (step 22)"
     (told,) = incidents.update(22, [])
     assert told.damage == incidents.damage
-    assert told.sentence.endswith(" Validation accuracy has fallen from 0.80 (step 10) to 0.20 (step 22).")  # fmt: skip
+    fallen = " Validation accuracy has fallen from 0.80 (step 10) to 0.20 (step 22)."
+    assert told.sentence.endswith(fallen)
 
 
 def test_many_consequences_are_counted() -> None:
@@ -156,8 +157,9 @@ def test_many_consequences_are_counted() -> None:
 
 
 def test_open_then_worst_then_earliest_then_specific() -> None:
-    def incident(state: str, severity: Severity, onset: int, role: str) -> Incident:
-        return Incident(f"{state}{severity}{onset}{role}", 50, state, severity, role, "f", onset, 50, "S.")  # type: ignore[arg-type]  # fmt: skip
+    def incident(state: Any, severity: Severity, onset: int, role: str) -> Incident:
+        id_ = f"{state}{severity}{onset}{role}"
+        return Incident(id_, 50, state, severity, role, "f", onset, 50, "S.")
 
     ranked = [
         incident("open", "failing", 5, "a"),
@@ -167,7 +169,8 @@ def test_open_then_worst_then_earliest_then_specific() -> None:
         incident("open", "suspicious", 1, "a"),
         incident("closed", "failing", 1, "a"),
     ]
-    assert sorted(reversed(ranked), key=lambda one: one.rank) == ranked
+    shuffled = ranked[::-1]
+    assert sorted(shuffled, key=lambda one: one.rank) == ranked
 
 
 def test_the_checkpoint_is_that_of_the_cause() -> None:

@@ -1,4 +1,4 @@
-"""The e-process against the sum that it abbreviates, and against the inequality that it promises."""
+"""The e-process against the sum that it abbreviates and the inequality that it promises."""
 
 from __future__ import annotations
 

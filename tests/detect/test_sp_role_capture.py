@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.detect.judging import found, judge
-from tests.detect.writing import CODE, ISOLATED, SHARED, STAMP, TERSE, WORK, Mixture, Way, run, way
 
 from roledrift.detect.detectors.sp_role_capture import CARD
 from roledrift.records import Stat, StepRecord
+from tests.detect.judging import found, judge
+from tests.detect.writing import CODE, ISOLATED, SHARED, STAMP, TERSE, WORK, Mixture, Way, run, way
 
 Course = Callable[[int], float]
 CAPTURE = ("sp_role_capture", "aggregator")

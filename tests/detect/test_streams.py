@@ -76,11 +76,11 @@ def test_one_spike_never_completes_and_teaches_nothing(spike: float) -> None:
 def test_a_lasting_shift_completes_and_is_dated(growth: float, within: int) -> None:
     for seed in range(10):
         state = _fed(_healthy(seed, 20, 0.15))
-        for step, value in enumerate(_healthy(seed + 100, within, 0.15)):
+        for value in _healthy(seed + 100, within, 0.15):
             _fed([growth * value], state)
             if state.complete:
                 break
-        assert state.complete, (seed, step)
+        assert state.complete, seed
         assert state.onset == pytest.approx(20, abs=3)
         assert state.evidence >= state.needed
 

@@ -26,7 +26,7 @@ def spans(text: str) -> SpanTable:
 
 def test_live(install: Any, tmp_path: Path, capsys: Any) -> None:
     put_on_path(install)
-    config = {"stop_on": ["shouting"], "extensions": {"shouting": {"share": 0.25}}}
+    config = {"stop_on": ["shouting"], "detectors": {"shouting": {"share": 0.25}}}
     monitor = open_monitor(VOTING, tmp_path / "run", config=config)
     stopped = []
     for step in range(1, 7):
@@ -39,7 +39,9 @@ def test_live(install: Any, tmp_path: Path, capsys: Any) -> None:
     assert [one.mean("aggregator", "shouting") for one in run.steps()[1:3]] == [1 / 17, 6 / 17]
     assert run.steps()[0].mean("*", "shouting") == 1 / 27
     (alert,) = run.alerts()
-    assert (alert.detector, alert.role, alert.stops) == ("shouting", "aggregator", True)
+    assert (alert.finding, alert.role, alert.stops) == ("shouting", "aggregator", True)
+    assert alert.title == "The aggregator has been shouting since step 3"
+    assert (alert.onset, alert.severity) == (3, "suspicious")
 
 
 def test_the_report_shows_it_also_where_it_is_not_installed(
@@ -52,9 +54,11 @@ def test_the_report_shows_it_also_where_it_is_not_installed(
 
     assert "shouting" in {one.detector for one in load(tmp_path / "run", "run1").verdicts}
     from roledrift import extensions
+    from roledrift.detect import catalogue
 
     monkeypatch.undo()
     extensions.extensions.cache_clear()
+    catalogue._found.cache_clear()
     gone = load(tmp_path / "run", "run1")
     assert "shouting" not in {one.detector for one in gone.verdicts}
     assert gone.config.stop_on == ("shouting",)

@@ -87,9 +87,11 @@ def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
     equal = _known(record, role, "zero_variance")
     learns = equal is None or equal < _SOLVED
     rows = record.counted(role, "advantage")
-    if updates is not None and updates.high == 0 and rows is not None and rows[0]:
-        return Fact("updates", 0.0, True, f"{rows[0]:.0f} rows and no optimizer step")
     peak, k3 = _known(record, role, "update.peak"), _known(record, role, "update.k3")
+    # Rows that are left out of the loss move all the same where another role trains the policy.
+    still = peak is None or peak < _NOTHING
+    if updates is not None and updates.high == 0 and rows is not None and rows[0] and still:
+        return Fact("updates", 0.0, True, f"{rows[0]:.0f} rows and no optimizer step")
     clipped = _known(record, role, "clip_fraction")
     if peak is not None:
         return Fact(

@@ -13,7 +13,7 @@ def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
     section = alerts.build(failing)
     cards = [block for block in section.blocks if isinstance(block, Card)]
     assert section.count == len(cards) == len(failing.findings)
-    length = next(card for card in cards if "answers" in card.title)
+    length = next(card for card in cards if "written" in card.title)
     kinds = [block.kind for block in length.blocks]
     assert kinds == ["prose", "prose", "figure", "table", "pairs"]
     figure, numbers, pairs = length.blocks[2:5]

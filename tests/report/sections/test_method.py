@@ -40,7 +40,8 @@ def test_settings_of_detectors_are_listed(failing: View) -> None:
 
 
 def test_a_detector_that_is_not_installed_is_named(failing: View) -> None:
-    view = replace(failing, verdicts=(Verdict("shouting", "generator", "ok"),))
+    judged = replace(failing.replay, verdicts=(Verdict("shouting", "generator", "ok"),))
+    view = replace(failing, replay=judged)
     blocks = method.build(view, "").blocks
     table = next(one for one in blocks if getattr(one, "title", "") == "Detectors")
     assert isinstance(table, Table)
