@@ -50,7 +50,8 @@ def test_the_tests_mirror_the_tree() -> None:
         relative = path.relative_to(ROOT)
         if relative.parts[0] != "roledrift" or path.stem.startswith("__"):
             continue
-        folder = ROOT / "tests" / Path(*relative.parts[1:-1])
-        if not list(folder.glob(f"test_{path.stem}*.py")):
+        folder = ROOT / "tests" / Path(*relative.parts[1:-1][:1])
+        search = folder.rglob if len(relative.parts) > 3 else folder.glob
+        if not list(search(f"test_{path.stem}*.py")):
             missing.append(str(relative))
     assert missing == []
