@@ -33,7 +33,8 @@ def write_run(
             "generator": {name: _length(40.0 + step % 2)},
             "aggregator": {name: _length(short * 4 if inflated else short)},
         }
-        writer.write_step(StepRecord(step=step, groups=groups))
+        totals = {"reward": 0.5 + 0.01 * (step % 2)}
+        writer.write_step(StepRecord(step=step, groups=groups, totals=totals))
     writer.close()
     return path
 

@@ -29,7 +29,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
 def test_findings_name_the_role_and_since_when(tmp_path: Path) -> None:
     code, out, _ = check(write_run(tmp_path / "run", inflate_from=15))
     assert code == 1
-    assert "failing: Aggregator" in out
+    assert "failing: The aggregator" in out
     assert "since step 15" in out
     assert "\x1b" not in out
     assert not any(line.endswith(" ") for line in out.splitlines())
@@ -141,18 +141,18 @@ def test_problems_of_the_store_go_to_standard_error(tmp_path: Path) -> None:
 def test_a_configuration_file_decides(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
     lax = tmp_path / "roledrift.toml"
-    lax.write_text("[detectors.length_inflation]\nwatch_ratio = 40.0\ndrift_ratio = 50.0\n")
+    lax.write_text('[detectors.length_inflation]\nroles = ["generator"]\n')
     assert check(run, "--config", lax, "--finding", "length_inflation")[0] == 0
-    lax.write_text("[detectors.length_inflation]\ndrift_ration = 50.0\n")
+    lax.write_text("[detectors.length_inflation]\nrols = []\n")
     code, _, err = check(run, "--config", lax)
     assert code == 2
-    assert "did you mean 'drift_ratio'" in err
+    assert "did you mean 'roles'" in err
     code, out, _ = check(run, "--config", tmp_path / "nothing.toml", "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "invalid_config")
 
 
 def test_without_one_the_run_is_judged_by_what_it_was_watched_with(tmp_path: Path) -> None:
-    off = {"detectors": {"length_inflation": {"enabled": False}}}
+    off: dict[str, object] = {"findings": ["entropy_collapse"]}
     assert check(write_run(tmp_path / "off", inflate_from=15, config=off))[0] == 3
     odd = write_run(tmp_path / "odd", inflate_from=15, config={"from_the_future": 1})
     code, _, err = check(odd)

@@ -10,7 +10,7 @@ from roledrift.judgement import Alert, Verdict
 from tests.notify.alerts import ALERT
 
 EARLIER = replace(
-    ALERT, id="b", finding="truncation", detector="hygiene", severity="suspicious", step=21,
+    ALERT, id="b", finding="truncation", detector="training_data", severity="suspicious", step=21,
     onset=18, layer="input", title="responses truncated since step 18",
 )  # fmt: skip
 
@@ -20,7 +20,7 @@ def replayed(*alerts: Alert) -> Replay:
     for alert in alerts:
         book.update(alert.step, [alert])
     verdicts = (
-        Verdict("hygiene", "aggregator", "drift", "truncation"),
+        Verdict("training_data", "aggregator", "drift", "truncation"),
         Verdict("length_inflation", "aggregator", "watch"),
         Verdict("accuracy_cliff", "*", "ok"),
     )
@@ -57,13 +57,13 @@ def test_a_run_can_be_judged_on_some_findings_alone() -> None:
     assert only(told, ()) is told
     alone = only(told, ["truncation"])
     assert [one.finding for one in alone.alerts] == ["truncation"]
-    assert [one.detector for one in alone.verdicts] == ["hygiene"]
+    assert [one.detector for one in alone.verdicts] == ["training_data"]
     assert [one.severity for one in alone.incidents] == ["suspicious"]
     assert only(told, ["accuracy_cliff"]).incidents == ()
 
 
 def test_names_are_those_of_findings() -> None:
-    assert checked_names(["truncation"]) == {"hygiene"}
+    assert checked_names(["truncation"]) == {"training_data"}
     assert checked_names([]) == frozenset()
     assert "length_inflation" in known_findings()
     with pytest.raises(ConfigError, match="Did you mean 'truncation'"):
