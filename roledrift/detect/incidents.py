@@ -77,7 +77,7 @@ class Incidents:
             if before is not None and before.state == "closed" and not case.open:
                 continue
             now = _told(case, step, self.damage)
-            if before is None or replace(now, step=before.step) != before:
+            if before is None or _news(before, now):
                 self._written[now.id] = now
                 changed.append(now)
         return tuple(changed)
@@ -96,6 +96,15 @@ class Incidents:
         case.alerts[alert.id] = alert
         case.closed.discard(alert.id)
         case.cause = _cause(case)
+
+
+def _news(before: Incident, now: Incident) -> bool:
+    """Whether an incident has changed; growing damage alone is brought up to date now and then."""
+    if replace(now, step=before.step) == before:
+        return False
+    same = replace(now, step=before.step, damage=before.damage, sentence=before.sentence)
+    grows = bool(before.damage) and bool(now.damage) and same == before
+    return not grows or now.step - before.step >= SLACK
 
 
 def _id(case: _Case) -> str:
@@ -129,7 +138,10 @@ def _precedes(one: Alert, cause: Alert) -> bool:
     mine, its = _layer(one), _layer(cause)
     if mine != its:
         return mine < its
-    return one.role != EVERYONE and cause.role == EVERYONE
+    if (one.role == EVERYONE) != (cause.role == EVERYONE):
+        return cause.role == EVERYONE
+    # What is reported soon after may have begun before; what comes later never takes over.
+    return one.onset < cause.onset and one.step <= cause.step + SLACK
 
 
 def _layer(alert: Alert) -> int:
@@ -184,11 +196,20 @@ def _sentence(
     cause: Alert, why: str, consequences: Sequence[Consequence], damage: str, *, open_: bool
 ) -> str:
     """The incident for people: the cause, why, what followed, what was lost."""
-    text = f"{cause.title}, after {why}." if why else f"{cause.title}."
-    for one in consequences[:_MOST_TOLD]:
+    if cause.layer == "setting" and why:
+        whose = "" if cause.role == EVERYONE else f" ({cause.role})"
+        text = f"{why[:1].upper()}{why[1:]} at step {cause.onset}{whose}."
+    else:
+        text = f"{cause.title}, after {why}." if why else f"{cause.title}."
+    # That all roles move says nothing that a role's own finding does not; damage has its own words.
+    worth = [one for one in consequences if one.role != EVERYONE]
+    for one in worth[:_MOST_TOLD]:
         text += f" {one.text}."
-    if len(consequences) > _MOST_TOLD:
-        text += f" {len(consequences) - _MOST_TOLD} more findings followed."
-    if damage:
+    if len(worth) > _MOST_TOLD:
+        more = len(worth) - _MOST_TOLD
+        text += f" {more} more finding{'s' if more > 1 else ''} followed."
+    if not damage:
+        text += "".join(f" {one.text}." for one in consequences if one.role == EVERYONE)
+    else:
         text += f" {damage[:1].upper()}{damage[1:]}."
     return text if open_ else f"{text} It has passed."

@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-from roledrift.detect.panel import Replay
 
 from roledrift.cli.findings import checked_names, findings_of, known_findings, only, silence
 from roledrift.detect.incidents import Incidents
+from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
 from roledrift.judgement import Alert, Verdict
 from tests.notify.alerts import ALERT
