@@ -49,7 +49,7 @@ def test_it_is_in_the_matrix_the_timeline_and_has_a_card(strange: View) -> None:
     blocks = {one.key: one.blocks for one in run.sections}
     matrix = blocks["verdict"][-1]
     assert isinstance(matrix, Table)
-    assert "moon phase" in [row[0].text for row in matrix.rows]
+    assert "moon_phase" in [row[0].text for row in matrix.rows]
     strip = blocks["timeline"][0]
     assert isinstance(strip, Strip)
     assert "generator · full_moon" in [lane.label for lane in strip.lanes]
