@@ -60,14 +60,13 @@ def open_monitor(
         routing: Overrides the routing of ``workflow``.
         resume: Continue the run that ``out`` already holds, as a new segment.
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
-        notifiers: Where notices go; None: as the section ``notify`` says, by default to standard
-            error and to a run of wandb or trackio that is open.
+        notifiers: Where notices go; None: as the section ``notify`` says.
         sinks: Get every record besides the run directory.
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
 
     Returns:
-        A monitor; close it at the end of the run. If the environment says ``ROLEDRIFT_DISABLED=1``
-        it measures, writes and judges nothing.
+        A monitor; close it at the end. Under ``ROLEDRIFT_DISABLED=1`` it measures, writes and
+        judges nothing.
 
     Raises:
         ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
@@ -88,7 +87,8 @@ def open_monitor(
         sinks=(
             RunWriter(out, header, resume=resume, judged=True),
             StartsWriter(Path(out), header, lambda: _summary(judge)),
-            *(*_logs(roles, settings), *sinks),
+            *_logs(roles, settings),
+            *sinks,
         ),
         notifiers=tell,
         reducer=reducer,
