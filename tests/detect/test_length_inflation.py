@@ -29,7 +29,7 @@ def _grown(factor: float, run: Columns, role: str = GENERATOR, start: int = 15) 
 
 @pytest.mark.parametrize("factor", [2.0, 3.0])
 def test_longer_responses_with_rising_accuracy_are_never_failing(factor: float) -> None:
-    for seed in range(6):
+    for seed in range(3):
         suite, alerts = judged(_grown(factor, single(seed, steps=80)).records(), SINGLE)
         assert {one.severity for one in alerts} <= {"suspicious"}
         assert suite.incidents[0].severity == "suspicious"
@@ -107,7 +107,7 @@ def test_without_lengths_there_is_no_verdict() -> None:
 
 
 def test_several_seeds_of_noisier_lengths_are_silent() -> None:
-    for seed in range(6):
+    for seed in range(3):
         run = Columns(VOTING, seed, steps=100, correlation=0.5)
         run.role[AGGREGATOR, "length"] *= np.exp(run.noise(0.1))
         assert (FINDING, AGGREGATOR) not in findings(judged(run.records())[1])

@@ -184,7 +184,7 @@ def test_which_roles_slots_can_amplify(workflow: Workflow, role: str, why: str) 
 
 
 def test_the_bound_may_be_looked_at_after_every_record() -> None:
-    rng, wrong, runs = np.random.default_rng(7), 0, 150
+    rng, wrong, runs = np.random.default_rng(7), 0, 60
     for _ in range(runs):
         values = list(rng.normal(size=24))
         wrong += any(lower_bound(values[:n], 4) > 0 for n in range(4, 25))
