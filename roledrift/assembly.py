@@ -55,19 +55,17 @@ def open_monitor(
     Args:
         workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``.
         out: Run directory; made if it is not there.
-        config: A configuration, nested plain values, or the path of a TOML file. None: the file
-            named by ``ROLEDRIFT_CONFIG``, else the defaults.
+        config: As for :func:`read_config`.
         routing: Overrides the routing of ``workflow``.
         resume: Continue the run that ``out`` already holds, as a new segment.
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
-        notifiers: Where notices go; None: as the section ``notify`` says, by default to standard
-            error and to a run of wandb or trackio that is open.
+        notifiers: Where notices go; None: as the section ``notify`` says.
         sinks: Get every record besides the run directory.
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
 
     Returns:
-        A monitor; close it at the end of the run. If the environment says ``ROLEDRIFT_DISABLED=1``
-        it measures, writes and judges nothing.
+        A monitor; close it at the end. Under ``ROLEDRIFT_DISABLED=1`` it measures, writes and
+        judges nothing.
 
     Raises:
         ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
@@ -76,8 +74,7 @@ def open_monitor(
     roles, settings = Workflow.of(workflow, routing=routing), read_config(config)
     header = _header(roles, Path(out), settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
-    probes = () if off else _probes(settings, roles)
-    budget = Budget(settings.budget)
+    probes, budget = () if off else _probes(settings, roles), Budget(settings.budget)
     if off or (reducer is not None and not reducer.is_first()):
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
@@ -88,7 +85,8 @@ def open_monitor(
         sinks=(
             RunWriter(out, header, resume=resume, judged=True),
             StartsWriter(Path(out), header, lambda: _summary(judge)),
-            *(*_logs(roles, settings), *sinks),
+            *_logs(roles, settings),
+            *sinks,
         ),
         notifiers=tell,
         reducer=reducer,
@@ -146,6 +144,10 @@ def _logs(roles: Workflow, config: Config) -> tuple[Sink, ...]:
 
 def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
     """A configuration from whatever names one; raises as :func:`open_monitor`.
+
+    Args:
+        config: A configuration, nested plain values, or the path of a TOML file. None: the file
+            named by ``ROLEDRIFT_CONFIG``, else the defaults.
 
     Under ``ROLEDRIFT_DISABLED=1`` with everything off that costs time.
     """
