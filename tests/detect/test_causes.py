@@ -188,7 +188,7 @@ def test_a_base_model_that_is_served_instead_of_the_adapter() -> None:
 def test_log_probabilities_of_two_kinds() -> None:
     run = Columns(ISOLATED, 1)
     run.role[GENERATOR, "rollout.refused"] = np.ones(run.steps)
-    suite, alerts = judged(run.records(), ISOLATED)
+    _, alerts = judged(run.records(), ISOLATED)
     assert findings(alerts) == {("logprob_mode_mismatch", GENERATOR)}
     assert alerts[0].step == 1
 
