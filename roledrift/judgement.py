@@ -57,7 +57,8 @@ class Verdict:
         chance: What that evidence is worth: how much was needed, and how often chance alone gets
             there. Empty if the detector states no rate.
         severity: How bad the finding is; empty unless the state is ``drift``.
-        cause: What brought it about, where the detector knows: "the learning rate was raised x5".
+        cause: What brought it about, where the detector knows: "the learning rate was raised by a
+            factor of 5".
     """
 
     detector: str
@@ -161,7 +162,7 @@ class Consequence:
     Attributes:
         alert: Id of its alert.
         onset: First bad step; ``step``: when it was reported.
-        text: What happened, as a clause: "aggregator: answers x2.3 since step 27".
+        text: What happened, as a sentence without its full stop.
         state: ``open``, or ``closed`` once it has passed.
     """
 
@@ -218,10 +219,21 @@ class Incident:
     alerts: tuple[str, ...] = ()
 
     @property
-    def rank(self) -> tuple[bool, int, int, bool]:
-        """Sort key: open before closed, then the worst, the earliest, the more specific."""
-        worst = SEVERITIES.index(self.severity)
-        return self.state == "closed", worst, self.onset, self.role == EVERYONE
+    def outcome(self) -> Severity:
+        """What the incident makes of its run: its severity, and after it has closed less.
+
+        A failing incident that closed while the run had lost something is still ``failing``: what
+        passed is the symptom, not the loss. Every other closed incident is ``suspicious``.
+        """
+        if self.state == "open" or (self.severity == "failing" and self.damage):
+            return self.severity
+        return "suspicious"
+
+    @property
+    def rank(self) -> tuple[int, bool, int, bool]:
+        """Sort key: the worst outcome, open before closed, the earliest, the more specific."""
+        worst = SEVERITIES.index(self.outcome)
+        return worst, self.state == "closed", self.onset, self.role == EVERYONE
 
 
 @dataclass(frozen=True, slots=True)

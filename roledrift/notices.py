@@ -99,7 +99,7 @@ def _notice(
     change: Change, before: Incident | None, now: Incident, alerts: Sequence[Alert]
 ) -> Notice:
     raised = [one for one in alerts if one.state != "closed"]
-    about = [one for one in raised if (one.role, one.finding) == (now.role, now.finding)]
+    about = [one for one in raised if one.id in now.alerts[:1]]
     worst = min(raised, key=lambda one: SEVERITIES.index(one.graded), default=None)
     text = now.sentence
     if change == "followed":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.cli import console
-from roledrift.cli.findings import COUNTS, Finding, checked_names, findings_of, only, silence
+from roledrift.cli.findings import COUNTS, Finding, check_names, findings_of, silence
 from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.codec import plain
@@ -117,7 +117,7 @@ def check(
     as_json = as_json or style == "json"
     try:
         limits.span()
-        checked_names(limits.findings)
+        check_names(limits.findings)
     except ConfigError as error:
         failed = console.failure("usage", str(error), "roledrift check --help")
         return console.fail(failed, as_json=as_json)
@@ -186,7 +186,9 @@ def check_run(
     everything = run.steps()
     first, final = limits.span() or (-sys.maxsize, sys.maxsize)
     records = [one for one in everything if first <= one.step <= final]
-    replayed = only(_replayed(run.header, records, config), limits.findings)
+    if limits.findings:
+        config = replace(config, findings=limits.findings)
+    replayed = _replayed(run.header, records, config)
     problems += [f"detector {name} failed: {text}" for name, text in replayed.faults.items()]
     findings = findings_of(replayed)
     conclusion = conclude(replayed.verdicts, replayed.incidents, len(records))

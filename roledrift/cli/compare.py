@@ -94,6 +94,10 @@ def compare(
         one for one in differences(a, b) if pair == "both" or (pair == "prompt") == one.of_texts
     )
     changed = _changed(a, b)
+    left_out = _unpaired(a, b)
+    for letter, other, steps in zip("AB", "BA", left_out, strict=True):
+        if steps and pair != "prompt" and any(one.paired == "step" for one in found):
+            console.say(f"{_counted(steps)} of {letter} left out: {other} has no such steps")
     if as_json:
         console.write_json(
             {
@@ -102,6 +106,7 @@ def compare(
                 "b": second,
                 "settings": [dict(zip(("name", "a", "b"), row, strict=True)) for row in changed],
                 "differences": [{**asdict(one), "clear": one.clear} for one in found],
+                "left_out": dict(zip("ab", map(list, left_out), strict=True)),
                 "files": [str(file) for file in pages],
                 "outcomes": {"a": a.conclusion.outcome, "b": b.conclusion.outcome},
                 "incidents": [
@@ -116,6 +121,19 @@ def compare(
         for file in pages:
             console.console().print(str(file), soft_wrap=True)
     return console.CLEAN if found else console.INCONCLUSIVE
+
+
+def _unpaired(a: View, b: View) -> tuple[list[int], list[int]]:
+    """Steps that only the first run has, and those that only the second has."""
+    one, two = ({record.step for record in view.records} for view in (a, b))
+    return sorted(one - two), sorted(two - one)
+
+
+def _counted(steps: Sequence[int]) -> str:
+    """How many steps, and from which to which."""
+    if len(steps) == 1:
+        return f"step {steps[0]}"
+    return f"{len(steps)} steps ({steps[0]} to {steps[-1]})"
 
 
 def _changed(a: View, b: View) -> list[tuple[str, str, str]]:

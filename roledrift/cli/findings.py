@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import groupby
 from typing import Literal
 
 from roledrift.detect.catalogue import known_findings
-from roledrift.detect.incidents import Incidents
 from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Severity
@@ -51,8 +49,8 @@ class Finding:
     incident: str = ""
 
 
-def checked_names(names: Sequence[str]) -> frozenset[str]:
-    """Detectors that can report the named findings; none for no names.
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names that no finding has.
 
     Raises:
         ConfigError: If there is no finding of such a name.
@@ -63,26 +61,6 @@ def checked_names(names: Sequence[str]) -> frozenset[str]:
             near = get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
             raise ConfigError(f"--finding {name!r}: no such finding. {hint}")
-    return frozenset(detector for name in names for detector in (known[name],))
-
-
-def only(whole: Replay, names: Sequence[str]) -> Replay:
-    """What a replay says of some findings; their incidents are put together anew."""
-    if not names:
-        return whole
-    detectors = checked_names(names)
-    ids = {one.id for one in whole.alerts if one.finding in names}
-    alerts = tuple(one for one in whole.alerts if one.id in ids)
-    book = Incidents()
-    for step, group in groupby(alerts, key=lambda one: one.step):
-        book.update(step, group)
-    return replace(
-        whole,
-        verdicts=tuple(one for one in whole.verdicts if one.detector in detectors),
-        alerts=alerts,
-        incidents=book.incidents,
-        faults={name: text for name, text in whole.faults.items() if name in detectors},
-    )
 
 
 def findings_of(replayed: Replay) -> tuple[Finding, ...]:

@@ -118,8 +118,7 @@ def _row(path: Path, folder: str) -> tuple[_Key, Row]:
         return urgency("", None), Row(name, str(path), sentence=why)
     outcome = sentence = ""
     if incident is not None:
-        outcome = incident.severity if incident.state == "open" else "suspicious"
-        sentence = incident.sentence
+        outcome, sentence = incident.outcome, incident.sentence
     elif quiet is not None:
         outcome, sentence = "suspicious", silence(steps[-1].step, quiet).text
     row = Row(

@@ -69,6 +69,7 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "b": str,
         "settings": tuple[Setting, ...],
         "differences": tuple[Difference, ...],
+        "left_out": dict[str, tuple[int, ...]],
         "files": tuple[str, ...],
         "outcomes": Mapping[str, str],
         "incidents": tuple[ComparedIncident, ...],

@@ -37,9 +37,9 @@ class Conclusion:
 def conclude(verdicts: Sequence[Verdict], incidents: Sequence[Incident], steps: int) -> Conclusion:
     """Say what a run is.
 
-    An incident of the run's history counts also after it has closed, as ``suspicious`` at most: it
-    has passed. Without one, a run of which less than half of the applicable verdicts were reached
-    has no verdict: missing evidence is never green.
+    Incidents that have closed count too, see :attr:`roledrift.judgement.Incident.outcome`. Without
+    an incident, a run of which less than half of the applicable verdicts were reached has no
+    verdict: missing evidence is never green.
 
     Args:
         verdicts: The latest per detector and role.
@@ -51,8 +51,7 @@ def conclude(verdicts: Sequence[Verdict], incidents: Sequence[Incident], steps: 
     needs = tuple(sorted({need for one in verdicts if one.applies for need in one.needs}))
     if incidents:
         first = incidents[0]
-        outcome: Outcome = first.severity if first.state == "open" else "suspicious"
-        return Conclusion(outcome, first.sentence, reached, applicable, first, needs)
+        return Conclusion(first.outcome, first.sentence, reached, applicable, first, needs)
     if steps == 0:
         return Conclusion("no verdict", "No step was recorded.", 0, applicable, needs=needs)
     if 2 * reached < applicable or not reached:

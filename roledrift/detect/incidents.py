@@ -59,7 +59,7 @@ class Incidents:
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
-        """All incidents as they stand; the first is the headline: open, worst, earliest."""
+        """All incidents as they stand; the first is the headline: the worst outcome, the earliest."""
         return tuple(sorted(self._written.values(), key=lambda one: one.rank))
 
     def update(self, step: int, alerts: Iterable[Alert]) -> tuple[Incident, ...]:

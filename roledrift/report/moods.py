@@ -58,15 +58,13 @@ def urgency(outcome: Outcome | str, incident: Incident | None) -> tuple[int, flo
 
 
 def holds(incident: Incident, alert: Alert) -> bool:
-    """Whether an alert is the cause of an incident, opened it, or is one of its consequences."""
-    ids = {incident.id, *(one.alert for one in incident.consequences)}
-    return alert.id in ids or is_cause(incident, alert)
+    """Whether an alert is one of those of an incident."""
+    return alert.id in incident.alerts
 
 
 def is_cause(incident: Incident, alert: Alert) -> bool:
     """Whether an alert is the cause of an incident."""
-    cause = (incident.role, incident.finding, incident.onset)
-    return (alert.role, alert.finding, alert.onset) == cause
+    return incident.alerts[:1] == (alert.id,)
 
 
 def incident_mood(incident: Incident) -> Mood:

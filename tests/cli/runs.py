@@ -20,10 +20,15 @@ def write_run(
     *,
     inflate_from: int | None = None,
     until: int | None = None,
+    lost: float = 0.0,
     name: str = "length",
     config: dict[str, object] | None = None,
 ) -> Path:
-    """A voting run whose aggregator grows from ``inflate_from`` to ``until``."""
+    """A voting run whose aggregator grows from ``inflate_from`` to ``until``, and gains nothing.
+
+    Args:
+        lost: Accuracy that is lost from the onset on.
+    """
     header = RunHeader(run=path.name + HOSTILE, workflow=VOTING, config=config or ALONE)
     writer = RunWriter(path, header)
     for step in range(steps):
@@ -33,7 +38,9 @@ def write_run(
             "generator": {name: _length(40.0 + step % 2)},
             "aggregator": {name: _length(short * 4 if inflated else short)},
         }
-        writer.write_step(StepRecord(step=step, groups=groups))
+        after = inflate_from is not None and step >= inflate_from
+        totals = {"accuracy": 0.6 + 0.01 * (step % 3) - lost * after}
+        writer.write_step(StepRecord(step=step, groups=groups, totals=totals))
     writer.close()
     return path
 

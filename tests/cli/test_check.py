@@ -29,7 +29,7 @@ def test_a_clean_run(tmp_path: Path) -> None:
 def test_findings_name_the_role_and_since_when(tmp_path: Path) -> None:
     code, out, _ = check(write_run(tmp_path / "run", inflate_from=15))
     assert code == 1
-    assert "failing: Aggregator" in out
+    assert "failing: The aggregator has written 4.0 times as much" in out
     assert "since step 15" in out
     assert "\x1b" not in out
     assert not any(line.endswith(" ") for line in out.splitlines())
@@ -40,6 +40,13 @@ def test_what_has_passed_is_suspicious_at_most(tmp_path: Path) -> None:
     code, out, _ = check(run)
     assert (code, "suspicious: " in out, "It has passed." in out) == (0, True, True)
     assert check(run, "--fail-on", "suspicious")[0] == 1
+
+
+def test_a_loss_remains_when_its_cause_has_passed(tmp_path: Path) -> None:
+    code, out, _ = check(write_run(tmp_path / "run", inflate_from=12, until=18, lost=0.3))
+    assert (code, "failing: " in out) == (1, True)
+    assert "Training accuracy has fallen from 0.61 (step" in out
+    assert "It has passed." in out
 
 
 def test_too_few_steps_are_no_verdict(tmp_path: Path) -> None:
@@ -141,18 +148,18 @@ def test_problems_of_the_store_go_to_standard_error(tmp_path: Path) -> None:
 def test_a_configuration_file_decides(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
     lax = tmp_path / "roledrift.toml"
-    lax.write_text("[detectors.length_inflation]\nwatch_ratio = 40.0\ndrift_ratio = 50.0\n")
+    lax.write_text('[detectors.length_inflation]\nroles = ["generator"]\n')
     assert check(run, "--config", lax, "--finding", "length_inflation")[0] == 0
-    lax.write_text("[detectors.length_inflation]\ndrift_ration = 50.0\n")
+    lax.write_text("[detectors.length_inflation]\nlimits = 50.0\n")
     code, _, err = check(run, "--config", lax)
     assert code == 2
-    assert "did you mean 'drift_ratio'" in err
+    assert "did you mean 'limit'" in err
     code, out, _ = check(run, "--config", tmp_path / "nothing.toml", "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "invalid_config")
 
 
 def test_without_one_the_run_is_judged_by_what_it_was_watched_with(tmp_path: Path) -> None:
-    off = {"detectors": {"length_inflation": {"enabled": False}}}
+    off = {"false_alerts_per_run": 0.05, "findings": ["entropy_collapse"]}
     assert check(write_run(tmp_path / "off", inflate_from=15, config=off))[0] == 3
     odd = write_run(tmp_path / "odd", inflate_from=15, config={"from_the_future": 1})
     code, _, err = check(odd)
@@ -162,7 +169,8 @@ def test_without_one_the_run_is_judged_by_what_it_was_watched_with(tmp_path: Pat
 
 def test_only_some_findings(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", inflate_from=15)
-    assert check(run, "--finding", "accuracy_cliff")[0] == 3, "what is not judged is not clean"
+    assert check(run, "--finding", "entropy_collapse")[0] == 3, "what is not judged is not clean"
+    assert check(run, "--finding", "accuracy_cliff")[0] == 0
     code, _, _ = check(run, "--finding", "accuracy_cliff", "--finding", "length_inflation")
     assert code == 1
     document = json.loads(check(run, "--finding", "length_inflation", "--json")[1])

@@ -73,6 +73,18 @@ def test_what_is_paired_by_what(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "nothing to compare" in capsys.readouterr().err
 
 
+def test_steps_that_only_one_run_has_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = str(write_run(tmp_path / "a", 26)), str(write_run(tmp_path / "b"))
+    assert compare(a, b) == 0
+    assert "4 steps (26 to 29) of B left out: A has no such steps" in capsys.readouterr().err
+    assert compare(b, a, as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["left_out"] == {"a": [26, 27, 28, 29], "b": []}
+    assert compare(a, a) == 0
+    assert "left out" not in capsys.readouterr().err
+
+
 def test_another_tools_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = Path(__file__).parents[1] / "ingest" / "fixtures" / "trl"
     assert compare(str(log), str(log), as_json=True) == 0

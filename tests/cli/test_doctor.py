@@ -24,9 +24,9 @@ def test_a_run_says_what_is_missing_and_which_switch_supplies_it(tmp_path: Path)
     assert items["Entropy"].state == "absent"
     assert "entropy_BT" in items["Entropy"].advice
     assert "per_role" in items["texts"].advice
-    assert items["length inflation"].text == "judges aggregator"
-    assert items["entropy collapse"].text == "no verdict"
-    assert items["entropy collapse"].advice == "needs entropy"
+    assert items["length_inflation"].text == "judges aggregator"
+    assert items["entropy_collapse"].text == "no verdict"
+    assert items["entropy_collapse"].advice == "needs entropy"
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

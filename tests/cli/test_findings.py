@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from roledrift.cli.findings import checked_names, findings_of, known_findings, only, silence
+from roledrift.cli.findings import check_names, findings_of, silence
 from roledrift.detect.incidents import Incidents
 from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
@@ -10,8 +10,8 @@ from roledrift.judgement import Alert, Verdict
 from tests.notify.alerts import ALERT
 
 EARLIER = replace(
-    ALERT, id="b", finding="truncation", detector="hygiene", severity="suspicious", step=21,
-    onset=18, layer="input", title="responses truncated since step 18",
+    ALERT, id="b", finding="truncation", detector="training_data", severity="suspicious", step=21,
+    onset=18, layer="input", title="Responses of the aggregator have been truncated since step 18",
 )  # fmt: skip
 
 
@@ -20,7 +20,7 @@ def replayed(*alerts: Alert) -> Replay:
     for alert in alerts:
         book.update(alert.step, [alert])
     verdicts = (
-        Verdict("hygiene", "aggregator", "drift", "truncation"),
+        Verdict("training_data", "aggregator", "drift", "truncation"),
         Verdict("length_inflation", "aggregator", "watch"),
         Verdict("accuracy_cliff", "*", "ok"),
     )
@@ -52,22 +52,11 @@ def test_what_is_watched_is_no_finding() -> None:
     assert findings_of(replayed()) == ()
 
 
-def test_a_run_can_be_judged_on_some_findings_alone() -> None:
-    told = replayed(EARLIER, ALERT)
-    assert only(told, ()) is told
-    alone = only(told, ["truncation"])
-    assert [one.finding for one in alone.alerts] == ["truncation"]
-    assert [one.detector for one in alone.verdicts] == ["hygiene"]
-    assert [one.severity for one in alone.incidents] == ["suspicious"]
-    assert only(told, ["accuracy_cliff"]).incidents == ()
-
-
 def test_names_are_those_of_findings() -> None:
-    assert checked_names(["truncation"]) == {"hygiene"}
-    assert checked_names([]) == frozenset()
-    assert "length_inflation" in known_findings()
+    check_names([])
+    check_names(["truncation", "length_inflation"])
     with pytest.raises(ConfigError, match="Did you mean 'truncation'"):
-        checked_names(["truncated"])
+        check_names(["truncated"])
 
 
 def test_silence_is_a_finding_without_an_alert() -> None:

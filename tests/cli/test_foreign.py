@@ -27,7 +27,7 @@ def test_import_then_check(tmp_path: Path) -> None:
     ]
     assert "episode files with trajectories" in err
     code, out, _ = call("check", tmp_path / "run")
-    assert (code, "failing: Aggregator" in out) == (1, True)
+    assert (code, "failing: The aggregator" in out) == (1, True)
 
 
 def test_check_and_report_take_foreign_logs_as_they_are(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ ALERT = Alert(
     state="open",
     step=23,
     onset=19,
-    title="aggregator: answers x3.1 since step 19",
-    text="Answers x3.1 of the baseline\x1b[31m.",
+    title="The aggregator has written 3.1 times as much since step 19",
+    text="Responses are 3.1 times as long as at the start\x1b[31m.",
     statistic="length",
     value=15.6,
     threshold=7.5,
@@ -38,13 +38,25 @@ INCIDENT = Incident(
     finding="length_inflation",
     onset=19,
     reported=23,
-    sentence="The aggregator writes x3.1 since step 19. Then accuracy fell from 0.8 to 0.4.",
+    sentence="The aggregator has written 3.1 times as much since step 19. Accuracy has fallen from "
+    "0.80 to 0.40.",
     consequences=(
-        Consequence("b", "*", "accuracy_cliff", "failing", 21, 23, "accuracy 0.8 -> 0.4"),
+        Consequence(
+            *(
+                "b",
+                "*",
+                "accuracy_cliff",
+                "failing",
+                21,
+                23,
+                "Accuracy has fallen from 0.80 to 0.40",
+            )
+        ),
     ),
-    damage="accuracy fell from 0.8 to 0.4",
+    damage="accuracy has fallen from 0.80 to 0.40",
     evidence=ALERT.text,
     advice=ALERT.advice,
     checkpoint=ALERT.checkpoint,
+    alerts=("a3f2c1d0", "b"),
 )
 NOTICE = Notice("opened", 23, INCIDENT.sentence, INCIDENT, ALERT, stops=True)

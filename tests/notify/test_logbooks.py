@@ -40,7 +40,7 @@ forward = ["wandb-rows" if rows else "wandb"]
 monitor = open_monitor("voting", folder + "/run", config={"notify": {"forward": forward}})
 for step in range(24):
     monitor.observe(spans(5 if step < 15 else 15 + step % 2))
-    monitor.end_step(step)
+    monitor.end_step(step, {"accuracy": 0.6 + 0.01 * (step % 3)})
     if not rows:
         run.log({"loss": float(step)}, step=step)
 monitor.close()
@@ -121,7 +121,7 @@ def test_statistics_and_alerts_are_in_the_event_file(tmp_path: Path) -> None:
     monitor = open_monitor("voting", tmp_path / "run", sinks=sinks, notifiers=[])
     for step in range(20):
         monitor.observe(spans(5 if step < 15 else 15))
-        monitor.end_step(step)
+        monitor.end_step(step, {"accuracy": 0.6 + 0.01 * (step % 3)})
     monitor.close()
     (tmp_path / "report.md").write_text("# verdict")
     assert log_folder(tmp_path, "report", writer=writer) == ("tensorboard",)

@@ -9,7 +9,7 @@ def test_a_notice_begins_with_the_sentence_of_the_incident() -> None:
     assert subject(NOTICE, HEADER) == f"voting <7B> {title(NOTICE)}"
     assert body(NOTICE, HEADER).splitlines() == [
         INCIDENT.sentence,
-        "Answers x3.1 of the baseline.",
+        "Responses are 3.1 times as long as at the start.",
         "length 15.6, limit 7.5, baseline 5",
         "evidence 12.34 against 8 needed",
         "This finding stops the run.",

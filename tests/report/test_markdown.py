@@ -14,7 +14,7 @@ def test_markdown_has_the_verdict_the_matrix_and_the_pairs(failing_report: Repor
     run = failing_report.runs[0]
     assert f"**{run.state}**: {escaped(run.headline)}" in text
     assert "| detector | generator | aggregator |" in text
-    assert "| length inflation | " in text
+    assert "| length\\_inflation | " in text
     assert "before onset, step" in text
     assert "after onset, step" in text
     assert len(text.splitlines()) <= LINES

@@ -45,7 +45,8 @@ def test_the_worst_run_comes_first_then_the_earliest_then_the_damaged() -> None:
 
 
 def test_an_alert_belongs_to_the_incident_that_names_it() -> None:
-    assert is_cause(INCIDENT, replace(ALERT, id="other"))
+    assert is_cause(INCIDENT, ALERT)
+    assert not is_cause(INCIDENT, replace(ALERT, id="b"))
     assert holds(INCIDENT, ALERT)
     assert holds(INCIDENT, replace(ALERT, id="b", finding="accuracy_cliff", role="*"))
     assert not holds(INCIDENT, replace(ALERT, id="c", onset=90))

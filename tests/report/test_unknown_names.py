@@ -18,7 +18,7 @@ from roledrift.report.view import View, load
 
 ALERT = Alert(
     "abcd1234", "moon_phase", "full_moon", "generator", "shared", "ERROR", "open", 30, 25,
-    "generator moon at 0.9", "The moon is full.", "moon", 0.9, 0.5, 0.1, ("wait a fortnight",),
+    "The generator has seen a full moon since step 25", "The moon is full.", "moon", 0.9, 0.5, 0.1, ("wait a fortnight",),
 )  # fmt: skip
 
 
@@ -45,11 +45,11 @@ def strange(failing: View) -> View:
 def test_it_is_in_the_matrix_the_timeline_and_has_a_card(strange: View) -> None:
     run = build_run(strange, "roledrift report run")
     assert run.state == "failing"
-    assert run.headline == "Generator moon at 0.9."
+    assert run.headline == "The generator has seen a full moon since step 25."
     blocks = {one.key: one.blocks for one in run.sections}
     matrix = blocks["verdict"][-1]
     assert isinstance(matrix, Table)
-    assert "moon phase" in [row[0].text for row in matrix.rows]
+    assert "moon_phase" in [row[0].text for row in matrix.rows]
     strip = blocks["timeline"][0]
     assert isinstance(strip, Strip)
     assert "generator · full_moon" in [lane.label for lane in strip.lanes]

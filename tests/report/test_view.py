@@ -56,8 +56,8 @@ def test_findings_stand_by_incident_and_there_the_cause_comes_first() -> None:
 
 def test_the_baseline_is_there_only_when_it_is_full(healthy: View, empty: View) -> None:
     assert healthy.baseline == (0, 7)
-    later = replace(healthy, config=Config(baseline=BaselineConfig(skip=3, window=4)))
-    assert later.baseline == (3, 6)
+    short = replace(healthy, config=Config(baseline=BaselineConfig(window=6)))
+    assert short.baseline == (0, 5)
     long = replace(healthy, config=Config(baseline=BaselineConfig(window=100)))
     assert long.baseline is None
     assert empty.baseline is None

@@ -126,7 +126,7 @@ class EntropyCollapse:
             baseline=judged.typical,
             onset=judged.onset if state != "ok" else None,
             reason=(
-                f"its entropy is x{judged.ratio:.2f} of the start ({judged.typical:.3g} -> "
+                f"its entropy is {judged.ratio:.0%} of that at the start ({judged.typical:.3g} -> "
                 f"{judged.now:.3g} nats per token){why}; {self._course}"
             ),
             needs=("accuracy or reward",) if self._course.direction == "unknown" else (),
@@ -148,7 +148,7 @@ class EntropyCollapse:
             why = f"; {idle.now:.0%} of its groups have equal rewards ({idle.typical:.0%} before)"
         spike = self._spikes[role].largest
         if fall.complete and idle.complete and spike is not None:
-            why += f"; its gradient norm was x{spike[1]:.1f} the usual at step {spike[0]}"
+            why += f"; its gradient norm was {spike[1]:.1f} times the usual at step {spike[0]}"
             return "drift", ECHO, why
         if low and (course == "fell" or idle.complete):
             return "drift", NAME, why
@@ -184,7 +184,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "The entropy of {the} has fallen to x{ratio:.2f} without a gain since step {onset}",
+            "The entropy of {the} has fallen to {ratio:.0%} without a gain since step {onset}",
             "A role has become sure of itself without a gain in accuracy.",
             "outcome",
             "suspicious",
@@ -210,7 +210,7 @@ CARD = Card(
         ),
         Finding(
             EXPLOSION,
-            "The entropy of {the} has risen to x{ratio:.1f} since step {onset}",
+            "The entropy of {the} has risen by a factor of {ratio:.1f} since step {onset}",
             "A role's responses have become more random while accuracy fell.",
             "outcome",
             "failing",

@@ -89,7 +89,7 @@ class LengthInflation:
         elif state.leaning:
             word = "watch"
         reason = (
-            f"responses are x{state.ratio:.2f} as long as at the start "
+            f"responses are {state.ratio:.2f} times as long as at the start "
             f"({state.typical:.1f} -> {state.now:.1f} tokens)"
         )
         if word == "drift" and state.sick_start and state.yardstick is not None:
@@ -136,7 +136,7 @@ CARD = Card(
     findings=(
         Finding(
             NAME,
-            "{who} has written x{ratio:.1f} as much since step {onset}",
+            "{who} has written {ratio:.1f} times as much since step {onset}",
             "A role writes longer responses, and the other roles do not.",
             "text",
             "failing",

@@ -162,7 +162,7 @@ class PolicyMovement:
         if not state.judged:
             return None if state.known else _waiting(role, state)
         word: State = "drift" if state.complete else "watch" if state.leaning else "ok"
-        reason = f"its policy moves x{state.ratio:.2f} as far per iteration as at the start"
+        reason = f"its policy moves {state.ratio:.2f} times as far per iteration as at the start"
         finding, severity = "", None
         if word == "drift":
             finding, why = self._named(role, state)
@@ -205,7 +205,7 @@ class PolicyMovement:
         over = sum(one.leaning for one in self._roles.values())
         every = state.complete and over >= 2
         word: State = "drift" if every else "watch" if state.complete else "ok"
-        reason = f"all policies together move x{state.ratio:.2f} as far as at the start"
+        reason = f"all policies together move {state.ratio:.2f} times as far as at the start"
         return self._say(
             EVERYONE,
             state,
@@ -231,7 +231,9 @@ class PolicyMovement:
     def _cause(self, role: str) -> str:
         roles = self._workflow.role_names if role == EVERYONE else (role,)
         raised = max(self._rates.raised(one) for one in roles)
-        return f"the learning rate was raised x{raised:.3g}" if raised > RAISED else ""
+        if raised <= RAISED:
+            return ""
+        return f"the learning rate was raised by a factor of {raised:.3g}"
 
     def _named(self, role: str, state: StreamState) -> tuple[str, str]:
         """The finding, and what speaks for and against the paper's name."""
@@ -328,7 +330,7 @@ CARD = Card(
     findings=(
         Finding(
             "role_drift",
-            "{who} has moved x{ratio:.1f} as far per step since step {onset}",
+            "{who} has moved {ratio:.1f} times as far per step since step {onset}",
             "The policy of one role moves farther per iteration than at the start of the run.",
             "movement",
             "failing",
@@ -341,7 +343,7 @@ CARD = Card(
         ),
         Finding(
             "policy_drift",
-            "All policies have moved x{ratio:.1f} as far per step since step {onset}",
+            "All policies have moved {ratio:.1f} times as far per step since step {onset}",
             "The policies of all roles move farther per iteration than at the start of the run.",
             "movement",
             "failing",
@@ -353,7 +355,7 @@ CARD = Card(
         ),
         Finding(
             "gradient_amplification",
-            "{who} has over-trained through its slots, x{ratio:.1f}, since step {onset}",
+            "{who} has been over-trained {ratio:.1f} times through its slots since step {onset}",
             "One role with several slots over-trains: its slots agree on the same problems more "
             "than on different ones, and the other roles stay.",
             "movement",

@@ -132,8 +132,8 @@ class RolloutEngine:
             return waiting(NAME, role, f"{lacks} more steps" if state.seen else _NEED)
         found = state.complete and state.ratio >= _EFFECT
         reason = (
-            f"the engine's log-probabilities are x{state.ratio:.1f} as far from the trainer's as "
-            "at the start, beyond what the policy's own steps explain"
+            f"the engine's log-probabilities are {state.ratio:.1f} times as far from the "
+            "trainer's as at the start, beyond what the policy's own steps explain"
         )
         return Verdict(
             detector=NAME,
@@ -162,8 +162,8 @@ class RolloutEngine:
         if self._streaks[role] < _PATIENCE:
             return None
         told = (
-            f"rollouts are x{rollout / base:.2f} as far from the trained policy as the base model "
-            "is"
+            f"rollouts are {rollout / base:.2f} times as far from the trained policy as the "
+            "base model is"
         )
         return Verdict(
             NAME,

@@ -113,18 +113,17 @@ class SettingsChanged:
         raised = self._rates.raised(role) if self._rates.known else 1.0
         if raised >= RAISED:
             onset = self._raised.setdefault(role, record.step)
-            return _verdict(
-                role, "learning_rate_raised", onset, f"the learning rate was raised x{raised:.3g}"
-            )
+            why = f"the learning rate was raised by a factor of {raised:.3g}"
+            return _verdict(role, "learning_rate_raised", onset, why)
         above = self._board.above_earlier_rates(role)
         if above >= RAISED:
             onset = self._raised.setdefault(role, record.step)
-            why = f"the learning rate is x{above:.3g} that of earlier runs"
+            why = f"the learning rate is {above:.3g} times that of earlier runs"
             return _verdict(role, "learning_rate_raised", onset, why)
         self._raised.pop(role, None)
         level = self._steps[role]
         if level.see(record.step, record.mean(role, "updates")) and level.onset is not None:
-            why = f"its optimizer steps per iteration went up x{level.ratio:.3g}"
+            why = f"its optimizer steps per iteration went up by a factor of {level.ratio:.3g}"
             return _verdict(role, "optimizer_steps_changed", level.onset, why)
         reward = self._rewards[role]
         reward.see(record.step, record.mean(role, "reward_bias"))
@@ -141,7 +140,7 @@ class SettingsChanged:
         stat = record.stat(EVERYONE, "length")
         level = self._batch
         if level.see(record.step, None if stat is None else stat.n) and level.onset is not None:
-            why = f"the number of responses per step changed x{level.ratio:.3g}"
+            why = f"the number of responses per step changed by a factor of {level.ratio:.3g}"
             return _verdict(EVERYONE, "batch_changed", level.onset, why)
         reward, accuracy = record.totals.get("reward"), record.totals.get("accuracy")
         # With several roles the mean over responses is not the mean over episodes.

@@ -40,7 +40,7 @@ def test_the_incident_comes_first_with_one_plan_and_what_followed(failing: View)
     view = judged(failing, ALERT, sign)
     evidence, advice, checkpoint, followed, _ = verdict.build(view).blocks
     assert isinstance(evidence, Prose)
-    assert evidence.text.startswith("First reported at step 23. Answers x3.1")
+    assert evidence.text.startswith("First reported at step 23. Responses are 3.1")
     assert isinstance(advice, Advice)
     assert advice.items == ALERT.advice
     assert isinstance(checkpoint, Note)
