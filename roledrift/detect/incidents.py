@@ -18,6 +18,7 @@ LINKED = 20
 """Steps after the latest onset of an incident within which a new finding still belongs to it."""
 
 _MOST_TOLD = 2
+_LOSS = "accuracy_cliff"
 
 SLACK = 5
 """Steps by which onsets, which are estimates, may be off."""
@@ -59,7 +60,7 @@ class Incidents:
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
-        """All incidents as they stand; the first is the headline: the worst outcome, the earliest."""
+        """All incidents as they stand; the first is the headline: of the worst, the earliest."""
         return tuple(sorted(self._written.values(), key=lambda one: one.rank))
 
     def update(self, step: int, alerts: Iterable[Alert]) -> tuple[Incident, ...]:
@@ -169,7 +170,7 @@ def _told(case: _Case, step: int, damage: str) -> Incident:
         finding=cause.finding,
         onset=cause.onset,
         reported=case.reported,
-        sentence=_sentence(cause, why, consequences, damage, open_=case.open),
+        sentence=_sentence(case, why, consequences, damage),
         cause=why,
         consequences=consequences,
         damage=damage,
@@ -180,15 +181,30 @@ def _told(case: _Case, step: int, damage: str) -> Incident:
     )
 
 
-def _sentence(
-    cause: Alert, why: str, consequences: Sequence[Consequence], damage: str, *, open_: bool
-) -> str:
-    """The incident for people: the cause, why, what followed, what was lost."""
-    text = f"{cause.title}, after {why}." if why else f"{cause.title}."
-    for one in consequences[:_MOST_TOLD]:
+def _sentence(case: _Case, why: str, consequences: Sequence[Consequence], damage: str) -> str:
+    """The incident for people: the cause, why, what followed, what was lost.
+
+    The loss is told once: by the cause where that is the loss itself, else by ``damage``, which
+    goes on while the alert of the loss stands still.
+    """
+    cause = case.alerts[case.cause]
+    # What changed is itself the finding of an alert about a setting.
+    text = f"{cause.title}, after {why}." if why and cause.layer != "setting" else f"{cause.title}."
+    if _is_loss(cause):
+        damage = ""
+    told = [one for one in consequences if not (damage and _is_loss(case.alerts[one.alert]))]
+    for one in told[:_MOST_TOLD]:
         text += f" {one.text}."
-    if len(consequences) > _MOST_TOLD:
-        text += f" {len(consequences) - _MOST_TOLD} more findings followed."
+    if len(told) > _MOST_TOLD:
+        text += f" {_more(len(told) - _MOST_TOLD)} followed."
     if damage:
         text += f" {damage[:1].upper()}{damage[1:]}."
-    return text if open_ else f"{text} It has passed."
+    return text if case.open else f"{text} It has passed."
+
+
+def _is_loss(alert: Alert) -> bool:
+    return alert.detector == _LOSS
+
+
+def _more(count: int) -> str:
+    return "1 more finding" if count == 1 else f"{count} more findings"
