@@ -73,8 +73,7 @@ def open_monitor(
         ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
         StoreError: If ``out`` cannot be written, or holds a run and ``resume`` is False.
     """
-    roles = Workflow.of(workflow, routing=routing)
-    settings = read_config(config)
+    roles, settings = Workflow.of(workflow, routing=routing), read_config(config)
     header = _header(roles, Path(out), settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
     probes = () if off else _probes(settings, roles)
@@ -82,24 +81,14 @@ def open_monitor(
     if off or (reducer is not None and not reducer.is_first()):
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
-    healthy = reference_steps(settings.baseline.reference, roles)
-    if not healthy:
-        header = replace(header, yardsticks=combined(earlier_starts(Path(out), header)))
-    judge = DetectorSuite(
-        roles,
-        settings,
-        reference=healthy,
-        yardsticks=yardsticks(header.yardsticks),
-        host=header.host,
-    )
+    header, judge = _judge(header, settings, Path(out))
     parts = Parts(
         probes=probes,
         judge=judge,
         sinks=(
             RunWriter(out, header, resume=resume, judged=True),
             StartsWriter(Path(out), header, lambda: _summary(judge)),
-            *_logs(roles, settings),
-            *sinks,
+            *(*_logs(roles, settings), *sinks),
         ),
         notifiers=tell,
         reducer=reducer,
@@ -110,6 +99,21 @@ def open_monitor(
         pulse=heartbeat_for(settings.notify, tell, header),
     )
     return Monitor(header, parts, strict=strict)
+
+
+def _judge(header: RunHeader, config: Config, out: Path) -> tuple[RunHeader, DetectorSuite]:
+    """The detectors, and the header with the yardsticks that the run's start is held against."""
+    healthy = reference_steps(config.baseline.reference, header.workflow)
+    if not healthy:
+        header = replace(header, yardsticks=combined(earlier_starts(out, header)))
+    suite = DetectorSuite(
+        header.workflow,
+        config,
+        reference=healthy,
+        yardsticks=yardsticks(header.yardsticks),
+        host=header.host,
+    )
+    return header, suite
 
 
 def _summary(judge: DetectorSuite) -> tuple[str, Starts]:

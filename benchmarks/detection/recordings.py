@@ -85,7 +85,7 @@ def record(
     evaluations = {int(row["step"]): row["validation"] for row in trace if row.get("validation")}
     steps = [plain(rounded(one)) for one in stored.steps() if one.step <= last]
     # Not a column: a single row would have it.
-    first = next((one.pop("base") for one in steps if one.get("base")), {})
+    first: Any = next((one.pop("base") for one in steps if one.get("base")), {})
     body = {
         "scenario": scenario,
         "seed": seed,

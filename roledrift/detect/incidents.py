@@ -18,7 +18,6 @@ LINKED = 20
 """Steps after the latest onset of an incident within which a new finding still belongs to it."""
 
 _MOST_TOLD = 2
-_LOSS = "accuracy_cliff"
 
 SLACK = 5
 """Steps by which onsets, which are estimates, may be off."""
@@ -60,7 +59,7 @@ class Incidents:
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
-        """All incidents as they stand; the first is the headline: of the worst, the earliest."""
+        """All incidents as they stand; the first is the headline: the worst outcome, the earliest."""
         return tuple(sorted(self._written.values(), key=lambda one: one.rank))
 
     def update(self, step: int, alerts: Iterable[Alert]) -> tuple[Incident, ...]:
@@ -78,7 +77,7 @@ class Incidents:
             if before is not None and before.state == "closed" and not case.open:
                 continue
             now = _told(case, step, self.damage)
-            if before is None or replace(now, step=before.step) != before:
+            if before is None or _news(before, now):
                 self._written[now.id] = now
                 changed.append(now)
         return tuple(changed)
@@ -97,6 +96,15 @@ class Incidents:
         case.alerts[alert.id] = alert
         case.closed.discard(alert.id)
         case.cause = _cause(case)
+
+
+def _news(before: Incident, now: Incident) -> bool:
+    """Whether an incident has changed; growing damage alone is brought up to date now and then."""
+    if replace(now, step=before.step) == before:
+        return False
+    same = replace(now, step=before.step, damage=before.damage, sentence=before.sentence)
+    grows = bool(before.damage) and bool(now.damage) and same == before
+    return not grows or now.step - before.step >= SLACK
 
 
 def _id(case: _Case) -> str:
@@ -130,7 +138,10 @@ def _precedes(one: Alert, cause: Alert) -> bool:
     mine, its = _layer(one), _layer(cause)
     if mine != its:
         return mine < its
-    return one.role != EVERYONE and cause.role == EVERYONE
+    if (one.role == EVERYONE) != (cause.role == EVERYONE):
+        return cause.role == EVERYONE
+    # What is reported soon after may have begun before; what comes later never takes over.
+    return one.onset < cause.onset and one.step <= cause.step + SLACK
 
 
 def _layer(alert: Alert) -> int:
@@ -170,7 +181,7 @@ def _told(case: _Case, step: int, damage: str) -> Incident:
         finding=cause.finding,
         onset=cause.onset,
         reported=case.reported,
-        sentence=_sentence(case, why, consequences, damage),
+        sentence=_sentence(cause, why, consequences, damage, open_=case.open),
         cause=why,
         consequences=consequences,
         damage=damage,
@@ -181,30 +192,24 @@ def _told(case: _Case, step: int, damage: str) -> Incident:
     )
 
 
-def _sentence(case: _Case, why: str, consequences: Sequence[Consequence], damage: str) -> str:
-    """The incident for people: the cause, why, what followed, what was lost.
-
-    The loss is told once: by the cause where that is the loss itself, else by ``damage``, which
-    goes on while the alert of the loss stands still.
-    """
-    cause = case.alerts[case.cause]
-    # What changed is itself the finding of an alert about a setting.
-    text = f"{cause.title}, after {why}." if why and cause.layer != "setting" else f"{cause.title}."
-    if _is_loss(cause):
-        damage = ""
-    told = [one for one in consequences if not (damage and _is_loss(case.alerts[one.alert]))]
-    for one in told[:_MOST_TOLD]:
+def _sentence(
+    cause: Alert, why: str, consequences: Sequence[Consequence], damage: str, *, open_: bool
+) -> str:
+    """The incident for people: the cause, why, what followed, what was lost."""
+    if cause.layer == "setting" and why:
+        whose = "" if cause.role == EVERYONE else f" ({cause.role})"
+        text = f"{why[:1].upper()}{why[1:]} at step {cause.onset}{whose}."
+    else:
+        text = f"{cause.title}, after {why}." if why else f"{cause.title}."
+    # That all roles move says nothing that a role's own finding does not; damage has its own words.
+    worth = [one for one in consequences if one.role != EVERYONE]
+    for one in worth[:_MOST_TOLD]:
         text += f" {one.text}."
-    if len(told) > _MOST_TOLD:
-        text += f" {_more(len(told) - _MOST_TOLD)} followed."
-    if damage:
+    if len(worth) > _MOST_TOLD:
+        more = len(worth) - _MOST_TOLD
+        text += f" {more} more finding{'s' if more > 1 else ''} followed."
+    if not damage:
+        text += "".join(f" {one.text}." for one in consequences if one.role == EVERYONE)
+    else:
         text += f" {damage[:1].upper()}{damage[1:]}."
-    return text if case.open else f"{text} It has passed."
-
-
-def _is_loss(alert: Alert) -> bool:
-    return alert.detector == _LOSS
-
-
-def _more(count: int) -> str:
-    return "1 more finding" if count == 1 else f"{count} more findings"
+    return text if open_ else f"{text} It has passed."

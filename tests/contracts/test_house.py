@@ -51,6 +51,20 @@ def test_the_tests_mirror_the_tree() -> None:
         if relative.parts[0] != "roledrift" or path.stem.startswith("__"):
             continue
         folder = ROOT / "tests" / Path(*relative.parts[1:-1])
-        if not list(folder.glob(f"test_{path.stem}*.py")):
+        if not list(folder.glob(f"test_{path.stem}*.py")) and not _through_the_suite(relative):
             missing.append(str(relative))
     assert missing == []
+
+
+def _through_the_suite(path: Path) -> bool:
+    """Whether tests of detection are about a module: detectors are tested as people meet them."""
+    if path.parts[1] != "detect":
+        return False
+    tests = "".join(one.read_text() for one in sorted((ROOT / "tests" / "detect").glob("*.py")))
+    module = ".".join(path.with_suffix("").parts)
+    by_card = path.parts[2] == "detectors" and f'"{path.stem}"' in tests
+    return (
+        by_card
+        or bool(re.search(rf"\b{re.escape(module)}\b", tests))
+        or (f"from {module.rpartition('.')[0]} import {path.stem}" in tests)
+    )

@@ -27,7 +27,7 @@ def found(alerts: Sequence[Alert]) -> set[tuple[str, str]]:
 
 
 def records(
-    columns: Mapping[str, Mapping[str, Sequence[float | Stat | None]]],
+    columns: Mapping[str, Mapping[str, Sequence[float | Stat | None] | Sequence[float]]],
     totals: Mapping[str, Sequence[float | None]] | None = None,
     *,
     n: float = 64,

@@ -54,11 +54,11 @@ def test_the_prior_on_the_change_point_adds_up_to_one_half_at_the_horizon() -> N
 
 
 def test_healthy_runs_reach_one_over_a_with_a_chance_of_at_most_a() -> None:
-    """Ville's inequality on 400 runs of 500 standard normal records.
+    """Ville's inequality on 250 runs of 500 standard normal records.
 
-    The margin is three standard errors of a share measured on 400 runs.
+    The margin is three standard errors of a share measured on 250 runs.
     """
-    runs, records, highest = 400, 500, []
+    runs, records, highest = 250, 500, []
     for run in np.random.default_rng(20260101).normal(size=(runs, records)).tolist():
         process, most = ChangeProcess(), -math.inf
         for step, one in enumerate(run):

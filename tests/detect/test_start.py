@@ -81,7 +81,7 @@ def _learned(values: list[float], window: int = 8) -> Start:
     for i, one in enumerate(values):
         if i < window:
             start.add(one)
-        start.learn(one)
+        start.learn(one, quiet=True)
     return start
 
 
@@ -111,8 +111,10 @@ def test_a_trend_does_not_become_noise() -> None:
     assert trend.spread == pytest.approx(level.spread, rel=0.5)
 
 
-def test_records_beside_a_gap_are_no_neighbours() -> None:
-    start = _learned([1.0] * 12)
-    start.skip()
-    start.learn(100.0)
-    assert start.spread < 0.11
+def test_the_correlation_is_not_learned_under_suspicion() -> None:
+    rng = np.random.default_rng(6)
+    start = _learned(list(rng.normal(size=30) * 0.1))
+    stretch = start.stretch
+    for _ in range(30):
+        start.learn(1.0, quiet=False)
+    assert start.stretch == stretch

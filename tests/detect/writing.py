@@ -1,4 +1,4 @@
-"""Synthetic roles that write: profiles of words drawn from ways of writing, as records hold them."""
+"""Synthetic roles that write: profiles of words drawn from ways of writing, as in records."""
 
 from __future__ import annotations
 

@@ -42,7 +42,15 @@ INCIDENT = Incident(
     "0.80 to 0.40.",
     consequences=(
         Consequence(
-            *("b", "*", "accuracy_cliff", "failing", 21, 23, "Accuracy has fallen from 0.80 to 0.40")
+            *(
+                "b",
+                "*",
+                "accuracy_cliff",
+                "failing",
+                21,
+                23,
+                "Accuracy has fallen from 0.80 to 0.40",
+            )
         ),
     ),
     damage="accuracy has fallen from 0.80 to 0.40",

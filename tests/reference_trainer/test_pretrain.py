@@ -68,7 +68,7 @@ def test_doses_at_their_defaults_leave_the_key_of_older_models_alone() -> None:
     assert isinstance(task, MathTask)
     doses = ({"terse_share": 0.5}, {"candidates": (1, 3)}, {"prose_answers": True})
     keys = {
-        cache_key(replace(old, noise=replace(old.noise, **one)), task, prompts="tiny")  # type: ignore[arg-type]
+        cache_key(replace(old, noise=replace(old.noise, **one)), task, prompts="tiny")
         for one in doses
     }
     assert len(keys | {"tiny-M-74a6faab6a30"}) == 4

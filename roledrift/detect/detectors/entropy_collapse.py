@@ -40,6 +40,9 @@ _SOLVED = 0.9
 _SPIKE = 4.0
 """Times the usual gradient norm that is a spike."""
 
+_DIP = 4
+"""Records in a row that must be below the best before a fall is one: batches differ."""
+
 _WINDOW = 16
 _USUAL = 8
 
@@ -90,10 +93,12 @@ class EntropyCollapse:
         self._idle = {role: watch(role, IDLE) for role in roles}
         self._spikes = {role: _Spikes(workflow.policy_of(role)) for role in roles}
         self._presence = Presence(NAME, NEED)
+        self._fallen = 0
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role for which there is news."""
         verdicts = []
+        self._fallen = self._fallen + 1 if self._course.direction == "fell" else 0
         for role, fall in self._falls.items():
             self._spikes[role].see(record, role)
             measured = fall.seen and fall.step == record.step
@@ -133,7 +138,7 @@ class EntropyCollapse:
     def _found(self, role: str, fall: StreamState, rise: StreamState) -> tuple[State, str, str]:
         """State, finding, and the evidence beside the entropy itself."""
         course, idle = self._course.direction, self._idle[role]
-        if course in ("rose", "unknown") or self._solved:
+        if course in ("rose", "unknown") or self._solved or 0 < self._fallen < _DIP:
             return "ok", "", ""
         if rise.complete and rise.ratio >= _RISEN:
             return ("drift", EXPLOSION, "") if course == "fell" else ("watch", "", "")

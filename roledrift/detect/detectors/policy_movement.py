@@ -23,6 +23,7 @@ from statistics import fmean, stdev
 from roledrift.detect.abstaining import no_verdict, waiting
 from roledrift.detect.by_problem import by_problem
 from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.board import RAISED
 from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
@@ -42,9 +43,6 @@ _RUNAWAY = 6.0
 
 _MAY_WARM = 10
 """First steps in which a rise may be that of a learning rate that was not recorded."""
-
-_RAISED = 1.4
-"""Learning rate over that of the warm-up from which on it is the cause."""
 
 _ALONE = 2.0
 _EXCESS = 0.1
@@ -111,8 +109,8 @@ def _further(record: StepRecord, role: str) -> dict[str, float]:
 def stream(read: Callable[[StepRecord, str], float | None], *, pooled: bool = False) -> Stream:
     """The stream of a role's movement, or of the mean over roles."""
     if pooled:
-        return Stream(NAME, RATIOS, 1, math.log(1.3), 0.25, 0.15, 0.1, read)
-    return Stream(NAME, RATIOS, 1, math.log(1.3), 0.3, 0.2, 0.1, read)
+        return Stream(NAME, RATIOS, 1, math.log(1.3), 0.25, 0.15, 0.1, read, moves=True)
+    return Stream(NAME, RATIOS, 1, math.log(1.3), 0.3, 0.2, 0.1, read, moves=True)
 
 
 class PolicyMovement:
@@ -220,7 +218,7 @@ class PolicyMovement:
     def _severity(self, role: str, state: StreamState) -> Severity:
         """Failing where the run is about to lose what it has: far off, and nothing gained by it."""
         roles = self._workflow.role_names if role == EVERYONE else (role,)
-        raised = max(self._rates.raised(one) for one in roles) >= _RAISED
+        raised = max(self._rates.raised(one) for one in roles) >= RAISED
         if state.sick_start or self._course.losing:
             return "failing"
         if not self._rates.known and (state.onset or 0) - self._first <= _MAY_WARM:
@@ -233,15 +231,19 @@ class PolicyMovement:
     def _cause(self, role: str) -> str:
         roles = self._workflow.role_names if role == EVERYONE else (role,)
         raised = max(self._rates.raised(one) for one in roles)
+<<<<<<< HEAD
+        return f"the learning rate was raised x{raised:.3g}" if raised > RAISED else ""
+=======
         if raised <= _RAISED:
             return ""
         return f"the learning rate was raised by a factor of {raised:.3g}"
+>>>>>>> outputs
 
     def _named(self, role: str, state: StreamState) -> tuple[str, str]:
         """The finding, and what speaks for and against the paper's name."""
         slots = self._slots.get(role)
         steps = self._steps(role)
-        if slots is None or self._rates.raised(role) >= _RAISED:
+        if slots is None or self._rates.raised(role) >= RAISED:
             return "role_drift", steps
         others = [one for name, one in self._roles.items() if name != role and one.known]
         still = [one for one in others if not one.leaning and state.ratio >= _ALONE * one.ratio]

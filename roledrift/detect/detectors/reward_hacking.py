@@ -70,9 +70,11 @@ class RewardHacking:
         self._credit = {role: LengthCredit() for role in several}
         self._open: dict[str, int] = {}
         self._rewards = _Slope()
+        self._first: int | None = None
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role whose rewards were measured, and one for all."""
+        self._first = record.step if self._first is None else self._first
         verdicts = [self._rewards.verdict(record)]
         for role, state in self._bias.items():
             self._credit[role].see(record, role)
@@ -91,7 +93,8 @@ class RewardHacking:
         start = self._credit[role].lately()
         from_start = high and start is not None and start[1] >= 0.1 and state.typical >= _CLEAR
         if (state.complete and high and by_length) or from_start:
-            self._open.setdefault(role, state.onset or (1 if from_start else step))
+            since = self._first if from_start and self._first is not None else step
+            self._open.setdefault(role, since if state.onset is None else state.onset)
         elif not (state.complete or high):
             self._open.pop(role, None)
         drift = role in self._open
@@ -143,7 +146,7 @@ class _Slope:
         return Verdict(
             detector=NAME,
             role=EVERYONE,
-            state="drift" if detached else "ok",
+            state="drift" if detached else "ok" if slope >= _SLOPE else "watch",
             finding=DETACHED if detached else "",
             statistic="reward",
             value=slope,

@@ -61,7 +61,9 @@ class _Gap:
         behind = _is_behind(record, role)
         expected = [_compared(self._distances.setdefault((role, behind), []), gap)]
         moved = [value for name in _MOVED if (value := _known(record, role, name)) is not None]
-        if behind and moved and max(moved) >= _STILL:
+        if behind and not moved:
+            return None  # It is not known how much of the distance is the policy's own movement.
+        if behind and max(moved) >= _STILL:
             move = fmean(math.log(max(one, _NOTHING)) for one in moved)
             share = _compared(self._shares.setdefault(role, []), gap - move)
             expected.append(None if share is None else share + move)

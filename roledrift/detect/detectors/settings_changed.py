@@ -14,16 +14,13 @@ from statistics import median
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.board import RAISED
 from roledrift.detect.remedies import LOWER_RATE
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
 NAME = "settings_changed"
-_RATE = 1.4
-"""Learning rate over that at which the warm-up ended from which on it counts as raised; policy
-movement (k3) goes with the square: this is twice the movement."""
-
 _STEPS = 1.4
 _BATCH = 2.0
 _PATIENCE = 2
@@ -115,12 +112,12 @@ class SettingsChanged:
 
     def _of_role(self, role: str, record: StepRecord) -> Verdict:
         raised = self._rates.raised(role) if self._rates.known else 1.0
-        if raised >= _RATE:
+        if raised >= RAISED:
             onset = self._raised.setdefault(role, record.step)
             why = f"the learning rate was raised by a factor of {raised:.3g}"
             return _verdict(role, "learning_rate_raised", onset, why, raised)
         above = self._board.above_earlier_rates(role)
-        if above >= _RATE:
+        if above >= RAISED:
             onset = self._raised.setdefault(role, record.step)
             why = f"the learning rate is {above:.3g} times that of earlier runs"
             return _verdict(role, "learning_rate_raised", onset, why, above)

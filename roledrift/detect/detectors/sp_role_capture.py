@@ -122,11 +122,15 @@ class SpRoleCapture:
             need = "words that tell the roles apart at the start"
             why = f"needs {need}: {role} and {', '.join(ways)} write alike"
             return no_verdict(NAME, role, why, need)
-        went = {other: self._writing.captured(role, other) for other in apart}
-        gone = {other: share for other, (share, _) in went.items()}
-        self._hold(role, gone, [one for one, (_, cosine) in went.items() if cosine >= STRAIGHT])
-        captor = self._captor.get(role) or max(gone, key=lambda other: gone[other])
-        way, left = ways[captor], self._left[role]
+        left = self._left[role]
+        captor = max(apart, key=lambda other: ways[other].change)
+        share, straight = ways[captor].now, 1.0
+        if left.leaning or role in self._captor or any(ways[other].leaning for other in apart):
+            went = {other: self._writing.captured(role, other) for other in apart}
+            self._hold(role, went)
+            captor = self._captor.get(role) or max(went, key=lambda other: went[other][0])
+            share, straight = went[captor]
+        way = ways[captor]
         state: State = "ok"
         finding = why = ""
         if role in self._captor and role not in self._paid:
@@ -134,10 +138,10 @@ class SpRoleCapture:
         elif role in self._captor:
             state, why = "watch", "; its reward has risen above the other roles': reward_hacking"
         elif self._drifted(role, left) and (
-            not way.leaning or went[captor][1] < STRAIGHT or self._meets(role, captor)
+            not way.leaning or straight < STRAIGHT or self._meets(role, captor)
         ):
             state, finding = "drift", STYLE
-        elif way.leaning and gone[captor] >= RETURNED:
+        elif way.leaning and share >= RETURNED:
             state, why = "watch", f"; evidence {way.evidence:.1f}, {way.needed:.1f} needed"
             if self._meets(role, captor):
                 why = f"; {captor} has left its own way of writing as much"
@@ -149,33 +153,34 @@ class SpRoleCapture:
             state=state,
             finding=finding,
             statistic="words",
-            value=left.now if finding == STYLE else gone[captor],
+            value=left.now if finding == STYLE else share,
             threshold=_LEFT if finding == STYLE else CAPTURED,
             baseline=0.0,
             onset=judged.onset if state != "ok" else None,
             toward="" if finding == STYLE else captor,
-            reason=self._reason(role, captor, gone[captor], own=finding == STYLE) + why,
+            reason=self._reason(role, captor, share, own=finding == STYLE) + why,
             evidence=judged.evidence,
             chance=f"against {judged.needed:.2f} needed",
             severity=severity if finding else None,
         )
 
-    def _hold(self, role: str, gone: Mapping[str, float], straight: Sequence[str]) -> None:
+    def _hold(self, role: str, went: Mapping[str, tuple[float, float]]) -> None:
         """Note which role has captured this one, until its words are its own again."""
-        captor = self._captor.get(role)
-        if captor is not None and gone.get(captor, 0.0) < RETURNED:
+        captor, ways = self._captor.get(role), self._ways[role]
+        if captor is not None and went.get(captor, (0.0, 0.0))[0] < RETURNED:
             del self._captor[role]
             self._paid.discard(role)
         elif captor is None:
             found = [
                 other
-                for other in straight
-                if gone[other] >= CAPTURED
-                and (self._ways[role][other].complete or self._left[role].complete)
+                for other, (share, straight) in went.items()
+                if share >= CAPTURED
+                and straight >= STRAIGHT
+                and (ways[other].complete or self._left[role].complete)
                 and not self._meets(role, other)
             ]
             if found:
-                self._captor[role] = max(found, key=lambda other: gone[other])
+                self._captor[role] = max(found, key=lambda other: went[other][0])
         if role in self._captor and self._is_paid(role):
             self._paid.add(role)
 

@@ -11,9 +11,14 @@ from roledrift.detect.evidence.process import needed
 from roledrift.detect.evidence.start import Yardstick
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.records import StepRecord
+from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
 BASE = "the policy before training"
+RAISED = 1.4
+"""Learning rate over that at which the warm-up ended from which on it counts as raised: policy
+movement (k3) goes with the square, so this is twice the movement."""
+
 RATE = "learning_rate"
 """Name under which the learning rate at the end of its warm-up is kept among the starts."""
 
@@ -35,6 +40,7 @@ class Board:
     ) -> None:
         self.rates = LearningRates(workflow)
         self._roles = workflow.role_names
+        self._raised: set[str] = set()
         self._config = config
         self._states: dict[tuple[str, Stream], StreamState] = {}
         self._yardsticks = dict(yardsticks or {})
@@ -88,7 +94,7 @@ class Board:
         }
 
     def above_earlier_rates(self, role: str) -> float:
-        """The learning rate of ``role`` over that of earlier runs; 1 if it is within their range."""
+        """The learning rate of ``role`` over that of earlier runs; 1 within their range."""
         yardstick = self._yardsticks.get((role, RATE))
         if yardstick is None or not self.rates.known:
             return 1.0
@@ -101,8 +107,18 @@ class Board:
             self._measure_by_base(record)
         self._records += 1
         self.rates.see(record)
+        self._expect()
         for state in self._states.values():
             state.see(record)
+
+    def _expect(self) -> None:
+        """A raised learning rate is expected to move its roles, from this record on."""
+        raised = {role for role in self._roles if self.rates.raised(role) >= RAISED}
+        for state in self._states.values():
+            news = raised - self._raised
+            if state.of.moves and (state.role in news or (news and state.role == EVERYONE)):
+                state.process.expect()
+        self._raised = raised
 
     def _measure_by_base(self, record: StepRecord) -> None:
         """Judge the start itself by the policy before training, where that was measured."""

@@ -26,6 +26,9 @@ CAP = 3.0
 HORIZON = 100.0
 """Records in which half of the prior on the change point lies."""
 
+EXPECTED = 0.2
+"""Prior probability of a change at the record at which a setting was changed."""
+
 _LARGEST = 1e15
 
 _QUIET = 1.0
@@ -69,6 +72,10 @@ class ChangeProcess:
             self.onset = None
         elif self.onset is None:
             self.onset = step
+
+    def expect(self) -> None:
+        """A change is to be expected now: a setting was changed that moves this stream."""
+        self._ratios = [ratio + EXPECTED for ratio in self._ratios]
 
     @property
     def quiet(self) -> bool:

@@ -16,7 +16,7 @@ _PRIOR_WEIGHT = 6.0
 _MAD = 1.4826
 _REMEMBERED = 32
 _ENOUGH = 8
-_MOST_SPREAD = 3.0
+_MOST_SPREAD = 1.5
 """How many times the spread of the start a run may learn: a drift must not excuse itself."""
 
 _KNOWN_PAIRS = 12.0

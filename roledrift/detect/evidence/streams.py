@@ -13,6 +13,9 @@ from roledrift.detect.evidence.scales import Scale
 from roledrift.detect.evidence.start import Start, Yardstick
 from roledrift.records import StepRecord
 
+_LARGEST = 700.0
+"""Logarithm of the largest ratio that a number holds."""
+
 RECENT = 3
 """Records whose mean is the present value of a stream."""
 
@@ -36,6 +39,7 @@ class Stream:
         read: Where the value comes from; None reads the mean of the statistic ``name``.
         pool: Things that a value must be the mean of; records are pooled until there are so many.
         base: Whether its value before training is a yardstick of the start.
+        moves: Whether a higher learning rate moves it.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Stream:
     read: Reader | None = None
     pool: float = 0.0
     base: bool = False
+    moves: bool = False
 
 
 class StreamState:
@@ -138,7 +143,7 @@ class StreamState:
     @property
     def ratio(self) -> float:
         """The same as a ratio of values; 1 is unchanged. For scales of ratios only."""
-        return math.exp(self.of.way * self.change)
+        return math.exp(min(self.of.way * self.change, _LARGEST))
 
     @property
     def now(self) -> float:

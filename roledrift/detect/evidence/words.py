@@ -35,6 +35,8 @@ _TEXTS = 16.0
 """Texts that a profile must be the mean of; records are pooled until there are so many."""
 
 _RECENT = 3
+_LEAST = 1e-9
+"""Squared distance of two starts below which there is no way between them."""
 
 STRAIGHT = 0.7
 """Cosine from which on a role has gone toward a goal, and not merely away from its start."""
@@ -146,6 +148,7 @@ class Writing:
         self._profiles = {role: _Profile() for role in roles}
         self._record: StepRecord | None = None
         self._shares: dict[tuple[str, str], float] = {}
+        self._lines: dict[str, tuple[tuple[str, ...], Shares]] = {}
         self._apart: dict[tuple[str, str], bool] = {}
         self.from_base = False
         """Whether the policy before training is the start."""
@@ -161,14 +164,29 @@ class Writing:
         for role, profile in self._profiles.items():
             profile.take(record.stat(role, "words"))
         for role, profile in self._profiles.items():
-            if profile.now is None or profile.start is None:
-                continue
-            for other, its in self._profiles.items():
-                if other != role and its.start is not None and its.start.size == profile.now.size:
-                    share = share_of_way(profile.now, profile.start, its.start)
-                    self._shares[role, other] = share
+            if profile.now is not None and profile.start is not None:
+                self._project(role, profile.now, profile.start)
         for profile in self._profiles.values():
             profile.grow()
+
+    def _project(self, role: str, now: Shares, start: Shares) -> None:
+        """The shares of the ways to all other roles' starts that ``role`` has gone."""
+        lines = self._lines.get(role)
+        if lines is None:
+            goals = {
+                other: its.start
+                for other, its in self._profiles.items()
+                if other != role and its.start is not None and its.start.size == now.size
+            }
+            ways = [(goal - start) / (start + goal + 1.0 / start.size) for goal in goals.values()]
+            lengths = [float(w @ (g - start)) for w, g in zip(ways, goals.values(), strict=True)]
+            scaled = [one / max(n, _LEAST) for one, n in zip(ways, lengths, strict=True)]
+            lines = tuple(goals), np.array(scaled).reshape(len(goals), start.size)
+            if all(one.complete for one in self._profiles.values()):
+                self._lines[role] = lines
+        others, matrix = lines
+        for other, share in zip(others, (matrix @ (now - start)).tolist(), strict=True):
+            self._shares[role, other] = share
 
     def share(self, record: StepRecord, role: str, other: str) -> float | None:
         """The share of the way to the start of ``other`` that ``role`` has gone in this record."""
