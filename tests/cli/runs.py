@@ -38,12 +38,8 @@ def write_run(
             "generator": {name: _length(40.0 + step % 2)},
             "aggregator": {name: _length(short * 4 if inflated else short)},
         }
-<<<<<<< HEAD
-        totals = {"reward": 0.5 + 0.01 * (step % 2)}
-=======
         after = inflate_from is not None and step >= inflate_from
         totals = {"accuracy": 0.6 + 0.01 * (step % 3) - lost * after}
->>>>>>> outputs
         writer.write_step(StepRecord(step=step, groups=groups, totals=totals))
     writer.close()
     return path

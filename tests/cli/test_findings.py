@@ -11,11 +11,7 @@ from tests.notify.alerts import ALERT
 
 EARLIER = replace(
     ALERT, id="b", finding="truncation", detector="training_data", severity="suspicious", step=21,
-<<<<<<< HEAD
-    onset=18, layer="input", title="responses truncated since step 18",
-=======
     onset=18, layer="input", title="Responses of the aggregator have been truncated since step 18",
->>>>>>> outputs
 )  # fmt: skip
 
 
@@ -56,26 +52,9 @@ def test_what_is_watched_is_no_finding() -> None:
     assert findings_of(replayed()) == ()
 
 
-<<<<<<< HEAD
-def test_a_run_can_be_judged_on_some_findings_alone() -> None:
-    told = replayed(EARLIER, ALERT)
-    assert only(told, ()) is told
-    alone = only(told, ["truncation"])
-    assert [one.finding for one in alone.alerts] == ["truncation"]
-    assert [one.detector for one in alone.verdicts] == ["training_data"]
-    assert [one.severity for one in alone.incidents] == ["suspicious"]
-    assert only(told, ["accuracy_cliff"]).incidents == ()
-
-
-def test_names_are_those_of_findings() -> None:
-    assert checked_names(["truncation"]) == {"training_data"}
-    assert checked_names([]) == frozenset()
-    assert "length_inflation" in known_findings()
-=======
 def test_names_are_those_of_findings() -> None:
     check_names([])
     check_names(["truncation", "length_inflation"])
->>>>>>> outputs
     with pytest.raises(ConfigError, match="Did you mean 'truncation'"):
         check_names(["truncated"])
 

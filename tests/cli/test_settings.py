@@ -35,21 +35,13 @@ def test_a_file_that_lies_here_and_is_not_read_is_named() -> None:
 def test_each_value_with_its_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     secret = "https://hooks.slack.com/services/T0/B0/secret"
-<<<<<<< HEAD
-    file.write_text(f'close_after = 3\n[baseline]\nwindow = 6\n[notify]\nwebhook = "{secret}"\n')
-=======
     file.write_text(f'close_after = 3\n[baseline]\nwindow = 12\n[notify]\nwebhook = "{secret}"\n')
->>>>>>> outputs
     monkeypatch.setenv("ROLEDRIFT_CONFIG", str(file))
     monkeypatch.setenv("ROLEDRIFT_DIR", str(tmp_path / "none"))
     monkeypatch.setenv("ROLEDRIFT_STRICT", "0")
     monkeypatch.setenv("ROLEDRIFT_DISABLED", "1")
     found = seen()
-<<<<<<< HEAD
-    assert found["baseline.window"][1] == f"6 (from {file})"
-=======
     assert found["baseline.window"][1] == f"12 (from {file})"
->>>>>>> outputs
     assert found["close_after"][1] == f"3 (from {file})"
     assert found["webhook"][1] == "slack at hooks.slack.com (from the configuration)"
     assert "secret" not in str(found)

@@ -231,13 +231,9 @@ class PolicyMovement:
     def _cause(self, role: str) -> str:
         roles = self._workflow.role_names if role == EVERYONE else (role,)
         raised = max(self._rates.raised(one) for one in roles)
-<<<<<<< HEAD
-        return f"the learning rate was raised x{raised:.3g}" if raised > RAISED else ""
-=======
-        if raised <= _RAISED:
+        if raised <= RAISED:
             return ""
         return f"the learning rate was raised by a factor of {raised:.3g}"
->>>>>>> outputs
 
     def _named(self, role: str, state: StreamState) -> tuple[str, str]:
         """The finding, and what speaks for and against the paper's name."""
