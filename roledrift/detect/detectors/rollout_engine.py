@@ -149,7 +149,7 @@ class RolloutEngine:
             onset=state.onset if state.leaning else None,
             reason=reason,
             evidence=state.evidence,
-            chance=f"against {state.needed:.1f} needed",
+            chance=f"against {state.needed:.2f} needed",
             severity="input problem" if found else None,
         )
 
