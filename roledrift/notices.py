@@ -90,7 +90,7 @@ def _change(before: Incident | None, now: Incident) -> Change | None:
 
 
 def _gained(before: Incident | None, now: Incident) -> list[str]:
-    """Findings that ``now`` has and ``before`` had not, as clauses."""
+    """Findings that ``now`` has and ``before`` had not, as sentences without their full stops."""
     known = {one.alert for one in before.consequences} if before is not None else set()
     return [one.text for one in now.consequences if one.alert not in known]
 
@@ -103,7 +103,7 @@ def _notice(
     worst = min(raised, key=lambda one: SEVERITIES.index(one.graded), default=None)
     text = now.sentence
     if change == "followed":
-        text = f"{'; '.join(_gained(before, now))} (incident {now.id}: {now.role} {now.finding})"
+        text = f"{'. '.join(_gained(before, now))} (incident {now.id}: {now.role} {now.finding})"
         ids = {one.alert for one in now.consequences}
         about = [one for one in raised if one.id in ids]
     return Notice(

@@ -80,11 +80,14 @@ def line(notice: Notice) -> str:
     """A notice on one line, without colours: for terminals and logs."""
     change = _CHANGES.get(notice.change, "")
     shown = f" ({change})" if change and change.upper() != _word(notice) else ""
-    then = "then " if notice.change == "followed" else ""
     text = printable(notice.text, _SENTENCE)
     one = notice.incident
-    name = "" if one is None or then else f" [{printable(one.finding)}, incident {one.id}]"
-    return f"roledrift {_word(notice)}{shown} step {notice.step}: {then}{text}{name}"
+    name = (
+        ""
+        if one is None or notice.change == "followed"
+        else f" [{printable(one.finding)}, incident {one.id}]"
+    )
+    return f"roledrift {_word(notice)}{shown} step {notice.step}: {text}{name}"
 
 
 def _lines(notice: Notice) -> list[str]:

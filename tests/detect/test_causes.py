@@ -32,7 +32,7 @@ def test_a_learning_rate_raised_after_its_warm_up_is_found_in_that_step(warm_up:
     assert (first.finding, first.role, first.step, first.onset) == (
         "learning_rate_raised", "*", 41, 41
     )  # fmt: skip
-    assert first.cause == "the learning rate was raised x1.5"
+    assert first.cause == "the learning rate was raised by a factor of 1.5"
 
 
 def test_the_learning_rate_of_one_policy_is_that_of_its_role() -> None:

@@ -76,8 +76,8 @@ def test_a_raised_learning_rate_is_the_cause_of_what_follows() -> None:
     )  # fmt: skip
     (incident,) = suite.incidents
     assert incident.finding in ("role_drift", "policy_drift")
-    assert incident.cause == "the learning rate was raised x5"
-    assert ", after the learning rate was raised x5." in incident.sentence
+    assert incident.cause == "the learning rate was raised by a factor of 5"
+    assert ", after the learning rate was raised by a factor of 5." in incident.sentence
     assert incident.severity == "failing"
 
 

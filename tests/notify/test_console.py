@@ -36,7 +36,7 @@ def test_every_change_has_its_word() -> None:
     for change, head in (
         ("worsened", "FAILING (worse) step 23: The aggregator"),
         ("revised", "FAILING (another cause) step 23: The aggregator"),
-        ("followed", "FAILING step 23: then The aggregator"),
+        ("followed", "FAILING step 23: The aggregator"),
         ("closed", "CLOSED step 23: The aggregator"),
     ):
         assert told(replace(calm, change=change)).startswith(f"roledrift {head}")

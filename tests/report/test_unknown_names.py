@@ -18,8 +18,8 @@ from roledrift.report.view import View, load
 
 ALERT = Alert(
     "abcd1234", "moon_phase", "full_moon", "generator", "shared", "ERROR", "open", 30, 25,
-    "The generator has seen a full moon since step 25", "The moon is full.", "moon", 0.9, 0.5, 0.1,
-    ("wait a fortnight",),
+    "The generator has seen a full moon since step 25", "The moon is full.", "moon", 0.9, 0.5,
+    0.1, ("wait a fortnight",),
 )  # fmt: skip
 
 

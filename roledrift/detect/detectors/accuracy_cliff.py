@@ -242,10 +242,11 @@ class AccuracyCliff:
             onset=fall.onset if word != "ok" else None,
             reason=(
                 f"{words.get(name, name)} {fall.now:.3g}, best {fall.best:.3g} at step "
-                f"{fall.best_step}; evidence {max(fall.log, 0.0):.1f} of {self._board.needed:.1f}"
+                f"{fall.best_step}; evidence {max(fall.log, 0.0):.1f}, "
+                f"{self._board.needed:.1f} needed"
             ),
             evidence=fall.log,
-            chance=f"against {self._board.needed:.1f} needed",
+            chance=f"against {self._board.needed:.2f} needed",
             severity=severity if fallen else None,
         )
 

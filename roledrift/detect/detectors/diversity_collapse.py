@@ -107,7 +107,7 @@ class DiversityCollapse:
             onset=min(onsets, default=None) if state != "ok" else None,
             reason=f"{told}; {self._course}",
             evidence=max(agreement.evidence, overlap.evidence),
-            chance=f"against {agreement.needed:.1f} needed",
+            chance=f"against {agreement.needed:.2f} needed",
             severity=severity if drift else None,
         )
 

@@ -131,7 +131,7 @@ class EntropyCollapse:
             ),
             needs=("accuracy or reward",) if self._course.direction == "unknown" else (),
             evidence=judged.evidence,
-            chance=f"against {judged.needed:.1f} needed",
+            chance=f"against {judged.needed:.2f} needed",
             severity=severity if finding else None,
         )
 

@@ -97,7 +97,7 @@ class LengthInflation:
         if word == "watch" and grown and alike:
             reason += "; the other roles have grown alike"
         elif word == "watch":
-            reason += f"; evidence {state.evidence:.1f} of {state.needed:.1f}"
+            reason += f"; evidence {state.evidence:.1f}, {state.needed:.1f} needed"
         told = ", ".join(
             f"{name} x{one.ratio:.2f}"
             for name, one in self._lengths.items()
@@ -116,7 +116,7 @@ class LengthInflation:
             onset=(step if state.onset is None else state.onset) if word != "ok" else None,
             reason=f"{reason}; {self._course}",
             evidence=state.evidence,
-            chance=f"against {state.needed:.1f} needed",
+            chance=f"against {state.needed:.2f} needed",
             severity=self._severity(too_long) if word == "drift" else None,
         )
 

@@ -162,14 +162,14 @@ class PolicyMovement:
         if not state.judged:
             return None if state.known else _waiting(role, state)
         word: State = "drift" if state.complete else "watch" if state.leaning else "ok"
-        reason = f"its policy moves {state.ratio:.2f} times as far per iteration as at the start"
+        reason = f"its policy moves {state.ratio:.3g} times as far per iteration as at the start"
         finding, severity = "", None
         if word == "drift":
             finding, why = self._named(role, state)
             severity = self._severity(role, state)
             reason += why
         elif word == "watch":
-            reason += f"; evidence {state.evidence:.1f} of {state.needed:.1f}"
+            reason += f"; evidence {state.evidence:.1f}, {state.needed:.1f} needed"
         return self._say(role, state, word, finding, severity, reason)
 
     def _say(
@@ -194,7 +194,7 @@ class PolicyMovement:
             onset=state.onset if word != "ok" else None,
             reason=f"{reason}; {self._course}",
             evidence=state.evidence,
-            chance=f"against {state.needed:.1f} needed",
+            chance=f"against {state.needed:.2f} needed",
             severity=severity,
             cause=self._cause(role) if word == "drift" else "",
         )
@@ -205,7 +205,7 @@ class PolicyMovement:
         over = sum(one.leaning for one in self._roles.values())
         every = state.complete and over >= 2
         word: State = "drift" if every else "watch" if state.complete else "ok"
-        reason = f"all policies together move {state.ratio:.2f} times as far as at the start"
+        reason = f"all policies together move {state.ratio:.3g} times as far as at the start"
         return self._say(
             EVERYONE,
             state,

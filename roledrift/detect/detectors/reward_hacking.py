@@ -117,7 +117,7 @@ class RewardHacking:
             onset=self._open.get(role, state.onset),
             reason=f"{told}; {self._course}",
             evidence=state.evidence,
-            chance=f"against {state.needed:.1f} needed",
+            chance=f"against {state.needed:.2f} needed",
             severity=severity if drift else None,
         )
 
@@ -155,7 +155,8 @@ class _Slope:
             onset=self._rows[0][0] if detached else None,
             reason=(
                 f"over {len(self._rows)} steps the reward has changed by {slope:.2f} sd per sd of "
-                f"accuracy (standard error {error:.2f}); 1 if it pays for being right"
+                f"accuracy (standard error {error:.2f}); a reward that "
+                "pays for correct answers gives 1"
             ),
             severity="input problem" if detached else None,
         )

@@ -9,7 +9,7 @@ mismatch, however large, is no finding.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 
 from roledrift.detect.abstaining import waiting
@@ -65,7 +65,8 @@ class _Gap:
             return None  # It is not known how much of the distance is the policy's own movement.
         if behind and max(moved) >= _STILL:
             move = fmean(math.log(max(one, _NOTHING)) for one in moved)
-            share = _compared(self._shares.setdefault(role, []), gap - move)
+            # The smallest share: where an engine is off by a constant, shares are too large.
+            share = _compared(self._shares.setdefault(role, []), gap - move, min)
             expected.append(None if share is None else share + move)
         if None in expected:
             return None
@@ -83,15 +84,17 @@ class _Gap:
         return fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
 
 
-def _compared(start: list[float], value: float) -> float | None:
-    """The median of the records before this one; None while there are too few.
+def _compared(
+    start: list[float], value: float, take: Callable[[list[float]], float] = median
+) -> float | None:
+    """``take`` of the records before this one; None while there are too few.
 
     A record is never compared with a start that contains it: the start would look too quiet.
     """
-    middle = median(start) if len(start) >= LEAST else None
+    found = take(start) if len(start) >= LEAST else None
     if len(start) < _START:
         start.append(value)
-    return middle
+    return found
 
 
 def _is_behind(record: StepRecord, role: str) -> bool:
@@ -146,7 +149,7 @@ class RolloutEngine:
             onset=state.onset if state.leaning else None,
             reason=reason,
             evidence=state.evidence,
-            chance=f"against {state.needed:.1f} needed",
+            chance=f"against {state.needed:.2f} needed",
             severity="input problem" if found else None,
         )
 

@@ -105,7 +105,8 @@ class SettingsChanged:
         if same and every is None:
             # One change for all policies is one alert.
             first = found[0]
-            every = _verdict(EVERYONE, first.finding, first.onset or record.step, first.reason)
+            onset = first.onset or record.step
+            every = _verdict(EVERYONE, first.finding, onset, first.reason, first.value)
             return [every, *(_fine(role) for role in verdicts)]
         return [*verdicts.values(), *([every] if every else [])]
 
@@ -114,17 +115,17 @@ class SettingsChanged:
         if raised >= RAISED:
             onset = self._raised.setdefault(role, record.step)
             why = f"the learning rate was raised by a factor of {raised:.3g}"
-            return _verdict(role, "learning_rate_raised", onset, why)
+            return _verdict(role, "learning_rate_raised", onset, why, raised)
         above = self._board.above_earlier_rates(role)
         if above >= RAISED:
             onset = self._raised.setdefault(role, record.step)
             why = f"the learning rate is {above:.3g} times that of earlier runs"
-            return _verdict(role, "learning_rate_raised", onset, why)
+            return _verdict(role, "learning_rate_raised", onset, why, above)
         self._raised.pop(role, None)
         level = self._steps[role]
         if level.see(record.step, record.mean(role, "updates")) and level.onset is not None:
             why = f"its optimizer steps per iteration went up by a factor of {level.ratio:.3g}"
-            return _verdict(role, "optimizer_steps_changed", level.onset, why)
+            return _verdict(role, "optimizer_steps_changed", level.onset, why, level.ratio)
         reward = self._rewards[role]
         reward.see(record.step, record.mean(role, "reward_bias"))
         if reward.onset is not None:
@@ -163,9 +164,18 @@ class SettingsChanged:
         return None
 
 
-def _verdict(role: str, finding: str, onset: int, why: str) -> Verdict:
+def _verdict(role: str, finding: str, onset: int, why: str, factor: float | None = None) -> Verdict:
     return Verdict(
-        NAME, role, "drift", finding, onset=onset, reason=why, severity="suspicious", cause=why
+        NAME,
+        role,
+        "drift",
+        finding,
+        statistic="" if factor is None else "factor",
+        value=factor,
+        onset=onset,
+        reason=why,
+        severity="suspicious",
+        cause=why,
     )
 
 
@@ -188,14 +198,14 @@ CARD = Card(
     findings=(
         _finding(
             "learning_rate_raised",
-            "The learning rate of {the} has been raised since step {onset}",
+            "The learning rate of {the} has been {value:.3g} times as high since step {onset}",
             "The learning rate is higher than at the end of its warm-up, or than in earlier runs.",
             "if this was not intended, restore the learning rate",
             LOWER_RATE,
         ),
         _finding(
             "optimizer_steps_changed",
-            "{who} has made more optimizer steps per iteration since step {onset}",
+            "{who} has made {value:.3g} times as many optimizer steps since step {onset}",
             "A role's policy makes more optimizer steps per iteration than at the start.",
             "count mini-batches in episodes, so that every role makes as many optimizer steps",
         ),

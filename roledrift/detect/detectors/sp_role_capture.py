@@ -142,7 +142,7 @@ class SpRoleCapture:
         ):
             state, finding = "drift", STYLE
         elif way.leaning and share >= RETURNED:
-            state, why = "watch", f"; evidence {way.evidence:.1f} of {way.needed:.1f}"
+            state, why = "watch", f"; evidence {way.evidence:.1f}, {way.needed:.1f} needed"
             if self._meets(role, captor):
                 why = f"; {captor} has left its own way of writing as much"
         judged = left if finding == STYLE or left.evidence > way.evidence else way
@@ -160,7 +160,7 @@ class SpRoleCapture:
             toward="" if finding == STYLE else captor,
             reason=self._reason(role, captor, share, own=finding == STYLE) + why,
             evidence=judged.evidence,
-            chance=f"against {judged.needed:.1f} needed",
+            chance=f"against {judged.needed:.2f} needed",
             severity=severity if finding else None,
         )
 
