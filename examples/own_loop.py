@@ -35,7 +35,7 @@ def main() -> None:
     role_B = ["generator"] * 128 + ["aggregator"] * 64
     warm_up = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda done: min(1.0, done / 20))
 
-    config = {"stop_on": ["length_inflation"], "detectors": {"length_inflation": {"contrast": 1.0}}}
+    config = {"stop_on": ["length_inflation"], "detectors": {"length_inflation": {"limit": 16.0}}}
     monitor = open_monitor(VOTING, args.out, config=config, host="own loop", seed=0)
     capture = TokenCapture(VOTING)
     monitor.attach(capture)

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 from roledrift.budget import Budget
 from roledrift.config import Config, from_mapping
+from roledrift.detect.cards import Card
+from roledrift.detect.catalogue import all_cards
 from roledrift.detect.conclusion import conclude
 from roledrift.detect.settings import checked, load
 from roledrift.detect.suite import DetectorSuite
@@ -38,7 +40,7 @@ _TEXTS = 2000
 """Texts of earlier segments that a resumed run looks at, to show them in its alerts."""
 
 
-def open_monitor(
+def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and named)
     workflow: Workflow | str | Mapping[str, int],
     out: str | Path,
     *,
@@ -48,6 +50,8 @@ def open_monitor(
     reducer: Reducer | None = None,
     notifiers: Sequence[Notifier] | None = None,
     sinks: Sequence[Sink] = (),
+    detectors: Sequence[Card] = (),
+    probes: Sequence[Probe] = (),
     **facts: Any,
 ) -> Monitor:
     """A monitor that writes a run directory, judges every step and prints alerts.
@@ -61,6 +65,8 @@ def open_monitor(
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
         notifiers: Where notices go; None: as the section ``notify`` says.
         sinks: Get every record besides the run directory.
+        detectors: Cards of further detectors.
+        probes: Further probes.
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
 
     Returns:
@@ -74,18 +80,18 @@ def open_monitor(
     roles, settings = Workflow.of(workflow, routing=routing), read_config(config)
     header = _header(roles, Path(out), settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
-    probes, budget = () if off else _probes(settings, roles), Budget(settings.budget)
+    probes = () if off else (*_probes(settings, roles), *probes)
+    budget = Budget(settings.budget)
     if off or (reducer is not None and not reducer.is_first()):
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
-    header, judge = _judge(header, settings, Path(out))
+    header, judge = _judge(header, settings, Path(out), detectors)
     parts = Parts(
         probes=probes,
         judge=judge,
         sinks=(
             RunWriter(out, header, resume=resume, judged=True),
-            StartsWriter(Path(out), header, lambda: _summary(judge)),
-            *_logs(roles, settings),
+            *_own(judge, header, out),
             *sinks,
         ),
         notifiers=tell,
@@ -99,7 +105,9 @@ def open_monitor(
     return Monitor(header, parts, strict=strict)
 
 
-def _judge(header: RunHeader, config: Config, out: Path) -> tuple[RunHeader, DetectorSuite]:
+def _judge(
+    header: RunHeader, config: Config, out: Path, more: Sequence[Card]
+) -> tuple[RunHeader, DetectorSuite]:
     """The detectors, and the header with the yardsticks that the run's start is held against."""
     healthy = reference_steps(config.baseline.reference, header.workflow)
     if not healthy:
@@ -108,10 +116,17 @@ def _judge(header: RunHeader, config: Config, out: Path) -> tuple[RunHeader, Det
         header.workflow,
         config,
         reference=healthy,
+        detectors=(*all_cards().cards, *more) if more else None,
         yardsticks=yardsticks(header.yardsticks),
         host=header.host,
     )
     return header, suite
+
+
+def _own(judge: DetectorSuite, header: RunHeader, out: str | Path) -> tuple[Sink, ...]:
+    """Sinks beside the writer of the run: its start for later runs, and logs."""
+    starts = StartsWriter(Path(out), header, lambda: _summary(judge))
+    return (starts, *_logs(header.workflow, judge.config))
 
 
 def _summary(judge: DetectorSuite) -> tuple[str, Starts]:

@@ -5,8 +5,11 @@ import pytest
 
 from roledrift import SpanTable, open_monitor, open_run, replay
 from roledrift.config import from_mapping
+from roledrift.detect.suite import DetectorSuite
 from roledrift.errors import ConfigError, StoreError
+from roledrift.sums import Key, Mean, Sums
 from roledrift.workflow import VOTING
+from tests.detect.loud import CARD as LOUD
 
 
 def spans(aggregator: int) -> SpanTable:
@@ -17,6 +20,26 @@ def spans(aggregator: int) -> SpanTable:
         slot_N=np.array([0, 1, 2, 0]),
         slots=(3, 1),
     )
+
+
+def test_further_detectors_and_probes_are_handed_in(tmp_path: Path) -> None:
+    class Letters:
+        name, needs = "letters", frozenset({"tokens_N"})
+
+        def measure(self, spans: SpanTable) -> Sums:
+            return {Key("generator", "loudness"): Mean(2.0, 3.0)}
+
+    monitor = open_monitor(VOTING, tmp_path / "run", detectors=[LOUD], probes=[Letters()])
+    for step in range(9):
+        monitor.observe(spans(5))
+        monitor.end_step(step)
+    monitor.close()
+    run = open_run(tmp_path / "run")
+    assert run.steps()[0].mean("generator", "loudness") == 1.5
+    suite = DetectorSuite(VOTING, detectors=[LOUD])
+    for record in run.steps():
+        suite.update(record)
+    assert {one.role for one in suite.verdicts if one.state == "ok"} == {"generator"}
 
 
 def test_a_run_is_written_judged_and_told(

@@ -78,7 +78,7 @@ class DetectorSuite:
         config = config or Config()
         start, config = _start_of(reference, config)
         catalogue = all_cards() if detectors is None else Catalogue(tuple(detectors))
-        self.catalogue = catalogue
+        self.catalogue, self.config = catalogue, config
         self.faults: dict[str, str] = dict(faults_of()) if detectors is None else {}
         """Name of a detector that failed, or could not be made -> what it said the first time."""
         self._state = self._made(workflow, config, yardsticks, host)

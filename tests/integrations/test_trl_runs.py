@@ -53,7 +53,7 @@ def test_length_inflation_stops_the_training(
         config={
             "stop_on": ["length_inflation"],
             "baseline": {"window": 4},
-            "detectors": {"length_inflation": {"drift_at": 16.0}},
+            "detectors": {"length_inflation": {"limit": 16.0}},
         },
     )
     alerts = open_run(tmp_path / "run").alerts()

@@ -41,13 +41,8 @@ SETTINGS: dict[str, Any] = {
 SENSITIVE: dict[str, Any] = {
     "stop_on": ["length_inflation"],
     "options": {
-        "baseline": {"skip": 0, "window": 1},
-        "detectors": {
-            "length_inflation": {
-                **{"watch_ratio": 0.1, "drift_ratio": 0.1, "floor": 0.0, "contrast": 0.0},
-                **{"patience": 1, "reference": 0.0, "false_alarms": 1.0},
-            }
-        },
+        "baseline": {"window": 1},
+        "detectors": {"length_inflation": {"limit": 1.0}},
     },
 }
 
