@@ -123,10 +123,13 @@ def _judge(
     return header, suite
 
 
-def _own(judge: DetectorSuite, header: RunHeader, out: str | Path) -> tuple[Sink, ...]:
-    """Sinks beside the writer of the run: its start for later runs, and logs."""
+def _own_sinks(
+    judge: DetectorSuite, header: RunHeader, out: str | Path, *, resume: bool
+) -> tuple[Sink, ...]:
+    """The writer of the run, that of its start for later runs, and logs."""
+    run = RunWriter(out, header, resume=resume, judged=True)
     starts = StartsWriter(Path(out), header, lambda: _summary(judge))
-    return (starts, *_logs(header.workflow, judge.config))
+    return (run, starts, *_logs(header.workflow, judge.config))
 
 
 def _summary(judge: DetectorSuite) -> tuple[str, Starts]:
