@@ -70,8 +70,7 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
         facts: ``host``, ``task``, ``scale``, ``seed`` and ``notes`` (a mapping) for the header.
 
     Returns:
-        A monitor; close it at the end. Under ``ROLEDRIFT_DISABLED=1`` it measures, writes and
-        judges nothing.
+        A monitor; close it at the end. Under ``ROLEDRIFT_DISABLED=1`` it does nothing.
 
     Raises:
         ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
@@ -80,8 +79,7 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     roles, settings = Workflow.of(workflow, routing=routing), read_config(config)
     header = _header(roles, Path(out), settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
-    probes = () if off else (*_probes(settings, roles), *probes)
-    budget = Budget(settings.budget)
+    budget, probes = Budget(settings.budget), () if off else (*_probes(settings, roles), *probes)
     if off or (reducer is not None and not reducer.is_first()):
         return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
@@ -89,11 +87,7 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     parts = Parts(
         probes=probes,
         judge=judge,
-        sinks=(
-            RunWriter(out, header, resume=resume, judged=True),
-            *_own(judge, header, out),
-            *sinks,
-        ),
+        sinks=(*_own_sinks(judge, header, out, resume=resume), *sinks),
         notifiers=tell,
         reducer=reducer,
         history=(lambda: open_run(out).steps()) if resume else None,
