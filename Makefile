@@ -134,7 +134,6 @@ bench-detection-full: $(READY)
 
 docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py
-	PYTHONPATH=. $(BIN)/python docs/make_detector_pictures.py
 
 clean:
 	rm -rf $(VENV) $(VLLM) $(VERL) $(LOGBOOKS) $(OLDEST) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
