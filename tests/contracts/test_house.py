@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from roledrift.detect.catalogue import shipped
-
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
@@ -53,19 +51,6 @@ def test_the_tests_mirror_the_tree() -> None:
         if relative.parts[0] != "roledrift" or path.stem.startswith("__"):
             continue
         folder = ROOT / "tests" / Path(*relative.parts[1:-1])
-        if not list(folder.glob(f"test_{path.stem}*.py")) and not _through_the_suite(relative):
+        if not list(folder.glob(f"test_{path.stem}*.py")):
             missing.append(str(relative))
     assert missing == []
-
-
-def _through_the_suite(path: Path) -> bool:
-    """Whether tests of detection are about a module: detectors are tested by their findings."""
-    if path.parts[1] != "detect":
-        return False
-    tests = "".join(one.read_text() for one in sorted((ROOT / "tests" / "detect").glob("*.py")))
-    cards = (card for card in shipped() if card.name == path.stem)
-    if any(f'"{finding.name}"' in tests for card in cards for finding in card.findings):
-        return True
-    module = ".".join(path.with_suffix("").parts)
-    by_name = f"from {module.rpartition('.')[0]} import {path.stem}\n"
-    return bool(re.search(rf"\b{re.escape(module)}\b", tests)) or by_name in tests

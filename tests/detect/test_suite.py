@@ -192,21 +192,6 @@ def test_what_stops_a_run(sick: list[StepRecord], asked: tuple[str, ...], stops:
     assert [one.stops for one in alerts] == [stops, False]
 
 
-def test_an_input_problem_is_never_clean_and_withholds_what_rests_on_it() -> None:
-    run = Columns(seed=3)
-    run.role[GENERATOR, "duplicates"][:] = 0.5
-    suite, alerts = judged(run.records())
-    assert findings(alerts) == {("duplicate_rows", GENERATOR)}
-    assert alerts[0].severity == "input problem"
-    reasons = [
-        one.reason
-        for one in suite.verdicts
-        if (one.detector, one.role) == ("policy_movement", GENERATOR)
-    ]
-    assert reasons[0].startswith("withheld because of duplicate_rows")
-    assert conclude(suite.verdicts, suite.incidents, run.steps).outcome == "input problem"
-
-
 def test_a_reference_run_is_the_start_from_the_first_step_on() -> None:
     healthy = Columns(seed=4, steps=20).records()
     run = Columns(seed=5, steps=20)
@@ -221,7 +206,7 @@ def test_a_reference_run_is_the_start_from_the_first_step_on() -> None:
     assert judged(run.records(), config=short, reference=healthy)[1][0].onset == 1
 
 
-def test_judging_eight_roles_costs_little() -> None:
+def test_every_detector_judges_eight_roles() -> None:
     workflow = Workflow.of({f"role{i}": 1 for i in range(8)})
     suite, _ = judged(Columns(workflow, steps=6).records(), workflow)
     assert len({one.detector for one in suite.verdicts}) == len(shipped())

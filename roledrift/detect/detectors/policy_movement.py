@@ -364,7 +364,7 @@ CARD = Card(
         ),
     ),
     make=PolicyMovement,
-    reads=("update.k3", "update.log_ppl_diff", "update.log_ppl_abs_diff", "update.peak", "updates"),
+    reads=(*_SOURCES, *(name for name, _ in _PARTS), "updates"),
     needs=(NEED,),
 )
 """How far policies move."""

@@ -243,7 +243,7 @@ CARD = Card(
         ),
     ),
     make=RolloutEngine,
-    reads=("rollout.peak", "rollout.log_ppl_abs_diff", "rollout.k3", "reference.k3"),
+    reads=(*_PARTS, "rollout.k3", "reference.k3", *_MOVED, "update.k3", "updates"),
     needs=(_NEED,),
     order=1,
 )
