@@ -142,7 +142,9 @@ class DetectorSuite:
     def update(self, record: StepRecord) -> Sequence[Alert]:
         """Judge one record; transitions of alerts that it causes."""
         alerts: list[Alert] = []
+        lost: tuple[Incident, ...] = ()
         if self._state.last is not None and record.step <= self._state.last:
+            lost = self.incidents
             alerts += self._take_back(record.step)
         if self._rewinds:
             if not self._snapshots or self._since_snapshot == _SNAPSHOT_EVERY:
@@ -151,10 +153,15 @@ class DetectorSuite:
             self._records.append(record)
             self._since_snapshot += 1
         alerts += self._judge(record)
+        changed = self._tell(record.step, alerts)
+        self.changed = _differing(lost, self.incidents, record.step) if lost else changed
+        return alerts
+
+    def _tell(self, step: int, alerts: Sequence[Alert]) -> tuple[Incident, ...]:
+        """The incidents that the alerts of one step change."""
         state = self._state
         state.incidents.damage = state.course.damage
-        self.changed = state.incidents.update(record.step, alerts)
-        return alerts
+        return state.incidents.update(step, alerts)
 
     def _look(self, record: StepRecord) -> list[Verdict]:
         """What the detectors think of one record."""
@@ -210,13 +217,31 @@ class DetectorSuite:
             self._state, kept = copy.deepcopy(self._start), []
         again = [r for r in kept if self._state.last is None or r.step > self._state.last]
         for record in again:
-            alerts = self._judge(record)
-            self._state.incidents.update(record.step, alerts)
+            self._tell(record.step, self._judge(record))
         self._records = deque(kept, maxlen=self._records.maxlen)
         self._since_snapshot = len(again)
         gone = before.keys() - self._state.alerts.open.keys()
         why = f"the run went back from step {at} to step {step}"
         return [closed(alert, step, why) for id_, alert in before.items() if id_ in gone]
+
+
+def _differing(
+    lost: Sequence[Incident], now: Sequence[Incident], step: int
+) -> tuple[Incident, ...]:
+    """Incidents that differ after a run went back, and those that are gone, closed."""
+    before = {one.id: one for one in lost}
+    ids = {one.id for one in now}
+    gone = (
+        replace(
+            one,
+            step=step,
+            state="closed",
+            sentence=f"{one.sentence} The run went back to step {step}.",
+        )
+        for one in lost
+        if one.state == "open" and one.id not in ids
+    )
+    return (*gone, *(one for one in now if before.get(one.id) != one))
 
 
 def _start_of(reference: Iterable[StepRecord], config: Config) -> tuple[list[StepRecord], Config]:

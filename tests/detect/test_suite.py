@@ -105,6 +105,21 @@ def test_a_run_taken_back_is_judged_as_if_the_lost_steps_never_were(
     assert replay([*sick[:at], *sick[back_to:]], VOTING).incidents == straight.incidents
 
 
+@pytest.mark.parametrize("back_to", [12, 23, 33])
+def test_incidents_that_are_stored_are_right_after_a_run_went_back(
+    sick: list[StepRecord], back_to: int
+) -> None:
+    suite, stored = DetectorSuite(VOTING), {}
+    for record in [*sick[:40], *sick[back_to : back_to + 2]]:
+        suite.update(record)
+        stored |= {one.id: one for one in suite.changed}
+    straight = DetectorSuite(VOTING)
+    _told(straight, sick[: back_to + 2])
+    still_open = {one.id: one for one in straight.incidents if one.state == "open"}
+    assert {one.id: one for one in stored.values() if one.state == "open"} == still_open
+    assert all("went back" in one.sentence for id_, one in stored.items() if id_ not in still_open)
+
+
 def test_a_run_taken_back_far_starts_over(sick: list[StepRecord]) -> None:
     suite = DetectorSuite(VOTING)
     _told(suite, [StepRecord(t) for t in range(200)])
