@@ -22,7 +22,7 @@ help:
 	@echo "make bench  what watching costs on this machine"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside simple rules"
 	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
-	@echo "make bench-detection-full  the same, after training all of those runs again (an hour)"
+	@echo "make bench-detection-full  the same, after training all of those runs again (hours)"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 	@echo "make clean  remove runs, caches and every environment made here"
 
