@@ -22,7 +22,7 @@ help:
 	@echo "make bench  what watching costs on this machine"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside simple rules"
 	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
-	@echo "make bench-detection-full  the same, after training all of those runs again (hours)"
+	@echo "make bench-detection-full  the same, after training the runs of the suite that are not recorded yet (hours)"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 	@echo "make clean  remove runs, caches and every environment made here"
 
@@ -128,7 +128,7 @@ bench-detection-simulations: $(READY)
 	$(BIN)/python -m benchmarks.detection.simulations
 
 bench-detection-full: $(READY)
-	$(BIN)/python -m benchmarks.detection.training --again
+	$(BIN)/python -m benchmarks.detection.training
 	$(BIN)/python -m benchmarks.detection.simulations
 	$(BIN)/python -m benchmarks.detection --seeds report --why "make bench-detection-full"
 
