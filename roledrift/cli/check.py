@@ -18,8 +18,7 @@ from roledrift.codec import plain
 from roledrift.config import Config, recorded
 from roledrift.detect.conclusion import OUTCOMES, Conclusion, Outcome, conclude
 from roledrift.detect.settings import load
-from roledrift.detect.suite import Replay, replay
-from roledrift.detect.yardsticks import yardsticks
+from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.records import RunHeader, StepRecord
@@ -230,16 +229,8 @@ def _not_clean(conclusion: Conclusion, silent: str) -> Conclusion:
 
 
 def _replayed(header: RunHeader, records: list[StepRecord], config: Config) -> Replay:
-    workflow = header.workflow
-    reference = reference_steps(config.baseline.reference, workflow)
-    return replay(
-        records,
-        workflow,
-        config,
-        reference=reference,
-        host=header.host,
-        yardsticks=yardsticks(header.yardsticks),
-    )
+    reference = reference_steps(config.baseline.reference, header.workflow)
+    return replay_run(header, records, config, reference=reference)
 
 
 def _watched_with(header: RunHeader) -> tuple[Config, list[str]]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from roledrift.cli import console
 from roledrift.cli.findings import silence
 from roledrift.config import Config, recorded
-from roledrift.detect.suite import replay
-from roledrift.detect.yardsticks import yardsticks
+from roledrift.detect.suite import replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Incident
 from roledrift.report.moods import urgency
@@ -146,16 +145,8 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
         config = recorded(run.header.config)
     except ConfigError:
         config = Config()
-    workflow = run.header.workflow
-    reference = reference_steps(config.baseline.reference, workflow)
-    return replay(
-        run.steps(),
-        workflow,
-        config,
-        reference=reference,
-        host=run.header.host,
-        yardsticks=yardsticks(run.header.yardsticks),
-    ).incidents
+    reference = reference_steps(config.baseline.reference, run.header.workflow)
+    return replay_run(run.header, run.steps(), config, reference=reference).incidents
 
 
 def _print(rows: list[Row]) -> None:

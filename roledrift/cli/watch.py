@@ -52,7 +52,7 @@ class Watched:
     """
 
     path: Path
-    panel: DetectorSuite
+    suite: DetectorSuite
     roles: tuple[str, ...] = ()
     records: list[StepRecord] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Watched:
     @property
     def conclusion(self) -> Conclusion:
         """What the run is by now."""
-        return conclude(self.panel.verdicts, self.panel.incidents, len(self.records))
+        return conclude(self.suite.verdicts, self.suite.incidents, len(self.records))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +171,14 @@ def _begin(path: Path) -> Watched:
     except ConfigError:
         config = Config()
     reference = reference_steps(config.baseline.reference, run.header.workflow)
-    panel = DetectorSuite(
+    suite = DetectorSuite(
         run.header.workflow,
         config,
         reference=reference,
         host=run.header.host,
         yardsticks=yardsticks(run.header.yardsticks),
     )
-    return Watched(path, panel, run.header.workflow.role_names)
+    return Watched(path, suite, run.header.workflow.role_names)
 
 
 def _look(one: Watched, how: Watching, teller: _Teller) -> None:
@@ -187,12 +187,12 @@ def _look(one: Watched, how: Watching, teller: _Teller) -> None:
         one.size, one.changed = size, changed
         run = open_run(one.path)
         for record in _fresh(run, one):
-            alerts = one.panel.update(record)
+            alerts = one.suite.update(record)
             one.records.append(record)
             one.last = record.step
             teller.step(one, record)
             one.alerts += alerts
-            for notice in one.notices.update(one.panel.changed, alerts):
+            for notice in one.notices.update(one.suite.changed, alerts):
                 teller.notice(one, notice)
         one.state = run.state
     quiet = silent_for(one.records, state=one.state, now=how.clock(), changed=one.changed)
@@ -323,7 +323,7 @@ def _worst(one: Watched) -> list[tuple[str, Mood]]:
     """Roles and the worst that any detector says of them; all roles together come last."""
     states: dict[str, Mood] = dict.fromkeys(one.roles, "")
     alerts = still_open(one.alerts)
-    for verdict in one.panel.verdicts:
+    for verdict in one.suite.verdicts:
         there, mood = states.get(verdict.role, ""), mood_of(verdict, alerts)
         states[verdict.role] = max(there, mood, key=_ORDER.index)
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
@@ -354,7 +354,7 @@ def _document(
             "last_step": one.last,
             "outcome": one.conclusion.outcome,
             "sentence": one.conclusion.sentence,
-            "incidents": [plain(incident) for incident in one.panel.incidents],
+            "incidents": [plain(incident) for incident in one.suite.incidents],
             "alerts": [plain(alert) for alert in one.alerts],
         }
         for one in watched

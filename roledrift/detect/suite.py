@@ -18,9 +18,10 @@ from roledrift.detect.evidence.start import Yardstick
 from roledrift.detect.incidents import Incidents
 from roledrift.detect.settings import settings_of
 from roledrift.detect.suppression import suppressed
+from roledrift.detect.yardsticks import yardsticks as yardsticks_of
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.protocols import Detector
-from roledrift.records import StepRecord
+from roledrift.records import RunHeader, StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
@@ -312,3 +313,24 @@ def replay(
                 series.setdefault(key, []).append((step, verdict.value, verdict.threshold))
             told[key] = verdict
     return Replay(suite.verdicts, tuple(alerts), series, dict(suite.faults), suite.incidents)
+
+
+def replay_run(
+    header: RunHeader,
+    records: Iterable[StepRecord],
+    config: Config | None = None,
+    *,
+    reference: Iterable[StepRecord] = (),
+) -> Replay:
+    """Judge a stored run by all that its header knows: workflow, host, starts of earlier runs.
+
+    Args:
+        header: Of the run.
+        records: As for :func:`replay`; likewise ``config`` and ``reference``.
+        config: See above.
+        reference: See above.
+    """
+    known = yardsticks_of(header.yardsticks)
+    return replay(
+        records, header.workflow, config, reference=reference, yardsticks=known, host=header.host
+    )

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from roledrift.config import Config, recorded
 from roledrift.detect.conclusion import Conclusion, conclude
-from roledrift.detect.suite import Replay, replay
-from roledrift.detect.yardsticks import yardsticks
+from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
 from roledrift.records import RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
@@ -321,14 +320,7 @@ def load(
         problems=tuple(run.problems),
         config=config,
         config_note=note,
-        replay=replay(
-            records,
-            run.header.workflow,
-            config,
-            reference=reference,
-            host=run.header.host,
-            yardsticks=yardsticks(run.header.yardsticks),
-        ),
+        replay=replay_run(run.header, records, config, reference=reference),
     )
 
 

@@ -123,12 +123,12 @@ def test_the_board_fits(width: int, tmp_path: Path) -> None:
     run = open_run(write_run(tmp_path / "drift", inflate_from=15))
     one = Watched(run.path, DetectorSuite(run.header.workflow), VOTING.role_names, state="finished")
     for record in run.steps():
-        one.alerts += one.panel.update(record)
+        one.alerts += one.suite.update(record)
         one.records.append(record)
     one.last = 29
     lines = board([one], width=width).plain.splitlines()
     assert lines[1] == "drift  step 29  finished  failing"
-    (incident,) = one.panel.incidents
+    (incident,) = one.suite.incidents
     shown = next(n for n, line in enumerate(lines) if line.startswith("  generator"))
     assert " ".join(line.strip() for line in lines[2:shown]) == incident.sentence
     assert lines[shown + 1].split()[:2] == ["aggregator", "failing"]
@@ -142,9 +142,9 @@ def test_the_worst_run_stands_first(tmp_path: Path) -> None:
     watched = []
     for name, begins in (("a", None), ("b", 15)):
         run = open_run(write_run(tmp_path / name, inflate_from=begins))
-        panel = DetectorSuite(run.header.workflow)
+        suite = DetectorSuite(run.header.workflow)
         for record in run.steps():
-            panel.update(record)
-        watched.append(Watched(run.path, panel, VOTING.role_names, run.steps(), last=29))
+            suite.update(record)
+        watched.append(Watched(run.path, suite, VOTING.role_names, run.steps(), last=29))
     lines = board(watched).plain.splitlines()
     assert [line[0] for line in lines[1:] if not line.startswith(" ")] == ["b", "a"]
