@@ -19,6 +19,9 @@ LINKED = 20
 
 _MOST_TOLD = 2
 
+TAKES_OVER = 8
+"""Steps after the first finding within which one that is reported later can be its cause."""
+
 SLACK = 5
 """Steps by which onsets, which are estimates, may be off."""
 
@@ -93,7 +96,9 @@ class Incidents:
             if case is None:
                 case = _Case(reported=alert.step)
                 self._cases.append(case)
-        case.alerts[alert.id] = alert
+        known = case.alerts.get(alert.id)
+        # An alert that escalates was reported when it opened.
+        case.alerts[alert.id] = alert if known is None else replace(alert, step=known.step)
         case.closed.discard(alert.id)
         case.cause = _cause(case)
 
@@ -125,8 +130,11 @@ def _cause(case: _Case) -> str:
     ids = [id_ for id_, one in case.alerts.items() if _layer(one) > 0] or list(case.alerts)
     known = case.alerts.get(case.cause)
     cause = case.cause if known is not None and case.cause in ids else ids[0]
+    # The first cause stays the cause when the run gets sicker.
+    first = min(case.alerts[id_].step for id_ in ids)
     for id_ in ids:
-        if _precedes(case.alerts[id_], case.alerts[cause]):
+        soon = case.alerts[id_].step <= first + TAKES_OVER
+        if soon and _precedes(case.alerts[id_], case.alerts[cause]):
             cause = id_
     return cause
 
@@ -140,8 +148,7 @@ def _precedes(one: Alert, cause: Alert) -> bool:
         return mine < its
     if (one.role == EVERYONE) != (cause.role == EVERYONE):
         return cause.role == EVERYONE
-    # What is reported soon after may have begun before; what comes later never takes over.
-    return one.onset < cause.onset and one.step <= cause.step + SLACK
+    return one.onset < cause.onset
 
 
 def _layer(alert: Alert) -> int:
@@ -197,7 +204,7 @@ def _sentence(
 ) -> str:
     """The incident for people: the cause, why, what followed, what was lost."""
     if cause.layer == "setting" and why:
-        whose = "" if cause.role == EVERYONE else f" ({cause.role})"
+        whose = "" if cause.role == EVERYONE or cause.role in why else f" ({cause.role})"
         text = f"{why[:1].upper()}{why[1:]} at step {cause.onset}{whose}."
     else:
         text = f"{cause.title}, after {why}." if why else f"{cause.title}."

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roledrift.detect.incidents import LINKED, SLACK, Incidents
+from roledrift.detect.incidents import LINKED, SLACK, TAKES_OVER, Incidents
 from roledrift.judgement import Incident, Severity
 from roledrift.records import Checkpoint
 from tests.detect.stories import FALLEN, LONGER, MOVED, closed_alert, make_alert, story_of
@@ -147,3 +147,20 @@ def test_the_checkpoint_is_that_of_the_cause() -> None:
     kept = Checkpoint(10, "c-10")
     (one,) = story_of(LONGER, replace(MOVED, checkpoint=kept))
     assert one.checkpoint == kept
+
+
+def test_what_is_reported_much_later_never_takes_over_as_the_cause() -> None:
+    late = make_alert("engine_mismatch", "generator", MOVED.step + TAKES_OVER + 1, MOVED.onset)
+    (incident,) = story_of(MOVED, late)
+    assert (incident.finding, incident.consequences[0].finding) == (MOVED.finding, late.finding)
+    soon = make_alert("engine_mismatch", "generator", MOVED.step + TAKES_OVER, MOVED.onset)
+    (incident,) = story_of(MOVED, soon)
+    assert incident.finding == soon.finding
+
+
+def test_an_alert_that_escalates_was_reported_when_it_opened() -> None:
+    moved = make_alert("role_drift", "generator", FALLEN.step + 2, FALLEN.onset)
+    (incident,) = story_of(FALLEN, moved, replace(moved, state="escalated", step=60))
+    assert (incident.finding, incident.reported) == ("role_drift", FALLEN.step)
+    (incident,) = story_of(moved, FALLEN, replace(FALLEN, state="escalated", step=60))
+    assert [one.step for one in incident.consequences] == [FALLEN.step]

@@ -9,7 +9,7 @@ mismatch, however large, is no finding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean, median
 
 from roledrift.detect.abstaining import waiting
@@ -45,32 +45,31 @@ class _Gap:
 
     Rows that are scored by the very weights that sampled them differ by numerical noise, and by as
     much in every record. Rows that are scored after further optimizer steps also differ by those
-    steps, in proportion to how far the policy moves. So the expected distance is the larger of the
-    start's distance and the start's share of the policy's own movement.
+    steps. So the expected distance is that of the start, times as much as the policy moves farther
+    than at the start. Where it moves less, nothing is expected of it: a constant mismatch stays.
     """
 
     def __init__(self) -> None:
         self._chosen: dict[str, tuple[str, ...]] = {}
         self._distances: dict[tuple[str, bool], list[float]] = {}
-        self._shares: dict[str, list[float]] = {}
+        self._moves: dict[str, list[float]] = {}
 
     def read(self, record: StepRecord, role: str) -> float | None:
         gap = self._gap(record, role)
         if gap is None:
             return None
         behind = _is_behind(record, role)
-        expected = [_compared(self._distances.setdefault((role, behind), []), gap)]
+        expected = _usual(self._distances.setdefault((role, behind), []), gap)
         moved = [value for name in _MOVED if (value := _known(record, role, name)) is not None]
         if behind and not moved:
             return None  # It is not known how much of the distance is the policy's own movement.
         if behind and max(moved) >= _STILL:
             move = fmean(math.log(max(one, _NOTHING)) for one in moved)
-            # The smallest share: where an engine is off by a constant, shares are too large.
-            share = _compared(self._shares.setdefault(role, []), gap - move, min)
-            expected.append(None if share is None else share + move)
-        if None in expected:
-            return None
-        return math.exp(gap - max(one for one in expected if one is not None))
+            usual = _usual(self._moves.setdefault(role, []), move)
+            if expected is None or usual is None:
+                return None
+            expected += max(move - usual, 0.0)
+        return None if expected is None else math.exp(gap - expected)
 
     def _gap(self, record: StepRecord, role: str) -> float | None:
         found = ((name, _known(record, role, name)) for name in _PARTS)
@@ -84,17 +83,15 @@ class _Gap:
         return fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
 
 
-def _compared(
-    start: list[float], value: float, take: Callable[[list[float]], float] = median
-) -> float | None:
-    """``take`` of the records before this one; None while there are too few.
+def _usual(start: list[float], value: float) -> float | None:
+    """The median of the records before this one; None while there are too few.
 
     A record is never compared with a start that contains it: the start would look too quiet.
     """
-    found = take(start) if len(start) >= LEAST else None
+    middle = median(start) if len(start) >= LEAST else None
     if len(start) < _START:
         start.append(value)
-    return found
+    return middle
 
 
 def _is_behind(record: StepRecord, role: str) -> bool:

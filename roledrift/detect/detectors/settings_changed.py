@@ -124,14 +124,14 @@ class SettingsChanged:
         self._raised.pop(role, None)
         level = self._steps[role]
         if level.see(record.step, record.mean(role, "updates")) and level.onset is not None:
-            why = f"its optimizer steps per iteration went up by a factor of {level.ratio:.3g}"
+            why = f"the optimizer steps of the {role} went up by a factor of {level.ratio:.3g}"
             return _verdict(role, "optimizer_steps_changed", level.onset, why, level.ratio)
         reward = self._rewards[role]
         reward.see(record.step, record.mean(role, "reward_bias"))
         if reward.onset is not None:
             bias = record.mean(role, "reward_bias") or 0.0
             if bias > 0:
-                why = "its reward stopped being that of the other roles"
+                why = f"the reward of the {role} stopped being that of the other roles"
                 return _verdict(role, "reward_changed", reward.onset, why)
         if not self._rates.known and record.mean(role, "updates") is None:
             return waiting(NAME, role, "the learning rate (totals lr) or optimizer steps")

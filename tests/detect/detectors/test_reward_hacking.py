@@ -38,7 +38,10 @@ def test_paid_for_length_later() -> None:
     suite, alerts = judged(run.records())
     assert ("reward_hacking", AGGREGATOR) in findings(alerts)
     assert suite.incidents[0].finding == "reward_hacking"
-    assert suite.incidents[0].cause == "its reward stopped being that of the other roles"
+    assert (
+        suite.incidents[0].cause
+        == "the reward of the aggregator stopped being that of the other roles"
+    )
 
 
 @pytest.mark.parametrize("only", ["reward_bias", "length_credit"])
