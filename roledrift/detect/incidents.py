@@ -104,11 +104,15 @@ class Incidents:
 
 
 def _news(before: Incident, now: Incident) -> bool:
-    """Whether an incident has changed; growing damage alone is brought up to date now and then."""
+    """Whether an incident has changed.
+
+    Training accuracy changes in every step: damage that is told by it alone, and only grows, is
+    brought up to date now and then. A validation is always news.
+    """
     if replace(now, step=before.step) == before:
         return False
     same = replace(now, step=before.step, damage=before.damage, sentence=before.sentence)
-    grows = bool(before.damage) and bool(now.damage) and same == before
+    grows = bool(before.damage) and now.damage.startswith("training") and same == before
     return not grows or now.step - before.step >= SLACK
 
 

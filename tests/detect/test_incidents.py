@@ -164,3 +164,16 @@ def test_an_alert_that_escalates_was_reported_when_it_opened() -> None:
     assert (incident.finding, incident.reported) == ("role_drift", FALLEN.step)
     (incident,) = story_of(moved, FALLEN, replace(FALLEN, state="escalated", step=60))
     assert [one.step for one in incident.consequences] == [FALLEN.step]
+
+
+def test_training_damage_is_brought_up_to_date_now_and_then_and_a_validation_at_once() -> None:
+    incidents, told = Incidents(), []
+    incidents.update(20, [MOVED])
+    for step in range(21, 21 + 2 * SLACK):
+        incidents.damage = f"training accuracy has fallen to 0.{60 - step}"
+        told += [step for _ in incidents.update(step, [])]
+    assert told == [21, 21 + SLACK]
+    for step in (40, 41):
+        incidents.damage = f"validation accuracy has fallen to 0.{step}"
+        (now,) = incidents.update(step, [])
+        assert now.damage == incidents.damage
