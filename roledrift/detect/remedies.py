@@ -46,7 +46,7 @@ AGENT_WISE = Remedy(
     },
 )
 CAP_LENGTH = Remedy(
-    "cap the answers of {role}",
+    "cap the responses of {role}",
     {
         "trl": "max_completion_length=<tokens>",
         "verl": "data.max_response_length=<tokens>",
@@ -55,7 +55,7 @@ CAP_LENGTH = Remedy(
     },
 )
 EQUAL_WEIGHT = Remedy(
-    "average the loss so that long answers weigh no more",
+    "average the loss so that long responses weigh no more",
     {
         "trl": "loss_type='dr_grpo'",
         "verl": "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-sum",
@@ -114,7 +114,7 @@ def family(host: str) -> str:
 
 def told(remedy: Remedy | str, *, role: str, host: str = "") -> str:
     """One line of advice, with the line of the host's configuration where it has one."""
-    who = "every role" if role == EVERYONE else role
+    who = "every role" if role == EVERYONE else f"the {role}"
     if isinstance(remedy, str):
         return remedy.format(role=who)
     text, line = remedy.text.format(role=who), remedy.settings.get(host)
