@@ -164,7 +164,7 @@ def test_an_alert_names_the_last_clean_checkpoint_in_the_hosts_words(tmp_path: P
     assert alert.advice[0].endswith(
         f"trainer.train(resume_from_checkpoint='{alert.checkpoint.path}')"
     )
-    assert "cap the answers of aggregator: max_completion_length=<tokens>" in alert.advice
+    assert "cap the responses of the aggregator: max_completion_length=<tokens>" in alert.advice
     (again,) = replay(open_run(out).steps(), VOTING, host="trl.GRPOTrainer").alerts
     assert (again.checkpoint, again.advice) == (alert.checkpoint, alert.advice)
 
