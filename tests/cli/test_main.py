@@ -94,8 +94,13 @@ def waiting_for_a_pipe(folder: Path) -> tuple[subprocess.Popen[str], int]:
     """``roledrift check`` in the middle of reading a run whose steps never end."""
     path = write_run(folder / "run", 3)
     os.mkfifo(path / "steps.pipe.jsonl")
+    # A shell that starts jobs in the background lets its children ignore Ctrl-C.
     child = subprocess.Popen(
-        [*COMMAND, "check", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "check", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     return child, os.open(path / "steps.pipe.jsonl", os.O_WRONLY)
 
