@@ -33,7 +33,7 @@ def test_a_card_given_to_the_suite_is_found_in_every_output() -> None:
     (alert,) = alerts
     assert alert.title.startswith("The generator has been x")
     assert alert.title.endswith(f"as loud since step {alert.onset}")
-    assert alert.advice[-1] == "ask generator to be quiet"
+    assert alert.advice[-1] == "ask the generator to be quiet"
     assert alert.layer == "text"
     (incident,) = suite.incidents
     assert incident.sentence == f"{alert.title}."
