@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from roledrift.errors import StoreError
 from roledrift.judgement import Incident
 from roledrift.report.model import RunReport
 from roledrift.report.moods import Mood
@@ -103,6 +104,40 @@ class Summary:
             return None
         step = max(sorted(finite), key=lambda one: finite[one])
         return step, finite[step]
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A run that could not be read: one row of the table of runs, and not the end of the report.
+
+    Attributes:
+        path: Its directory.
+        why: What was wrong with it.
+    """
+
+    path: str
+    why: str
+
+
+def readable(
+    found: Iterable[tuple[Summary, RunReport] | Unreadable],
+) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
+    """The runs that were read, and the others.
+
+    Raises:
+        StoreError: If there are only others.
+    """
+    pairs: list[tuple[Summary, RunReport]] = []
+    others: list[Unreadable] = []
+    for one in found:
+        if isinstance(one, Unreadable):
+            others.append(one)
+        else:
+            pairs.append(one)
+    if others and not pairs:
+        more = f"; and {len(others) - 1} more unreadable runs" if len(others) > 1 else ""
+        raise StoreError(others[0].why + more)
+    return pairs, others
 
 
 def summarise(view: View, run: RunReport, page: str = "") -> Summary:

@@ -8,7 +8,7 @@ newer schema stops the reader: guessing at it would be worse than saying so.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +26,8 @@ from roledrift.store.writer import segment_of
 from roledrift.workflow import Workflow
 
 RunState = Literal["finished", "open", "empty"]
+_MOST_TEXT = 2**30
+_ROWS = 1024
 _Kind = TypeVar("_Kind")
 _Told = TypeVar("_Told", Alert, Incident)
 
@@ -254,21 +256,27 @@ class Run:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        samples: list[Sample] = []
+        read = 0
         try:
-            table = pq.read_table(pa.BufferReader(self._place.read(name)))
+            file = pq.ParquetFile(pa.BufferReader(self._place.read(name)))
+            version = (file.schema_arrow.metadata or {}).get(b"roledrift.schema", b"1")
+            refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
+            for row in _rows(file):
+                if limit is not None and read >= limit:
+                    break
+                read += 1
+                known = {key: value for key, value in row.items() if value is not None}
+                body = {"v": 1, "kind": "sample", **known}
+                sample = self._decoded(body, f"{name}:{read}", Sample)
+                if sample is not None:
+                    samples.append(sample)
         except (OSError, ValueError, pa.ArrowException) as error:
+            if isinstance(error, SchemaError):
+                raise
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self._note(f"{name}: unreadable, left out ({first})")
-            return []
-        version = (table.schema.metadata or {}).get(b"roledrift.schema", b"1")
-        refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
-        samples = []
-        rows = table if limit is None else table.slice(0, limit)
-        for number, row in enumerate(rows.to_pylist(), start=1):
-            known = {key: value for key, value in row.items() if value is not None}
-            sample = self._decoded({"v": 1, "kind": "sample", **known}, f"{name}:{number}", Sample)
-            if sample is not None:
-                samples.append(sample)
+            left = f"the rest after {read} texts is left out" if read else "left out"
+            self._note(f"{name}: unreadable, {left} ({first})")
         return samples
 
     def _note(self, problem: str) -> None:
@@ -368,6 +376,20 @@ def _no_directory(path: Path | str, advice: str) -> str:
             f"one with `roledrift import {shown}`"
         )
     return f"{shown}: no such directory; {advice}"
+
+
+def _rows(file: Any) -> Iterator[dict[str, Any]]:
+    """Rows of a file of texts; a small file can unpack to more than memory holds.
+
+    Raises:
+        OSError: After :data:`_MOST_TEXT` bytes.
+    """
+    held = 0
+    for batch in file.iter_batches(_ROWS):
+        held += batch.nbytes
+        if held > _MOST_TEXT:
+            raise OSError(f"more than {_MOST_TEXT // 2**20} MiB of texts in one step")
+        yield from batch.to_pylist()
 
 
 def _decoded(line: bytes) -> Any:

@@ -17,6 +17,7 @@ from roledrift.errors import SchemaError, StoreError
 from roledrift.judgement import Alert, Incident
 from roledrift.records import SCHEMA, RunHeader, Sample, StepRecord
 from roledrift.store import layout
+from roledrift.store.regular import content, opened
 
 
 class RunWriter:
@@ -156,7 +157,7 @@ class RunWriter:
 
 def _same_run(path: Path, header: RunHeader) -> None:
     try:
-        stored = from_json(path.read_text(encoding="utf-8"))
+        stored = from_json(content(path, layout.MOST_OF_HEADER).decode())
     except (SchemaError, UnicodeDecodeError) as error:
         raise StoreError(
             f"{path}: cannot resume, the header is unreadable ({error}); give another directory"
@@ -176,7 +177,7 @@ def _next_segment(path: Path) -> int:
     """One more than the highest number so far: a clock that needs no synchronised hosts."""
     highest = -1
     for writer in layout.writers(os.listdir(path), "steps"):
-        with open(path / layout.steps_file(writer), "rb") as file:
+        with opened(path / layout.steps_file(writer)) as file:
             highest = max(highest, segment_of(file.readline())[0])
     return highest + 1
 
