@@ -196,7 +196,11 @@ def _first_of(view: View, group: str, names: tuple[str, ...]) -> Course | None:
 
 
 def _norms(view: View) -> dict[str, Course]:
-    """Gradient norm per role, and of a policy's whole gradient under the policy's name."""
+    """Gradient norm per role, and of a policy's whole gradient under the policy's name.
+
+    Where no gradients were measured, the norms that the trainer logged: per role, and for all
+    roles together under ``*``.
+    """
     curves: dict[str, dict[int, float]] = {}
     for record in view.records:
         for gram in record.gradients:
@@ -209,6 +213,9 @@ def _norms(view: View) -> dict[str, Course]:
             whole = math.sqrt(max(float(products.sum()), 0.0))
             curves.setdefault(f"policy {gram.policy}", {})[record.step] = whole
     found = {name: course("gradient norm", curve) for name, curve in curves.items()}
+    if not curves:
+        groups = (*view.roles, EVERYONE)
+        found = {name: course("grad_norm", view.curve(name, "grad_norm")) for name in groups}
     return {name: one for name, one in found.items() if one is not None}
 
 

@@ -15,7 +15,7 @@ from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
-from roledrift.records import RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
+from roledrift.records import LENGTH_UNIT, RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
 from roledrift.report.moods import Mood, holds, is_cause
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
@@ -178,6 +178,11 @@ class View:
             return (0, 1)
         first, last = self.records[0].step, self.records[-1].step
         return (first, max(last, first + 1))
+
+    @property
+    def length_unit(self) -> str:
+        """What lengths are counted in: ``tokens``, or ``characters`` where nobody counted those."""
+        return next((one.labels.get(LENGTH_UNIT, "tokens") for one in self.records), "tokens")
 
     @property
     def baseline(self) -> tuple[int, int] | None:

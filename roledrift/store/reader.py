@@ -8,10 +8,11 @@ newer schema stops the reader: guessing at it would be worse than saying so.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -26,8 +27,6 @@ from roledrift.store.writer import segment_of
 from roledrift.workflow import Workflow
 
 RunState = Literal["finished", "open", "empty"]
-_MOST_TEXT = 2**30
-_ROWS = 1024
 _Kind = TypeVar("_Kind")
 _Told = TypeVar("_Told", Alert, Incident)
 
@@ -97,14 +96,13 @@ class Run:
     @cached_property
     def sample_count(self) -> int:
         """Number of kept texts, from the files' metadata alone."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from roledrift.store import texts
 
         total = 0
         for _, name in self._sample_files:
             # What cannot be read is named by samples(); here it only has no rows.
-            with suppress(OSError, ValueError, pa.ArrowException):
-                total += pq.read_metadata(pa.BufferReader(self._place.read(name))).num_rows
+            with suppress(*texts.BROKEN):
+                total += texts.count(self._place.read(name))
         return total
 
     @property
@@ -253,27 +251,19 @@ class Run:
         return record
 
     def _samples_in(self, name: str, limit: int | None) -> list[Sample]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from roledrift.store import texts
 
         samples: list[Sample] = []
         read = 0
         try:
-            file = pq.ParquetFile(pa.BufferReader(self._place.read(name)))
-            version = (file.schema_arrow.metadata or {}).get(b"roledrift.schema", b"1")
-            refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
-            for row in _rows(file):
-                if limit is not None and read >= limit:
-                    break
-                read += 1
-                known = {key: value for key, value in row.items() if value is not None}
-                body = {"v": 1, "kind": "sample", **known}
-                sample = self._decoded(body, f"{name}:{read}", Sample)
+            rows = texts.rows(self._place.read(name), f"{self._place.shown}: {name}")
+            for read, row in enumerate(islice(rows, limit), start=1):
+                sample = self._decoded(row, f"{name}:{read}", Sample)
                 if sample is not None:
                     samples.append(sample)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            if isinstance(error, SchemaError):
-                raise
+        except SchemaError:
+            raise
+        except texts.BROKEN as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             left = f"the rest after {read} texts is left out" if read else "left out"
             self._note(f"{name}: unreadable, {left} ({first})")
@@ -376,20 +366,6 @@ def _no_directory(path: Path | str, advice: str) -> str:
             f"one with `roledrift import {shown}`"
         )
     return f"{shown}: no such directory; {advice}"
-
-
-def _rows(file: Any) -> Iterator[dict[str, Any]]:
-    """Rows of a file of texts; a small file can unpack to more than memory holds.
-
-    Raises:
-        OSError: After :data:`_MOST_TEXT` bytes.
-    """
-    held = 0
-    for batch in file.iter_batches(_ROWS):
-        held += batch.nbytes
-        if held > _MOST_TEXT:
-            raise OSError(f"more than {_MOST_TEXT // 2**20} MiB of texts in one step")
-        yield from batch.to_pylist()
 
 
 def _decoded(line: bytes) -> Any:

@@ -23,13 +23,10 @@ def opened(path: Path | str) -> IO[bytes]:
     """
     # Without O_NONBLOCK, opening a pipe waits for a writer, and looking first leaves a race.
     number = os.open(path, _FLAGS)
-    try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return os.fdopen(number, "rb")
-    except BaseException:
+    if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(number, "rb")
 
 
 def content(path: Path | str, most: int) -> bytes:

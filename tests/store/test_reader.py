@@ -253,7 +253,7 @@ def test_texts_that_unpack_to_more_than_memory_holds(
 
     write(tmp_path, range(1), writer="w")
     (tmp_path / "samples").mkdir()
-    monkeypatch.setattr("roledrift.store.reader._MOST_TEXT", 3 * 10**7)
+    monkeypatch.setattr("roledrift.store.texts.MOST_BYTES", 3 * 10**7)
     rows = pa.table(
         {"step": [0] * 5000, "role": ["generator"] * 5000, "text": ["x" * 10**4] * 5000}
     )

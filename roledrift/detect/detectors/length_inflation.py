@@ -18,7 +18,7 @@ from roledrift.detect.evidence.scales import COUNTS
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, CAP_LENGTH, EQUAL_WEIGHT, KL_ANCHOR
 from roledrift.judgement import Severity, State, Verdict
-from roledrift.records import StepRecord
+from roledrift.records import LENGTH_UNIT, StepRecord
 
 NAME = "length_inflation"
 
@@ -45,7 +45,7 @@ class Settings:
 
 
 class LengthInflation:
-    """Watches the mean length of roles' responses."""
+    """Watches the mean length of roles' responses, in tokens or in what the log counts."""
 
     name = NAME
 
@@ -61,10 +61,12 @@ class LengthInflation:
         self._watched = watched
         self._over = dict.fromkeys(watched, 0)
         self._judged: set[str] = set()
+        self._unit = "tokens"
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per watched role that was measured in this record."""
         verdicts = []
+        self._unit = record.labels.get(LENGTH_UNIT, "tokens")
         for role in self._watched:
             state = self._lengths[role]
             if state.judged:
@@ -77,7 +79,8 @@ class LengthInflation:
         return verdicts
 
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
-        limit = self._settings.limit
+        # The limit is in tokens, and says nothing about characters.
+        limit = self._settings.limit if self._unit == "tokens" else 0.0
         self._over[role] = self._over[role] + 1 if 0 < limit <= state.now else 0
         others = [one.change for name, one in self._lengths.items() if name != role and one.judged]
         alike = bool(others) and state.change - median(others) < _ALIKE
@@ -90,7 +93,7 @@ class LengthInflation:
             word = "watch"
         reason = (
             f"responses are {state.ratio:.2f} times as long as at the start "
-            f"({state.typical:.1f} -> {state.now:.1f} tokens)"
+            f"({state.typical:.1f} -> {state.now:.1f} {self._unit})"
         )
         if word == "drift" and state.sick_start and state.yardstick is not None:
             reason += f", which is that of {state.yardstick.source}"

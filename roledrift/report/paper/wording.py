@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.model import Block, Note
 from roledrift.report.numbers import number
+from roledrift.report.paper.grid import trained
 from roledrift.report.summary import Summary
 from roledrift.report.wording import Wording
 
@@ -63,7 +64,11 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """A table per workflow that has texts."""
     found: list[Block] = []
     for key, title, workflow, columns in TABLES:
-        runs = [one for one in summaries if one.workflow == workflow and one.wording]
+        runs = [
+            one
+            for one in summaries
+            if one.workflow.removesuffix("_v2") == workflow and one.wording and trained(one)
+        ]
         if runs:
             found.append(_table(key, title, runs, columns))
         else:
