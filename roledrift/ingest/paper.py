@@ -210,7 +210,7 @@ def base_dumps(parent: Path, experiment: str, dataset: str) -> list[Path]:
     """Dumps of the base model in the same workflow, beside the dump of an experiment."""
     name = parsed(experiment)
     own = next((one for one in (parent, *parent.parents) if one.name == experiment), None)
-    if name is None or own is None or not own.parent.is_dir():
+    if name is None or not name.trained or own is None or not own.parent.is_dir():
         return []
     found = []
     for beside in sorted(own.parent.iterdir()):

@@ -24,7 +24,7 @@ from roledrift.ingest.unpacking import plain
 
 _DEPTH = 6
 _FOLDERS = 20_000
-_LEVELS = {"rollout_data", "rollout", "rollouts", "train", "episodes", "wandb", "files"}
+_LEVELS = {"rollout_data", "rollout", "rollouts", "train", "episodes", "wandb", "files", "logs"}
 """Folders that say what is in them, and not what it is of."""
 
 _LOGS = (".log", ".out", ".txt", ".jsonl")
@@ -149,8 +149,9 @@ def _logs(folder: Path) -> Iterator[Source]:
             known = console_log.looks_like(file)
         if known:
             found.append(file)
+    alone = len(found) == 1 and folder.name not in _LEVELS
     for file in found:
-        name = _named(folder) if len(found) == 1 else plain(file.name).rpartition(".")[0]
+        name = _named(folder) if alone else plain(file.name).rpartition(".")[0]
         yield Source(verl.FORMAT, file, name, steps=1)
 
 
@@ -205,8 +206,9 @@ def _united(there: list[Source]) -> list[Found]:
         groups.setdefault(f"{one.name} on {one.dataset}" if foreign else one.name, []).append(one)
     found = []
     for name, mine in sorted(groups.items()):
-        kinds = Counter(one.form.name for one in mine)
-        if max(kinds.values()) == 1 or _of_one_place(mine):
+        # A console beside a file logger, both of one name, is one training's.
+        kinds = Counter(kind for kind, _ in {_kind(one) for one in mine})
+        if max(kinds.values()) == 1:
             order = sorted(mine, key=lambda one: (not _outputs(one), -one.steps, one.form.name))
             found.append(Found(name, tuple(order)))
             continue
@@ -224,11 +226,10 @@ def _outputs(one: Source) -> bool:
     return one.form is not wandb_dir.FORMAT and not one.path.is_file()
 
 
-def _of_one_place(mine: list[Source]) -> bool:
-    """Whether they are logs of one name in one folder: a console beside a file logger."""
-    return all(one.path.is_file() and one.form is verl.FORMAT for one in mine) and (
-        len({one.path.parent for one in mine}) == 1
-    )
+def _kind(one: Source) -> tuple[str, object]:
+    """What kind of a source it is, and which one of that kind."""
+    loose = one.path.is_file() and one.form is verl.FORMAT
+    return ("loose log", one.path.parent) if loose else (one.form.name, (one.path, one.part))
 
 
 def _mark(one: Source) -> str:

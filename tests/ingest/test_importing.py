@@ -69,7 +69,7 @@ def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
         "not in it: log-probabilities, entropy, of single roles; so no verdict of "
         "rollout_engine, policy_movement, entropy_collapse"
     )
-    assert "validation: lay eval_results.jsonl beside the dump" in said[1]
+    assert "log-probabilities: in the training's wandb run" in said[1]
 
 
 def test_routing_can_be_said(tmp_path: Path) -> None:
