@@ -225,7 +225,8 @@ class PolicyMovement:
             return "suspicious"  # A warm-up of the learning rate, which was not recorded, looks so.
         if state.ratio >= _RUNAWAY:
             return "failing"
-        large = state.ratio >= _FAILING and (raised or not self._course.improving)
+        explained = raised or not (self._rates.known or self._course.improving)
+        large = state.ratio >= _FAILING and explained
         return "failing" if large else "suspicious"
 
     def _cause(self, role: str) -> str:

@@ -69,7 +69,7 @@ class _Gap:
             if expected is None or usual is None:
                 return None
             expected += max(move - usual, 0.0)
-        return None if expected is None else math.exp(gap - expected)
+        return None if expected is None else math.exp(max(gap - expected, 0.0))
 
     def _gap(self, record: StepRecord, role: str) -> float | None:
         found = ((name, _known(record, role, name)) for name in _PARTS)
