@@ -41,8 +41,9 @@ _FAILING = 2.0
 _RUNAWAY = 6.0
 """The same for a run that is improving."""
 
-_MAY_WARM = 10
-"""First steps in which a rise may be that of a learning rate that was not recorded."""
+_EARLY = 10
+_RAMP = 1.5
+"""Times by which the second five of the first ten records exceed the first five in a warm-up."""
 
 _ALONE = 2.0
 _EXCESS = 0.1
@@ -130,7 +131,7 @@ class PolicyMovement:
         if len(workflow.roles) > 1:
             self._together = watch(EVERYONE, stream(self._mean, pooled=True))
         self._updates: dict[str, float] = {}
-        self._first = 1 << 60
+        self._early: dict[str, list[float]] = {role: [] for role in workflow.role_names}
         self._slots = {
             role: _Slots(workflow, role)
             for role in workflow.role_names
@@ -139,8 +140,9 @@ class PolicyMovement:
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per role, and one for all roles together."""
-        self._first = min(self._first, record.step)
-        for role in self._roles:
+        for role, state in self._roles.items():
+            if state.step == record.step and len(self._early[role]) < _EARLY:
+                self._early[role].append(state.now)
             updates = record.mean(role, "updates")
             if updates is not None:
                 self._updates[role] = updates
@@ -221,13 +223,23 @@ class PolicyMovement:
         raised = max(self._rates.raised(one) for one in roles) >= RAISED
         if state.sick_start or self._course.losing:
             return "failing"
-        if not self._rates.known and (state.onset or 0) - self._first <= _MAY_WARM:
+        if not self._rates.known and all(self._ramped(one) for one in roles):
             return "suspicious"  # A warm-up of the learning rate, which was not recorded, looks so.
+        if role != EVERYONE and self._workflow.sharing(role) and not self._together_moves:
+            return "suspicious"  # One role's rows; the policy that it shares has not moved off.
         if state.ratio >= _RUNAWAY:
             return "failing"
-        explained = raised or not (self._rates.known or self._course.improving)
-        large = state.ratio >= _FAILING and explained
+        large = state.ratio >= _FAILING and (raised or not self._course.improving)
         return "failing" if large else "suspicious"
+
+    @property
+    def _together_moves(self) -> bool:
+        return self._together is not None and self._together.complete
+
+    def _ramped(self, role: str) -> bool:
+        """Whether a role moved ever farther in the first records, or they are not all there."""
+        early, half = self._early[role], _EARLY // 2
+        return len(early) < _EARLY or fmean(early[half:]) >= _RAMP * fmean(early[:half])
 
     def _cause(self, role: str) -> str:
         roles = self._workflow.role_names if role == EVERYONE else (role,)
