@@ -43,8 +43,9 @@ _FAILING = 2.0
 _RUNAWAY = 6.0
 """The same for a run that is improving."""
 
-_MAY_WARM = 10
-"""First steps in which a rise may be that of a learning rate that was not recorded."""
+_EARLY = 10
+_RAMP = 1.5
+"""Times by which the second five of the first ten records exceed the first five in a warm-up."""
 
 _ALONE = 2.0
 _EXCESS = 0.1
@@ -118,15 +119,16 @@ class PolicyMovement:
             pooled = Stream(NAME, RATIOS, 1, _BAND, 0.25, 0.15, 0.1, read, moves=True)
             self._together = context.board.watch(EVERYONE, pooled)
         self._updates: dict[str, float] = {}
-        self._first: int | None = None
+        self._early: dict[str, list[float]] = {role: [] for role in roles}
         self._slots = {
             role: _Slots(workflow, role) for role in roles if not refusal(workflow, role)
         }
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         """One verdict per role, and one for all roles together."""
-        self._first = record.step if self._first is None else self._first
-        for role in self._roles:
+        for role, state in self._roles.items():
+            if state.step == record.step and len(self._early[role]) < _EARLY:
+                self._early[role].append(state.now)
             updates = record.mean(role, "updates")
             if updates is not None:
                 self._updates[role] = updates
@@ -166,22 +168,29 @@ class PolicyMovement:
             NAME,
             f"{reason}; {self._course}",
             finding,
-            self._severity(state, raised),
+            self._severity(state, roles, raised),
             watch=watch,
             value=state.now * unit,
             baseline=state.typical * unit,
             cause=cause if finding and raised > RAISED else "",
         )
 
-    def _severity(self, state: StreamState, raised: float) -> Severity:
+    def _severity(self, state: StreamState, roles: Sequence[str], raised: float) -> Severity:
         """Failing where the run is about to lose what it has: far off, and nothing gained by it."""
         if state.sick_start or self._course.losing:
             return "failing"
-        if not self._rates.known and (state.onset or 0) - (self._first or 0) <= _MAY_WARM:
+        if not self._rates.known and all(self._ramped(one) for one in roles):
             return "suspicious"  # A warm-up of the learning rate, which was not recorded, looks so.
+        all_move = self._together is not None and self._together.complete
+        if state.role != EVERYONE and self._workflow.sharing(state.role) and not all_move:
+            return "suspicious"  # One role's rows; the policy that it shares has not moved off.
         hot = raised >= RAISED or not self._course.improving
-        least = _FAILING if hot else _RUNAWAY
-        return "failing" if state.ratio >= least else "suspicious"
+        return "failing" if state.ratio >= (_FAILING if hot else _RUNAWAY) else "suspicious"
+
+    def _ramped(self, role: str) -> bool:
+        """Whether a role moved ever farther in the first records, or they are not all there."""
+        early, half = self._early[role], _EARLY // 2
+        return len(early) < _EARLY or fmean(early[half:]) >= _RAMP * fmean(early[:half])
 
     def _named(self, role: str, state: StreamState) -> tuple[str, str]:
         """The finding, and what speaks for and against the paper's name."""

@@ -74,7 +74,7 @@ class _Gap:
             if expected is None or usual is None:
                 return None
             expected += max(move - usual, 0.0)
-        return None if expected is None else math.exp(gap - expected)
+        return None if expected is None else math.exp(max(gap - expected, 0.0))
 
 
 def _usual(start: list[float], value: float) -> float | None:

@@ -33,10 +33,9 @@ STYLE = "style_drift"
 NEED = "texts (kinds of words)"
 
 CAPTURED = 1 / 3
-"""Share of the way from which on a role is captured."""
+"""Share of the way from which on a role is captured; below it the role is its own again.
 
-RETURNED = 0.2
-"""Share of the way below which a captured role is its own again."""
+The alert closes only after several such records in a row (``alerts.close_after``)."""
 
 _LEAD = 3
 """Steps by which a role must have changed first to be followed to a third place."""
@@ -134,7 +133,7 @@ class SpRoleCapture:
             not way.leaning or straight < STRAIGHT or self._meets(role, captor)
         ):
             finding = STYLE
-        elif way.leaning and share >= RETURNED:
+        elif way.leaning and share >= CAPTURED:
             watch, why = True, f"; evidence {way.evidence:.1f}, {way.needed:.1f} needed"
             if self._meets(role, captor):
                 why = f"; {captor} has left its own way of writing as much"
@@ -156,7 +155,7 @@ class SpRoleCapture:
     def _hold(self, role: str, went: Mapping[str, tuple[float, float]]) -> None:
         """Note which role has captured this one, until its words are its own again."""
         captor, ways = self._captor.get(role), self._ways[role]
-        if captor is not None and went.get(captor, (0.0, 0.0))[0] < RETURNED:
+        if captor is not None and went.get(captor, (0.0, 0.0))[0] < CAPTURED:
             del self._captor[role]
             self._paid.discard(role)
         elif captor is None:
