@@ -20,7 +20,6 @@ from roledrift.detect.settings import settings_of
 from roledrift.detect.suppression import suppressed
 from roledrift.detect.yardsticks import yardsticks as yardsticks_of
 from roledrift.judgement import Alert, Incident, Verdict
-from roledrift.protocols import Detector
 from roledrift.records import RunHeader, StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
@@ -38,7 +37,7 @@ class _State:
 
     board: Board
     course: Course
-    detectors: tuple[Detector, ...]
+    detectors: tuple[CheckedDetector, ...]
     alerts: AlertManager
     incidents: Incidents
     verdicts: dict[tuple[str, str], Verdict]
@@ -101,7 +100,7 @@ class DetectorSuite:
         host: str,
     ) -> _State:
         board, course = Board(workflow, config, yardsticks), Course()
-        made: list[Detector] = []
+        made: list[CheckedDetector] = []
         for card in self.catalogue.cards:
             if config.findings and not any(one.name in config.findings for one in card.findings):
                 continue
@@ -187,7 +186,7 @@ class DetectorSuite:
         state.last = record.step
         return alerts
 
-    def _verdicts_of(self, detector: Detector, record: StepRecord) -> Sequence[Verdict]:
+    def _verdicts_of(self, detector: CheckedDetector, record: StepRecord) -> Sequence[Verdict]:
         state, name = self._state, detector.name
         try:
             verdicts = detector.update(record)

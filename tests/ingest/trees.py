@@ -108,7 +108,7 @@ def result(name: str, step: int, accuracy: float, **more: Any) -> dict[str, Any]
 
 
 def results(root: Path, *rows: dict[str, Any]) -> Path:
-    """The file of results, where the evaluator writes it: in the directory that it is started in."""
+    """The file of results, where the evaluator writes it: where it is started."""
     return write_lines(root / "eval_results.jsonl", rows)
 
 

@@ -30,6 +30,11 @@ class Board:
         workflow: Roles and policies.
         config: Window of the start, false-alert budget, and when an excursion is over.
         yardsticks: ``(role, stream)`` to a start that is known from earlier runs.
+
+    Attributes:
+        rates: The learning rate of every role's policy.
+        needed: Log-evidence that completes a stream.
+        records: Records seen so far.
     """
 
     def __init__(
@@ -39,54 +44,38 @@ class Board:
         yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
     ) -> None:
         self.rates = LearningRates(workflow)
+        self.needed = needed(config.false_alerts_per_run, 0)
+        self.records = 0
         self._roles = workflow.role_names
         self._raised: set[str] = set()
         self._config = config
         self._states: dict[tuple[str, Stream], StreamState] = {}
         self._yardsticks = dict(yardsticks or {})
-        self._records = 0
 
     def watch(self, role: str, stream: Stream) -> StreamState:
         """The state of a stream of ``role``; detectors that ask for the same one share it."""
         key = (role, stream)
         if key not in self._states:
-            state = StreamState(
-                stream,
-                role,
-                window=self._config.baseline.window,
-                close_after=self._config.close_after,
-            )
+            window, close_after = self._config.baseline.window, self._config.close_after
+            state = StreamState(stream, role, window=window, close_after=close_after)
             self._states[key] = state
             yardstick = self._yardsticks.get((role, stream.name))
             if yardstick is not None:
                 state.measure_by(yardstick)
-            wanted = needed(self._config.false_alerts_per_run, len(self._states))
+            self.needed = needed(self._config.false_alerts_per_run, len(self._states))
             for one in self._states.values():
-                one.needed = wanted
+                one.needed = self.needed
         return self._states[key]
-
-    @property
-    def needed(self) -> float:
-        """Log-evidence that completes a stream."""
-        return needed(self._config.false_alerts_per_run, len(self._states))
 
     @property
     def streams(self) -> int:
         """How many streams share the budget."""
         return len(self._states)
 
-    @property
-    def records(self) -> int:
-        """Records seen so far."""
-        return self._records
-
     def starts(self) -> dict[tuple[str, str], float]:
         """Centre of every stream that has a start, on its scale; later runs are held against it."""
-        rates = {
-            (role, RATE): math.log(self.rates.unit(role))
-            for role in self._roles
-            if self.rates.known
-        }
+        roles = self._roles if self.rates.known else ()
+        rates = {(role, RATE): math.log(self.rates.unit(role)) for role in roles}
         return rates | {
             (role, stream.name): state.start.center
             for (role, stream), state in self._states.items()
@@ -103,9 +92,9 @@ class Board:
 
     def see(self, record: StepRecord) -> None:
         """Take one record; call it before the detectors."""
-        if self._records == 0:
+        if self.records == 0 and record.base:
             self._measure_by_base(record)
-        self._records += 1
+        self.records += 1
         self.rates.see(record)
         self._expect()
         for state in self._states.values():
@@ -114,22 +103,16 @@ class Board:
     def _expect(self) -> None:
         """A raised learning rate is expected to move its roles, from this record on."""
         raised = {role for role in self._roles if self.rates.raised(role) >= RAISED}
-        for state in self._states.values():
-            news = raised - self._raised
-            if state.of.moves and (state.role in news or (news and state.role == EVERYONE)):
+        news, self._raised = raised - self._raised, raised
+        for state in self._states.values() if news else ():
+            if state.of.moves and (state.role in news or state.role == EVERYONE):
                 state.process.expect()
-        self._raised = raised
 
     def _measure_by_base(self, record: StepRecord) -> None:
-        """Judge the start itself by the policy before training, where that was measured."""
-        base: Mapping[str, object] = getattr(record, "base", {})
-        if not base:
-            return
-        before = StepRecord(step=record.step, groups=getattr(record, "base", {}))
+        """Judge the start itself by the policy before training."""
+        before = StepRecord(step=record.step, groups=record.base)
         for (role, stream), state in self._states.items():
-            if not stream.base:
-                continue
-            value = before.mean(role, stream.name)
+            value = before.mean(role, stream.name) if stream.base else None
             if value is not None and math.isfinite(value):
                 error = max(stream.spread, stream.floor)
                 state.measure_by(Yardstick(stream.scale.on(value), error, BASE))
