@@ -11,6 +11,8 @@ NAMES = (
     "judging_speed",
     "report_speed",
     "ingest_speed",
+    "hostile_input",
+    "killed_writer",
     "role_gradients",
     "price_table",
     "trainer_speed",

@@ -258,7 +258,10 @@ class View:
         """Values of ``curve`` in a window of steps, both ends included; empty for None."""
         if window is None:
             return []
-        return [value for step, value in curve.items() if window[0] <= step <= window[1]]
+        first, last = window
+        if last - first < len(curve):
+            return [curve[step] for step in range(first, last + 1) if step in curve]
+        return [value for step, value in curve.items() if first <= step <= last]
 
     def since(self, finding: Finding) -> tuple[int, int]:
         """From the onset of ``finding`` to its end: where it closed, or the end of the run."""

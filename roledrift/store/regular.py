@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 from typing import IO
 
+_PIECE = 1 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -41,8 +42,10 @@ def content(path: Path | str, most: int) -> bytes:
     """
     with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        # Not all file systems know a size beforehand.
-        body = file.read(most + 1) if size <= most else b""
+        body = file.read(size + 1) if size <= most else b""
+        # Not all file systems know a size beforehand, and a live run grows.
+        while size < len(body) <= most and (more := file.read(_PIECE)):
+            body += more
     if size > most or len(body) > most:
         limit = f"{most / 2**20:,.0f} MiB" if most >= 2**20 else f"{most} bytes"
         raise OSError(errno.EFBIG, f"larger than {limit}", str(path))
