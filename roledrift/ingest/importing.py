@@ -16,7 +16,7 @@ from roledrift.codec import from_json, to_json
 from roledrift.config import Config
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.collect import Collector, Tally, without_single_slots
+from roledrift.ingest.collect import Collector, Tally, of_the_only_role, without_single_slots
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap, workflow_of
@@ -107,7 +107,7 @@ def import_run(
         workflow = workflow_of(slots, routing or facts.routing, facts.workflow)
         if not routing and facts.routing is None and len(workflow.roles) > 1:
             facts.notes["routing"] = "not in the source; taken for shared unless --routing says so"
-        facts.notes.update(_gaps(form, tally))
+        facts.notes.update(_gaps(form, tally, alone=len(workflow.roles) == 1))
         notes = _notes(form, reason, job)
         done = Imported(
             job.source, out, form.name, reason, workflow, tally, job.ledger.counts, notes
@@ -125,8 +125,9 @@ def _steps(
     yield from collector.finish()
 
 
-def _gaps(form: Format, tally: Tally) -> dict[str, str]:
+def _gaps(form: Format, tally: Tally, *, alone: bool) -> dict[str, str]:
     held = tally.held | {name for name, n in tally.columns.items() if n}
+    held |= tally.together if alone else set()
     return gaps.notes(gaps.missing(held), form.supplies, held)
 
 
@@ -171,13 +172,17 @@ def _write(out: Path, header: RunHeader, spool: IO[bytes]) -> None:
                 samples.append(replace(one, policy=policy))
             elif isinstance(one, StepRecord):
                 _put(writer, samples)
-                writer.write_step(without_single_slots(one, slots))
+                writer.write_step(_attributed(without_single_slots(one, slots), header.workflow))
         _put(writer, samples)
         writer.close()
     except OSError:
         if not there:
             shutil.rmtree(out, ignore_errors=True)
         raise
+
+
+def _attributed(record: StepRecord, workflow: Workflow) -> StepRecord:
+    return of_the_only_role(record, workflow.role_names[0]) if len(workflow.roles) == 1 else record
 
 
 def _put(writer: RunWriter, samples: list[Sample]) -> None:
