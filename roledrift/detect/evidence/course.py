@@ -11,6 +11,7 @@ from collections import deque
 from statistics import fmean, median
 from typing import Literal
 
+from roledrift.detect.evidence.trend import Thinned
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
@@ -22,6 +23,14 @@ RECENT = 6
 LOSS = 0.25
 """Share of the best accuracy whose loss is a fall."""
 
+LATE = 0.4
+"""Last part of a run that shows whether it still gains."""
+
+LEAST_LATE = 30
+"""Records that this part must have."""
+
+TENTH = 0.1
+NEVER = 0.75
 _GAIN = 0.05
 _NOISE = 3.0
 _JUMPS = 48
@@ -44,6 +53,9 @@ class Course:
         self._first: float | None = None
         self._best: tuple[int, float] | None = None
         self._validations: list[tuple[int, float, float]] = []
+        self._is_share = True
+        self.history = Thinned()
+        """The whole course."""
         self.source = ""
         """``accuracy`` or ``reward``; empty while neither was recorded."""
 
@@ -58,6 +70,8 @@ class Course:
         if now is None or (self.source and source != self.source):
             return
         self.source = source
+        self.history.add(record.step, now)
+        self._is_share = self._is_share and 0.0 <= now <= 1.0
         if self._values:
             self._jumps.append(abs(now - self._values[-1][1]))
         self._values.append((record.step, now))
@@ -92,6 +106,34 @@ class Course:
         before = fmean(list(self._history)[: len(self._history) - RECENT])
         error = median(self._jumps) / 0.954 * math.sqrt(2 / RECENT)
         return self.now - before >= max(_GAIN, error)
+
+    @property
+    def settled(self) -> bool:
+        """True if the last 40 % of the run, of 30 records at least, have gained next to nothing.
+
+        That is: at most a tenth of all that was gained, with an upper bound; or, where nothing was
+        ever gained, less over the whole run than three quarters of what records scatter.
+        """
+        late, every = self.history.gain(LATE), self.history.gain()
+        if late is None or every is None or late.records < LEAST_LATE:
+            return False
+        low, high = self.history.range()
+        if high - low > 2 * max(late.error, every.error):
+            return late.most < TENTH * (high - low)
+        return every.most < NEVER * every.noise
+
+    @property
+    def rising(self) -> bool:
+        """True if the second half of the run has gained something, beyond its noise."""
+        late = self.history.gain(0.5)
+        return late is not None and late.least > 0
+
+    @property
+    def level(self) -> float | None:
+        """What share is solved, where the accuracy is known or the reward lies between 0 and 1."""
+        if not self._values or (self.source == "reward" and not self._is_share):
+            return None
+        return self.now
 
     @property
     def losing(self) -> bool:
