@@ -51,9 +51,7 @@ def rl_doctor(log: Log) -> frozenset[str]:
     from rl_doctor import Severity, diagnose, run_from_records
 
     diagnosis = diagnose(run_from_records([dict(row) for row in log.rows]))
-    return frozenset(
-        one.detector for one in diagnosis.findings if one.severity >= Severity.WARNING
-    )
+    return frozenset(one.detector for one in diagnosis.findings if one.severity >= Severity.WARNING)
 
 
 def rlprobe(log: Log) -> frozenset[str]:

@@ -123,7 +123,9 @@ def _healthy(seed: int, steps: int = 300) -> list[Row]:
     rows = []
     for step in range(1, steps + 1):
         skill = 0.2 + 0.5 / (1 + math.exp(-(step - 120) / 40))
-        solved = rng.binomial(1, np.clip(rng.beta(2 * skill, 2 * (1 - skill), (16, 1)), 0, 1), (16, 8))
+        solved = rng.binomial(
+            1, np.clip(rng.beta(2 * skill, 2 * (1 - skill), (16, 1)), 0, 1), (16, 8)
+        )
         accuracy = float(solved.mean())
         rows.append(
             {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
@@ -33,6 +34,9 @@ _OF_RL = (
 _FAILS = frozenset({"grad_norm", "pg_loss"})
 """Statistics of which a value that is not finite means a failure and no gap."""
 
+_OF_ANY_TRAINING = frozenset(
+    {*("pg_loss", "lr", "grad_norm", "entropy", "model_tokens", "throughput", "step_time"), ""}
+)
 _PREFERENCES = frozenset({"rewards/chosen", "rewards/rejected", "logps/chosen", "rewards/margins"})
 _SUPERVISED = frozenset({"mean_token_accuracy", "eval_mean_token_accuracy", "perplexity"})
 _CLASSIFIER = frozenset({"eval_accuracy", "eval_f1", "eval_precision", "eval_recall", "eval_auc"})
@@ -139,7 +143,8 @@ class History:
 
     def _merged(self, rows: list[tuple[int, dict[str, object]]]) -> dict[int, dict[str, object]]:
         """One row per step; what was logged before a restart and not repeated is left out."""
-        backward = sum(step < before for (before, _), (step, _) in zip(rows, rows[1:], strict=False))
+        steps = [step for step, _ in rows]
+        backward = sum(step < before for before, step in pairwise(steps))
         ordered = backward <= max(3, _BACKWARD * len(rows))
         if not ordered:
             self._job.facts.notes["order"] = "rows are not in the order of steps; sorted by step"
@@ -186,5 +191,4 @@ def _other_task(keys: set[str]) -> str:
 
 def _is_of_any_training(key: str) -> bool:
     metric = resolve(key)
-    return metric is None or metric.name in ("pg_loss", "lr", "grad_norm", "entropy", "model_tokens",
-                                             "throughput", "step_time", "")  # fmt: skip
+    return metric is None or metric.name in _OF_ANY_TRAINING

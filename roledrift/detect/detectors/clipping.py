@@ -88,7 +88,7 @@ CARD = Card(
     findings=(
         Finding(
             SATURATED,
-            "{value:.0%} of the tokens of {the} have been clipped since step {onset}",
+            "Many tokens of {the} have been clipped since step {onset}",
             "A large share of the tokens is clipped and has no gradient: the steps are too large, "
             "or too many are made per batch of rollouts.",
             "movement",

@@ -43,6 +43,7 @@ class _Entropy:
         self.held = 0
         self.onset: int | None = None
         self.first = 0
+        self._arrival = (0, (1.0, math.inf))
 
     def add(self, step: int, value: float) -> None:
         if not self.start:
@@ -53,6 +54,11 @@ class _Entropy:
 
     def arrival(self) -> tuple[float, float]:
         """The share of the start that is left, and the steps until the floor; infinite if never."""
+        if self._arrival[0] != self.history.bins:
+            self._arrival = (self.history.bins, self._arrives())
+        return self._arrival[1]
+
+    def _arrives(self) -> tuple[float, float]:
         gain = self.history.gain(0.5)
         start = math.log(max(median(self.start), 1e-9))
         if gain is None:

@@ -8,20 +8,23 @@ meanwhile, length is what the verifier pays for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.cards import Card, Context, Finding
+from roledrift.detect.evidence.course import ABSURD
 from roledrift.detect.evidence.trend import Gain, Thinned
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
-from roledrift.detect.units import known, not_logged, too_short, whole
+from roledrift.detect.units import known, not_logged, whole
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
+from roledrift.workflow import Workflow
 
 NAME = "held_out"
 GAMING, LENGTH = "verifier_gaming", "paid_for_length"
 _VALIDATIONS = 6
+_LEAST_VALIDATIONS = 8
 _SHARE = 0.25
 """Share of the gain in reward that the held-out score must gain."""
 
@@ -51,7 +54,7 @@ class HeldOut:
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict about the run, renewed with every validation."""
         reward = record.totals.get("reward", record.totals.get("accuracy"))
-        if reward is not None and math.isfinite(reward):
+        if reward is not None and abs(reward) < ABSURD:
             self._since.append(reward)
         length = known(record, self._unit, "length")
         if length is not None:
@@ -62,14 +65,14 @@ class HeldOut:
         if not self._name:
             return [not_logged(NAME, self._workflow, "held-out score")]
         if self._last is None:
-            return [too_short(NAME, self._workflow, 2 * _VALIDATIONS)]
+            return [too_few_validations(self._workflow)]
         return [self._last]
 
     def _score(self, record: StepRecord) -> float | None:
         names = (self._name,) if self._name else ("val_accuracy", "eval_reward")
         for name in names:
             value = record.totals.get(name)
-            if value is not None and math.isfinite(value):
+            if value is not None and abs(value) < ABSURD:
                 self._name = name
                 return value
         return None
@@ -84,10 +87,11 @@ class HeldOut:
         self._since, self._tokens = [], []
         part = max(0.5, min(1.0, _VALIDATIONS / self._scores.records))
         rewards, scores = self._rewards.gain(part), self._scores.gain(part)
-        if rewards is not None and scores is not None:
-            self._last = self._judge(step, rewards, scores)
+        enough = self._scores.records >= _LEAST_VALIDATIONS
+        if rewards is not None and scores is not None and enough:
+            self._last = self._judge(rewards, scores)
 
-    def _judge(self, step: int, rewards: Gain, scores: Gain) -> Verdict:
+    def _judge(self, rewards: Gain, scores: Gain) -> Verdict:
         sure = rewards.change - _SURE * rewards.error > 0
         enough = rewards.change >= _LEAST * self._most
         # An evaluation's reward is on the scale of the reward; an accuracy only if that is a share.
@@ -124,6 +128,12 @@ class HeldOut:
     def _longer(self) -> float:
         lengths = self._lengths.arrays()[1]
         return float(lengths[-3:].mean() / max(lengths[0], 1.0)) if lengths.size else 1.0
+
+
+def too_few_validations(workflow: Workflow) -> Verdict:
+    """That there are too few validations to compare the reward with."""
+    need = f"{_LEAST_VALIDATIONS} validations"
+    return no_verdict(NAME, whole(workflow), f"needs {need}", need)
 
 
 _GAO = "Gao et al. (2022), Scaling Laws for Reward Model Overoptimization, arXiv 2210.10760"

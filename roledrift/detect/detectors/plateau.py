@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import LATE, LEAST_LATE
+from roledrift.detect.evidence.trend import Array
 from roledrift.detect.units import not_logged, too_short, whole
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -36,7 +39,7 @@ class Plateau:
         self._unit = whole(context.workflow)
         self._held = 0
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
+    def update(self, _: StepRecord) -> Sequence[Verdict]:
         """One verdict about the run."""
         course = self._course
         if not course.source:
@@ -59,7 +62,9 @@ class Plateau:
             f"(at most {late.most:+.3g} with 99.5 % confidence), over the whole run by "
             f"{high - low:.3g}"
         )
-        onset = _since(course.history.arrays(), late.mean, late.noise) if gained else every.first
+        onset = every.first
+        if settled and gained:
+            onset = _since(course.history.arrays(), late.mean, late.noise)
         return [
             Verdict(
                 detector=NAME,
@@ -76,11 +81,11 @@ class Plateau:
         ]
 
 
-def _since(arrays: tuple[object, object], mean: float, noise: float) -> float:
+def _since(arrays: tuple[Array, Array], mean: float, noise: float) -> float:
     """First step at which the series had come to where it is now."""
     steps, values = arrays
-    pairs = zip(steps, values, strict=True)  # type: ignore[call-overload]
-    return next((float(step) for step, value in pairs if value >= mean - noise), 0.0)
+    reached = np.flatnonzero(values >= mean - noise)
+    return float(steps[reached[0]]) if reached.size else float(steps[0])
 
 
 CARD = Card(
@@ -107,7 +112,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             (
-                "check that the optimizer steps change the policy: learning rate, adapter, freezing",
+                "check that the steps change the policy: learning rate, adapter, frozen parts",
                 "check that the rewards of a group differ: without that there is nothing to learn",
                 "use easier problems, or more responses per problem",
             ),

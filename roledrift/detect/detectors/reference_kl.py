@@ -44,9 +44,7 @@ _ONE_PLACE = 0.4
 _PATIENCE = 8
 _LEAST = 1e-8
 
-TOP = Stream(
-    "reference.top_share", SHARES, 1, 0.1, 0.05, 0.03, 0.2, reader("reference.top_share")
-)
+TOP = Stream("reference.top_share", SHARES, 1, 0.1, 0.05, 0.03, 0.2, reader("reference.top_share"))
 
 
 class _Course:
@@ -58,6 +56,7 @@ class _Course:
         self.held = 0
         self.finding = ""
         self.onset: int | None = None
+        self._growth = (0, (1.0, 0.0, 0.0))
 
     def add(self, step: int, value: float, rate: float) -> None:
         self.spent += rate
@@ -66,6 +65,11 @@ class _Course:
 
     def growth(self) -> tuple[float, float, float]:
         """Factor over the last part, the power of its growth, and a lower bound of the power."""
+        if self._growth[0] != self.logs.bins:
+            self._growth = (self.logs.bins, self._grown())
+        return self._growth[1]
+
+    def _grown(self) -> tuple[float, float, float]:
         gain = self.logs.gain(LATE)
         logs, clock = self.logs.arrays(LATE)[1], self.clock.arrays(LATE)[1]
         spread = float(clock.max() - clock.min()) if clock.size else 0.0

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
-from roledrift.detect.units import known, not_logged
+from roledrift.detect.units import not_logged
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -78,7 +78,8 @@ class Throughput:
 
 
 def _told(state: StreamState, per: StreamState, *, explained: bool) -> str:
-    text = f"a step takes {state.ratio:.2f} times as long ({state.typical:.3g} -> {state.now:.3g} s)"
+    seconds = f"{state.typical:.3g} -> {state.now:.3g} s"
+    text = f"a step takes {state.ratio:.2f} times as long ({seconds})"
     if per.known:
         text += f", per token of a response {per.ratio:.2f} times"
     return text + ("; longer responses explain it" if explained else "")
@@ -92,7 +93,7 @@ CARD = Card(
             SLOWER,
             "A step has taken {ratio:.1f} times as long since step {onset}",
             "Steps take longer than at the start, and longer responses do not explain it.",
-            "setting",
+            "outcome",
             "suspicious",
             (
                 "compare the time for generation with that for the update",

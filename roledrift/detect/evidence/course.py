@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from statistics import fmean, median
-from typing import Literal
+from typing import Any, Literal
 
 from roledrift.detect.evidence.trend import Thinned
 from roledrift.records import StepRecord
@@ -53,7 +53,10 @@ class Course:
         self._first: float | None = None
         self._best: tuple[int, float] | None = None
         self._validations: list[tuple[int, float, float]] = []
+        self._best_validation: tuple[int, float, float] | None = None
+        """The first best one before the last."""
         self._is_share = True
+        self._judged: dict[str, Any] = {}
         self.history = Thinned()
         """The whole course."""
         self.source = ""
@@ -61,10 +64,15 @@ class Course:
 
     def see(self, record: StepRecord) -> None:
         """Take one record."""
+        self._judged.clear()
         value = record.totals.get("val_accuracy")
         if value is not None and 0.0 <= value <= 1.0:
             n = record.totals.get("val_n", 0.0)
             n = n if n > 0 else 0.0
+            if self._validations:
+                last = self._validations[-1]
+                if self._best_validation is None or last[1] > self._best_validation[1]:
+                    self._best_validation = last
             self._validations.append((record.step, value, n))
         source, now = outcome(record)
         if now is None or (self.source and source != self.source):
@@ -85,11 +93,20 @@ class Course:
     @property
     def now(self) -> float:
         """Mean of the last records; NaN before there are any."""
-        return fmean(value for _, value in self._values) if self._values else math.nan
+        if "now" not in self._judged:
+            values = [value for _, value in self._values]
+            self._judged["now"] = fmean(values) if values else math.nan
+        return float(self._judged["now"])
 
     @property
     def direction(self) -> Direction:
         """Where it has gone; ``unknown`` before there are :data:`RECENT` records."""
+        if "direction" not in self._judged:
+            self._judged["direction"] = self._direction()
+        found: Direction = self._judged["direction"]
+        return found
+
+    def _direction(self) -> Direction:
         if self._first is None or self._best is None:
             return "unknown"
         # The median |difference| of neighbours is 0.954 sd; a mean of n has sd / sqrt(n).
@@ -138,9 +155,11 @@ class Course:
     @property
     def losing(self) -> bool:
         """True if accuracy has fallen: that of the validations where there are any."""
-        if len(self._validations) >= 2:
-            return bool(self._fallen_validation())
-        return self.direction == "fell"
+        if "losing" not in self._judged:
+            validated = len(self._validations) >= 2
+            fell = bool(self._fallen_validation()) if validated else self.direction == "fell"
+            self._judged["losing"] = fell
+        return bool(self._judged["losing"])
 
     @property
     def damage(self) -> str:
@@ -160,7 +179,8 @@ class Course:
     def _fallen_validation(self) -> str:
         if len(self._validations) < 2:
             return ""
-        best_step, best, n = max(self._validations[:-1], key=lambda one: one[1])
+        assert self._best_validation is not None
+        best_step, best, n = self._best_validation
         step, now, _ = self._validations[-1]
         error = math.sqrt(max(best * (1 - best), 0.25 / n) / n) if n else 0.05
         if best - now < max(LOSS * best, _GAIN, 2.5 * error):
@@ -171,6 +191,11 @@ class Course:
         )
 
     def __str__(self) -> str:
+        if "told" not in self._judged:
+            self._judged["told"] = self._told()
+        return str(self._judged["told"])
+
+    def _told(self) -> str:
         if self._first is None:
             return "no accuracy or reward known"
         name = "training accuracy" if self.source == "accuracy" else "reward"

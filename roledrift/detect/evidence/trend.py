@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
 _BINS = 128
+_LARGEST = 1e100
 _ENOUGH = 6
 """Bins that a trend needs."""
 
@@ -67,11 +70,14 @@ class Thinned:
         self._step = self._value = 0.0
         self._open = 0
         self._gains: dict[float, Gain | None] = {}
+        self._range: tuple[float, float] | None = None
+        self.bins = 0
+        """Counts the bins that were ever completed: nothing else changes before the next one."""
         self.records = 0
 
     def add(self, step: int, value: float) -> None:
-        """Take one record; a value that is not finite is passed over."""
-        if not math.isfinite(value):
+        """Take one record; a value that is not finite, or whose square is not, is passed over."""
+        if not abs(value) < _LARGEST:
             return
         self.records += 1
         self._step += step
@@ -84,6 +90,8 @@ class Thinned:
         self._step = self._value = 0.0
         self._open = 0
         self._gains.clear()
+        self._range = None
+        self.bins += 1
         if len(self._steps) == _BINS:
             self._steps, self._values = _halved(self._steps), _halved(self._values)
             self._size *= 2
@@ -125,10 +133,12 @@ class Thinned:
 
     def range(self) -> tuple[float, float]:
         """The lowest and the highest mean of an eighth of the series."""
-        values = self.arrays()[1]
-        parts = np.array_split(values, min(8, max(1, values.size // 2)))
-        means = [float(part.mean()) for part in parts if part.size]
-        return (min(means), max(means)) if means else (math.nan, math.nan)
+        if self._range is None:
+            values, parts = self._values, min(8, max(1, len(self._values) // 2))
+            edges = [round(i * len(values) / parts) for i in range(parts + 1)]
+            means = [fmean(values[a:b]) for a, b in pairwise(edges) if b > a]
+            self._range = (min(means), max(means)) if means else (math.nan, math.nan)
+        return self._range
 
 
 def _halved(values: list[float]) -> list[float]:
