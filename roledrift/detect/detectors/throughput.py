@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
-from roledrift.detect.units import not_logged
+from roledrift.detect.units import not_logged, whole
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
-from roledrift.sums import EVERYONE
 
 NAME = "throughput"
 SLOWER = "slowdown"
@@ -19,19 +18,19 @@ _TIMES = 1.4
 _TIMES_PER_TOKEN = 1.15
 
 
-def _seconds(record: StepRecord, _: str) -> float | None:
-    value = _of_run(record, "step_time")
+def _seconds(record: StepRecord, unit: str) -> float | None:
+    value = _of_run(record, unit, "step_time")
     return value if value is not None and value > 0 else None
 
 
 def _per_token(record: StepRecord, unit: str) -> float | None:
-    seconds, length = _seconds(record, unit), _of_run(record, "length")
+    seconds, length = _seconds(record, unit), _of_run(record, unit, "length")
     return seconds / length if seconds is not None and length else None
 
 
-def _of_run(record: StepRecord, name: str) -> float | None:
-    """A statistic of the whole step, which a run of one role keeps as that role's too."""
-    value = record.mean(EVERYONE, name)
+def _of_run(record: StepRecord, unit: str, name: str) -> float | None:
+    """A statistic of the only role, or of all roles together whoever else has it."""
+    value = record.mean(unit, name)
     return value if value is not None and math.isfinite(value) and value >= 0 else None
 
 
@@ -46,8 +45,9 @@ class Throughput:
 
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
-        self._seconds = context.board.watch(EVERYONE, SECONDS)
-        self._per_token = context.board.watch(EVERYONE, PER_TOKEN)
+        self._unit = whole(context.workflow)
+        self._seconds = context.board.watch(self._unit, SECONDS)
+        self._per_token = context.board.watch(self._unit, PER_TOKEN)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict about the run."""
@@ -62,7 +62,7 @@ class Throughput:
         return [
             Verdict(
                 detector=NAME,
-                role=EVERYONE,
+                role=self._unit,
                 state="drift" if drift else "watch" if state.leaning else "ok",
                 finding=SLOWER if drift else "",
                 statistic="step_time",
