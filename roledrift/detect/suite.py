@@ -14,11 +14,10 @@ from roledrift.detect.catalogue import all_cards, faults_of
 from roledrift.detect.checking import CheckedDetector
 from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import Course
-from roledrift.detect.evidence.start import Yardstick
+from roledrift.detect.evidence.start import Yardsticks
 from roledrift.detect.incidents import Incidents
 from roledrift.detect.settings import settings_of
 from roledrift.detect.suppression import suppressed
-from roledrift.detect.yardsticks import yardsticks as yardsticks_of
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.records import RunHeader, StepRecord
 from roledrift.sums import EVERYONE
@@ -71,7 +70,7 @@ class DetectorSuite:
         *,
         detectors: Sequence[Card] | None = None,
         reference: Iterable[StepRecord] = (),
-        yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
+        yardsticks: Yardsticks | None = None,
         rewinds: bool = True,
         host: str = "",
     ) -> None:
@@ -96,7 +95,7 @@ class DetectorSuite:
         self,
         workflow: Workflow,
         config: Config,
-        yardsticks: Mapping[tuple[str, str], Yardstick] | None,
+        yardsticks: Yardsticks | None,
         host: str,
     ) -> _State:
         board, course = Board(workflow, config, yardsticks), Course()
@@ -283,7 +282,7 @@ def replay(
     config: Config | None = None,
     *,
     reference: Iterable[StepRecord] = (),
-    yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
+    yardsticks: Yardsticks | None = None,
     host: str = "",
 ) -> Replay:
     """Judge stored records as if they came in live; the same data gives the same alert ids.
@@ -329,7 +328,11 @@ def replay_run(
         config: See above.
         reference: See above.
     """
-    known = yardsticks_of(header.yardsticks)
     return replay(
-        records, header.workflow, config, reference=reference, yardsticks=known, host=header.host
+        records,
+        header.workflow,
+        config,
+        reference=reference,
+        yardsticks=header.yardsticks,
+        host=header.host,
     )

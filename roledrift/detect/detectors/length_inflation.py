@@ -45,9 +45,7 @@ class Settings:
     limit: float = 0.0
 
 
-class LengthInflation:
-    """Watches the mean length of roles' responses."""
-
+class _LengthInflation:
     def __init__(self, context: Context) -> None:
         workflow = context.workflow
         self._settings: Settings = context.settings
@@ -61,7 +59,6 @@ class LengthInflation:
         self._judged: set[str] = set()
 
     def update(self, record: StepRecord) -> Iterator[Verdict]:
-        """One verdict per watched role that was measured in this record."""
         for role in self._over:
             state = self._lengths[role]
             if state.judged:
@@ -126,7 +123,7 @@ CARD = Card(
             ),
         ),
     ),
-    make=LengthInflation,
+    make=_LengthInflation,
     reads=("length",),
     needs=("response lengths",),
     settings=Settings,
