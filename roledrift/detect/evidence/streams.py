@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from roledrift.detect.evidence.process import ChangeProcess
@@ -172,23 +172,19 @@ class StreamState:
         """
         watch = self.leaning if watch is None else watch
         state: State = "drift" if finding else "watch" if watch else "ok"
-        verdict = Verdict(
-            detector,
-            self.role,
-            state,
-            finding,
-            self.of.name,
-            self.now,
-            baseline=self.typical,
-            onset=self.onset,
-            reason=reason,
-            evidence=self.evidence,
-            chance=f"against {self.needed:.2f} needed",
-            severity=severity if finding else None,
-        )
+        facts: dict[str, Any] = {
+            "statistic": self.of.name,
+            "value": self.now,
+            "baseline": self.typical,
+            "onset": self.onset,
+            "evidence": self.evidence,
+            "chance": f"against {self.needed:.2f} needed",
+            "severity": severity if finding else None,
+        }
+        facts |= told
         if state == "ok":
-            told["onset"] = None
-        return replace(verdict, **told) if told else verdict
+            facts["onset"] = None
+        return Verdict(detector, self.role, state, finding, reason=reason, **facts)
 
     def measure_by(self, yardstick: Yardstick) -> None:
         """Judge the run's start by one that is known already; the first yardstick counts."""
