@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from roledrift.detect.abstaining import no_verdict
-from roledrift.detect.evidence.course import ABSURD
+from roledrift.detect.evidence.scales import ABSURD
 from roledrift.detect.evidence.streams import Reader
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord

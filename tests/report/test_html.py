@@ -112,7 +112,7 @@ def test_tables_have_heads_for_columns_and_rows(failing_report: Report) -> None:
 def test_a_figure_says_its_values_to_those_who_cannot_see_it(failing_report: Report) -> None:
     page = Page(render_html(failing_report))
     said = [attrs["aria-label"] for _, attrs in page.tags if attrs.get("role") == "img"]
-    length = next(one for one in said if one.startswith("Answer length"))
+    length = next(one for one in said if one.startswith("Response length"))
     assert re.search(r"generator [0-9.]+ at step 0, [0-9.]+ at step 39", length)
     timeline = next(one for one in said if one.startswith("timeline"))
     assert "recorded: steps 0 to 39" in timeline

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.cards import Card, Context, Finding
-from roledrift.detect.evidence.course import ABSURD
+from roledrift.detect.evidence.scales import ABSURD
 from roledrift.detect.evidence.trend import Gain, Thinned
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
 from roledrift.detect.units import known, not_logged, whole

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from roledrift.sums import EVERYONE
 
 _STATISTICS = {
-    "length": "answer length",
+    "length": "response length",
     "shift": "shift toward another role",
     "words": "distance of its words from the baseline",
     "val_accuracy": "validation accuracy",
@@ -82,7 +82,7 @@ _TEXT = "text in RoleBatch (tier business or full)"
 QUANTITIES: tuple[Quantity, ...] = (
     Quantity(
         "length",
-        "Answer length",
+        "Response length",
         "tokens, median",
         "level; a terse role stays at a few tokens",
         "mask_BT in RoleBatch with outputs=True",

@@ -67,6 +67,28 @@ def test_a_warm_up_of_the_learning_rate_is_healthy(steps: int) -> None:
         assert judged(run.records(), ISOLATED)[1] == []
 
 
+@pytest.mark.parametrize("steps", [15, 30])
+def test_a_warm_up_that_was_not_recorded_is_suspicious_at_most(steps: int) -> None:
+    for seed in range(3):
+        run = Columns(ISOLATED, seed, k3=6e-3)
+        ramp = run.course({1: 1 / steps, steps: 1.0})
+        for name in ISOLATED.role_names:
+            run.move(name, ramp)
+        unknown = [
+            replace(one, totals={"accuracy": one.totals["accuracy"]}) for one in run.records()
+        ]
+        assert _worst(judged(unknown, ISOLATED)[1]) in (None, "suspicious")
+
+
+def test_one_role_of_a_shared_policy_that_stays_is_suspicious() -> None:
+    run = Columns(VOTING, 1)
+    run.move(AGGREGATOR, run.course({29: 1.0, 30: 4.0}))
+    _, alerts = judged(run.records(), VOTING)
+    assert {(one.finding, one.role, one.severity) for one in alerts} == {
+        ("role_drift", AGGREGATOR, "suspicious")
+    }
+
+
 def test_a_raised_learning_rate_is_the_cause_of_what_follows() -> None:
     run = Columns(ISOLATED, 2)
     run.warm_up(15, then=run.course({39: 1.0, 40: 5.0}))

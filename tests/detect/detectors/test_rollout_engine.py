@@ -50,6 +50,15 @@ def test_a_policy_that_moves_farther_takes_the_distance_along() -> None:
     assert "engine_mismatch" not in {one.finding for one in judged(run.records(), ISOLATED)[1]}
 
 
+def test_a_constant_mismatch_stays_none_while_the_policy_speeds_up_and_slows_down() -> None:
+    for seed in range(3):
+        run = Columns(ISOLATED, seed)
+        run.role[GENERATOR, "updates"][:] = 3
+        run.move(GENERATOR, run.course({1: 0.05, 14: 5.0, 20: 5.0, 21: 0.02}))
+        _mismatch(run, GENERATOR, 30.0)
+        assert "engine_mismatch" not in {one.finding for one in judged(run.records(), ISOLATED)[1]}
+
+
 def test_a_base_model_that_is_served_instead_of_the_adapter() -> None:
     run = Columns(ISOLATED, 1)
     run.role[GENERATOR, "reference.k3"] = 0.01 + 0.05 * np.arange(run.steps) / run.steps

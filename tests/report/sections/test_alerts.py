@@ -20,7 +20,7 @@ def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
     assert isinstance(figure, Figure)
     assert [line.style for line in figure.panels[0].lines] == ["main"]
     assert isinstance(numbers, Table)
-    assert numbers.rows[0][0].text == "Answer length, tokens, median"
+    assert numbers.rows[0][0].text == "Response length, tokens, median"
     assert numbers.rows[0][3].text.startswith("x")
     assert isinstance(pairs, Pairs)
 

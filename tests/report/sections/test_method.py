@@ -28,7 +28,7 @@ def test_detectors_are_described_by_their_cards(failing: View) -> None:
     assert isinstance(table, Table)
     rows = {row[0].text: [cell.text for cell in row[1:4]] for row in table.rows}
     (card,) = [one for one in shipped() if one.name == "length_inflation"]
-    assert rows[card.name] == [card.about, "length_inflation", "answer length"]
+    assert rows[card.name] == [card.about, "length_inflation", "response length"]
 
 
 def test_settings_of_detectors_are_listed(failing: View) -> None:

@@ -14,7 +14,7 @@ def test_present_statistics_are_drawn_and_absent_ones_named_with_their_switch(
     section = roles.build(failing)
     figures = [block for block in section.blocks if isinstance(block, Figure)]
     assert [one.title.split(",")[0] for one in figures] == [
-        "Answer length", "Reward", "Movement per update (k3)",
+        "Response length", "Reward", "Movement per update (k3)",
     ]  # fmt: skip
     for figure in figures:
         assert figure.caption.startswith("Healthy: ")
