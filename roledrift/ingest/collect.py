@@ -62,6 +62,7 @@ class Tally:
         validation: Step to accuracy.
         with_texts: Steps of which texts were kept.
         logged_length: Whether the source itself says how long all roles' outputs are.
+        together: Statistics of all roles together.
     """
 
     slots: dict[str, int] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Tally:
     last: int = 0
     columns: Counter[str] = field(default_factory=Counter)
     held: set[str] = field(default_factory=set)
+    together: set[str] = field(default_factory=set)
     validation: dict[int, float] = field(default_factory=dict)
     with_texts: list[int] = field(default_factory=list)
     logged_length: bool = False
@@ -267,8 +269,7 @@ class Collector:
             tally.validation[step] = state.totals["val_accuracy"]
         tally.with_texts += [step] if state.picked else []
         for group, measured in groups.items():
-            if group != EVERYONE:
-                tally.held.update(measured)
+            (tally.together if group == EVERYONE else tally.held).update(measured)
         record = StepRecord(
             step=step,
             groups=groups,
@@ -320,6 +321,15 @@ def without_single_slots(record: StepRecord, slots: Mapping[str, int]) -> StepRe
         if "/" not in group or slots.get(group.partition("/")[0], 1) > 1
     }
     return replace(record, groups=groups)
+
+
+def of_the_only_role(record: StepRecord, role: str) -> StepRecord:
+    """``record`` of a run of one role: what is of all roles together is that role's."""
+    everyone = record.groups.get(EVERYONE)
+    if not everyone:
+        return record
+    own = {**everyone, **record.groups.get(role, {})}
+    return replace(record, groups={**record.groups, role: own})
 
 
 def _columns(rows: list[SpanRow]) -> Counter[str]:

@@ -16,7 +16,13 @@ from roledrift import __version__
 from roledrift.config import Config
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.collect import Collector, Tally, in_characters, without_single_slots
+from roledrift.ingest.collect import (
+    Collector,
+    Tally,
+    in_characters,
+    of_the_only_role,
+    without_single_slots,
+)
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap, workflow_of
@@ -107,7 +113,8 @@ def import_run(
         workflow = workflow_of(slots, routing or facts.routing, facts.workflow)
         if not routing and facts.routing is None and len(workflow.roles) > 1:
             facts.notes["routing"] = "not in the source; taken for shared unless --routing says so"
-        facts.notes.update(_lengths(tally, job) | _gaps(form, tally))
+        alone = len(workflow.roles) == 1
+        facts.notes.update(_lengths(tally, job, alone=alone) | _gaps(form, tally, alone=alone))
         facts.notes.update(job.roles.notes())
         notes = _notes(form, reason, job)
         done = Imported(
@@ -126,16 +133,22 @@ def _steps(
     yield from collector.finish()
 
 
-def _gaps(form: Format, tally: Tally) -> dict[str, str]:
+def _gaps(form: Format, tally: Tally, *, alone: bool) -> dict[str, str]:
     held = tally.held | {name for name, n in tally.columns.items() if n}
-    held |= {"length"} if tally.in_characters else set()
+    held |= tally.together if alone else set()
+    held |= {"length"} if _in_characters(tally, alone=alone) else set()
     return gaps.notes(gaps.missing(held), form.supplies, held)
 
 
-def _lengths(tally: Tally, job: Job) -> dict[str, str]:
+def _in_characters(tally: Tally, *, alone: bool) -> bool:
+    """Whether lengths become characters; not where the log says the tokens of the only role."""
+    return tally.in_characters and not (alone and tally.logged_length)
+
+
+def _lengths(tally: Tally, job: Job, *, alone: bool) -> dict[str, str]:
     if job.count is not None:
         return {"lengths": f"in tokens of {job.tokenizer}, counted here"}
-    if not tally.in_characters:
+    if not _in_characters(tally, alone=alone):
         return {}
     return {
         "lengths": "in characters, for the source has no token counts; --tokenizer NAME counts them"
@@ -177,16 +190,16 @@ def _write(out: Path, header: RunHeader, spool: IO[bytes], tally: Tally) -> None
         writer = RunWriter(out, header, writer="import")
         spool.seek(0)
         for _ in range(tally.steps):
+            # A temporary file that this process has written itself, and that nobody else can open.
             record, samples = pickle.load(spool)
-            record = without_single_slots(record, slots)
-            if tally.in_characters:
+            record = _attributed(without_single_slots(record, slots), header.workflow)
+            if _in_characters(tally, alone=len(slots) == 1):
                 record = in_characters(record, everyone=not tally.logged_length)
             writer.write_step(record)
             kept = samples if record.step in whole else _few(samples)
-            policies = (header.workflow.policy_of(one.role) for one in kept)
+            policies = {one.role: header.workflow.policy_of(one.role) for one in kept}
             writer.write_samples(
-                record.step,
-                [replace(one, policy=its) for one, its in zip(kept, policies, strict=True)],
+                record.step, [replace(one, policy=policies[one.role]) for one in kept]
             )
         writer.close()
     except OSError:
@@ -198,6 +211,10 @@ def _write(out: Path, header: RunHeader, spool: IO[bytes], tally: Tally) -> None
 def _few(samples: Sequence[Sample]) -> list[Sample]:
     """The texts of a step whose first problems are not counted: without those kept for that."""
     return [one for one in samples if one.flags != (ONE_OF_THE_FIRST,)]
+
+
+def _attributed(record: StepRecord, workflow: Workflow) -> StepRecord:
+    return of_the_only_role(record, workflow.role_names[0]) if len(workflow.roles) == 1 else record
 
 
 def job_for(

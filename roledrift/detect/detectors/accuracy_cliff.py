@@ -160,9 +160,7 @@ class _Batches:
             self._best = (mean, step)
 
 
-class AccuracyCliff:
-    """Watches what the workflow solves, and roles that are graded on their own."""
-
+class _AccuracyCliff:
     def __init__(self, context: Context) -> None:
         self._share: float = context.settings.share
         self._board = context.board
@@ -172,7 +170,6 @@ class AccuracyCliff:
         self._graded = {role: _Batches() for role in context.workflow.role_names}
 
     def update(self, record: StepRecord) -> Iterator[Verdict]:
-        """A verdict for all roles together, and one per role that is graded on its own."""
         yield self._everyone(record)
         for role, batches in self._graded.items():
             value = record.mean(role, "correct")
@@ -264,7 +261,7 @@ CARD = Card(
             ("record a validation accuracy: a reward also falls when the curriculum gets harder",),
         ),
     ),
-    make=AccuracyCliff,
+    make=_AccuracyCliff,
     reads=("val_accuracy", "accuracy", "reward", "correct"),
     needs=("an accuracy or a reward",),
     settings=Settings,

@@ -45,9 +45,7 @@ _SIGNS = {
 }
 
 
-class DiversityCollapse:
-    """Watches roles with several slots."""
-
+class _DiversityCollapse:
     def __init__(self, context: Context) -> None:
         self._course = context.course
         self._signs = {
@@ -59,7 +57,6 @@ class DiversityCollapse:
         self._presence = Presence(NAME, NEED)
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role for which there is news."""
         for role in self._roles:
             if role not in self._signs:
                 why = "does not apply: the role has one slot, it has no siblings"
@@ -130,7 +127,7 @@ CARD = Card(
             _ADVICE,
         ),
     ),
-    make=DiversityCollapse,
+    make=_DiversityCollapse,
     reads=("wrong_agreement", "wrong_jaccard", "openers", "accuracy"),
     needs=(NEED,),
     order=6,

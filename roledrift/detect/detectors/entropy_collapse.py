@@ -80,9 +80,7 @@ class _Spikes:
         return (step, norm / usual) if norm >= _SPIKE * usual else None
 
 
-class EntropyCollapse:
-    """Watches the entropy of every role against its own start and against what it buys."""
-
+class _EntropyCollapse:
     def __init__(self, context: Context) -> None:
         workflow, watch = context.workflow, context.board.watch
         self._course = context.course
@@ -95,7 +93,6 @@ class EntropyCollapse:
         self._fallen = Streak()
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role for which there is news."""
         self._fallen.see(record.step, self._course.direction == "fell")
         for role, fall in self._falls.items():
             self._spikes[role].see(record, role)
@@ -205,7 +202,7 @@ CARD = Card(
             ),
         ),
     ),
-    make=EntropyCollapse,
+    make=_EntropyCollapse,
     reads=("entropy", "zero_variance", "accuracy"),
     needs=(NEED,),
     order=6,

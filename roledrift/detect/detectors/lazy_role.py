@@ -134,9 +134,7 @@ def _kind(role: Role, board: Board) -> _Kind | None:
     return _Synthesizer(board.watch(role.name, COPIED)) if role.duty == "synthesize" else None
 
 
-class LazyRole:
-    """Watches the roles that work on what others have written."""
-
+class _LazyRole:
     def __init__(self, context: Context) -> None:
         self._course = context.course
         roles = context.workflow.roles
@@ -148,7 +146,6 @@ class LazyRole:
         self._looks: Counter[str] = Counter()
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role for which there is news."""
         for role, kind in self._kinds.items():
             if kind is None:
                 why = "does not apply: only to roles that judge, select or synthesize"
@@ -230,7 +227,7 @@ CARD = Card(
             ("reward {role} for what it adds to its input", KL_ANCHOR),
         ),
     ),
-    make=LazyRole,
+    make=_LazyRole,
     reads=("verdict_correct", "openers", "copied", "accuracy"),
     needs=("texts of roles that judge, select or synthesize",),
     order=6,

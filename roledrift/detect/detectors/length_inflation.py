@@ -45,9 +45,7 @@ class Settings:
     limit: float = 0.0
 
 
-class LengthInflation:
-    """Watches the mean length of roles' responses, in tokens or in what the log counts."""
-
+class _LengthInflation:
     def __init__(self, context: Context) -> None:
         workflow = context.workflow
         self._settings: Settings = context.settings
@@ -62,7 +60,6 @@ class LengthInflation:
         self._unit = "tokens"
 
     def update(self, record: StepRecord) -> Iterator[Verdict]:
-        """One verdict per watched role that was measured in this record."""
         self._unit = record.labels.get(LENGTH_UNIT, "tokens")
         for role in self._over:
             state = self._lengths[role]
@@ -129,7 +126,7 @@ CARD = Card(
             ),
         ),
     ),
-    make=LengthInflation,
+    make=_LengthInflation,
     reads=("length",),
     needs=("response lengths",),
     settings=Settings,

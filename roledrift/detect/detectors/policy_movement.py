@@ -101,9 +101,7 @@ def _further(record: StepRecord, role: str) -> dict[str, float]:
     return found
 
 
-class PolicyMovement:
-    """Watches how far every role's policy moves, and all of them together."""
-
+class _PolicyMovement:
     def __init__(self, context: Context) -> None:
         self._workflow = workflow = context.workflow
         self._course, self._rates = context.course, context.board.rates
@@ -125,7 +123,6 @@ class PolicyMovement:
         }
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role, and one for all roles together."""
         for role, state in self._roles.items():
             if state.step == record.step and len(self._early[role]) < _EARLY:
                 self._early[role].append(state.now)
@@ -315,7 +312,7 @@ CARD = Card(
             (SLOT_WEIGHT, SLOT_RATE, KL_ANCHOR, COHERENCE),
         ),
     ),
-    make=PolicyMovement,
+    make=_PolicyMovement,
     reads=(*_SOURCES, *(name for name, _ in _PARTS), "updates"),
     needs=(NEED,),
 )

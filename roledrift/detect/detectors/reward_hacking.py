@@ -56,9 +56,7 @@ def _bias(record: StepRecord, role: str) -> float | None:
 BIAS = Stream("reward_bias", LINEAR, 1, 0.01, 0.03, 0.01, 0.2, _bias)
 
 
-class RewardHacking:
-    """Watches what rewards pay for."""
-
+class _RewardHacking:
     def __init__(self, context: Context) -> None:
         roles = context.workflow.role_names
         self._course = context.course
@@ -70,7 +68,6 @@ class RewardHacking:
         self._first: int | None = None
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role whose rewards were measured, and one for all."""
         self._first = record.step if self._first is None else self._first
         yield self._rewards.verdict(record)
         for role, state in self._bias.items():
@@ -191,7 +188,7 @@ CARD = Card(
             ("check the reward function on some responses by hand",),
         ),
     ),
-    make=RewardHacking,
+    make=_RewardHacking,
     reads=("reward", "reward_bias", "length_credit", "accuracy"),
     needs=("rewards of the roles",),
     order=2,

@@ -105,9 +105,7 @@ def _parts(record: StepRecord, role: str, names: Sequence[str]) -> dict[str, flo
     return {name: value for name, value in found if value is not None}
 
 
-class RolloutEngine:
-    """Watches the distance between rollout engine and trainer."""
-
+class _RolloutEngine:
     def __init__(self, context: Context) -> None:
         roles = context.workflow.role_names
         gap = Stream("rollout_gap", RATIOS, 1, 0.3, 0.35, 0.2, 0.2, _Gap().read)
@@ -115,7 +113,6 @@ class RolloutEngine:
         self._unserved = {role: Streak() for role in roles}
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role."""
         for role, state in self._gaps.items():
             yield _mode(record, role) or self._adapter(record, role) or _judge(state)
 
@@ -221,7 +218,7 @@ CARD = Card(
             ),
         ),
     ),
-    make=RolloutEngine,
+    make=_RolloutEngine,
     reads=(*_PARTS, "rollout.k3", "reference.k3", *_MOVED, "update.k3", "updates"),
     needs=(_NEED,),
     order=1,

@@ -82,9 +82,7 @@ class _Same:
         return self.onset is not None
 
 
-class SettingsChanged:
-    """Watches the learning rates, optimizer steps, batch size and sampling temperature."""
-
+class _SettingsChanged:
     def __init__(self, context: Context) -> None:
         self._board, self._rates = context.board, context.board.rates
         self._roles = roles = context.workflow.role_names
@@ -97,7 +95,6 @@ class SettingsChanged:
         self._heated: tuple[int, str] | None = None
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role whose settings are known, and one for all."""
         verdicts = [self._of_role(role, record) for role in self._roles]
         found = [one for one in verdicts if one.state == "drift"]
         same = len(found) == len(verdicts) > 1 and len({one.reason for one in found}) == 1
@@ -216,7 +213,7 @@ CARD = Card(
             "check whether the temperature was changed on purpose",
         ),
     ),
-    make=SettingsChanged,
+    make=_SettingsChanged,
     reads=("lr", "updates", "reward_bias"),
     needs=("the learning rate (totals lr)",),
     order=0,

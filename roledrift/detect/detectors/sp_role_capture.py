@@ -52,9 +52,7 @@ _CREDIT = 0.1
 _BAND, _SPREAD, _FLOOR = 0.15, 0.12, 0.04
 
 
-class SpRoleCapture:
-    """Watches how roles that share a policy write."""
-
+class _SpRoleCapture:
     def __init__(self, context: Context) -> None:
         workflow, board = context.workflow, context.board
         self._course = context.course
@@ -86,7 +84,6 @@ class SpRoleCapture:
         return self._writing.away(record, role)
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role for which there is news."""
         self._unit = record.labels.get(LENGTH_UNIT, "tokens")
         self._begin(record)
         for role, others in self._others.items():
@@ -234,7 +231,7 @@ CARD = Card(
             (KL_ANCHOR, LOWER_RATE),
         ),
     ),
-    make=SpRoleCapture,
+    make=_SpRoleCapture,
     reads=("words", "length", "reward_bias", "length_credit"),
     needs=(NEED,),
 )

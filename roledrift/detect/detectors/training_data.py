@@ -142,9 +142,7 @@ RULES: dict[str, Rule] = {
 """Finding to rule, gravest first: of several findings about one role the first is reported."""
 
 
-class TrainingData:
-    """Runs every rule on every role."""
-
+class _TrainingData:
     def __init__(self, context: Context) -> None:
         self._settings: Settings = context.settings
         roles = context.workflow.role_names
@@ -152,7 +150,6 @@ class TrainingData:
         self._cut = {role: context.board.watch(role, TRUNCATED) for role in roles}
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        """One verdict per role: the gravest finding, or that there is none."""
         for role, streaks in self._streaks.items():
             found = self._gravest(role, record)
             cut = self._cut[role]
@@ -233,7 +230,7 @@ CARD = Card(
             "train on problems that are neither always nor never solved",
         ),
     ),
-    make=TrainingData,
+    make=_TrainingData,
     reads=("duplicates", "updates", "truncated", "zero_variance", "nonfinite"),
     needs=("rows with rewards and advantage groups",),
     settings=Settings,

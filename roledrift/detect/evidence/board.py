@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from roledrift.config import Config
 from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.process import needed
-from roledrift.detect.evidence.start import Yardstick
+from roledrift.detect.evidence.start import Yardstick, Yardsticks
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -29,7 +28,7 @@ class Board:
     Args:
         workflow: Roles and policies.
         config: Window of the start, false-alert budget, and when an excursion is over.
-        yardsticks: ``(role, stream)`` to a start that is known from earlier runs.
+        yardsticks: Role to stream to centre and error of the starts of earlier runs.
 
     Attributes:
         rates: The learning rate of every role's policy.
@@ -41,7 +40,7 @@ class Board:
         self,
         workflow: Workflow,
         config: Config,
-        yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
+        yardsticks: Yardsticks | None = None,
     ) -> None:
         self.rates = LearningRates(workflow)
         self.needed = needed(config.false_alerts_per_run, 0)
@@ -50,7 +49,7 @@ class Board:
         self._raised: set[str] = set()
         self._config = config
         self._states: dict[tuple[str, Stream], StreamState] = {}
-        self._yardsticks = dict(yardsticks or {})
+        self._yardsticks = yardsticks or {}
 
     def watch(self, role: str, stream: Stream) -> StreamState:
         """The state of a stream of ``role``; detectors that ask for the same one share it."""
@@ -59,9 +58,9 @@ class Board:
             window, close_after = self._config.baseline.window, self._config.close_after
             state = StreamState(stream, role, window=window, close_after=close_after)
             self._states[key] = state
-            yardstick = self._yardsticks.get((role, stream.name))
-            if yardstick is not None:
-                state.measure_by(yardstick)
+            earlier = self._yardsticks.get(role, {}).get(stream.name)
+            if earlier is not None:
+                state.measure_by(Yardstick(*earlier, "earlier runs"))
             self.needed = needed(self._config.false_alerts_per_run, len(self._states))
             for one in self._states.values():
                 one.needed = self.needed
@@ -72,23 +71,23 @@ class Board:
         """How many streams share the budget."""
         return len(self._states)
 
-    def starts(self) -> dict[tuple[str, str], float]:
-        """Centre of every stream that has a start, on its scale; later runs are held against it."""
-        roles = self._roles if self.rates.known else ()
-        rates = {(role, RATE): math.log(self.rates.unit(role)) for role in roles}
-        return rates | {
-            (role, stream.name): state.start.center
-            for (role, stream), state in self._states.items()
-            if state.known
-        }
+    def starts(self) -> dict[str, dict[str, float]]:
+        """Role to stream to the centre of its start; later runs are held against these."""
+        starts: dict[str, dict[str, float]] = {}
+        for role in self._roles if self.rates.known else ():
+            starts[role] = {RATE: round(math.log(self.rates.unit(role)), 6)}
+        for (role, stream), state in self._states.items():
+            if state.known and math.isfinite(state.start.center):
+                starts.setdefault(role, {})[stream.name] = round(state.start.center, 6)
+        return starts
 
     def above_earlier_rates(self, role: str) -> float:
         """The learning rate of ``role`` over that of earlier runs; 1 within their range."""
-        yardstick = self._yardsticks.get((role, RATE))
-        if yardstick is None or not self.rates.known:
+        earlier = self._yardsticks.get(role, {}).get(RATE)
+        if earlier is None or not self.rates.known:
             return 1.0
-        above = math.log(self.rates.unit(role)) - yardstick.center
-        return math.exp(above) if above > yardstick.error else 1.0
+        above = math.log(self.rates.unit(role)) - earlier[0]
+        return math.exp(above) if above > earlier[1] else 1.0
 
     def see(self, record: StepRecord) -> None:
         """Take one record; call it before the detectors."""

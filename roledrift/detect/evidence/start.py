@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -37,6 +38,10 @@ class Yardstick:
     center: float
     error: float
     source: str
+
+
+Yardsticks = Mapping[str, Mapping[str, tuple[float, float]]]
+"""Role to stream to the centre and the error of the starts of earlier runs."""
 
 
 class Start:

@@ -172,8 +172,7 @@ class StreamState:
         """
         watch = self.leaning if watch is None else watch
         state: State = "drift" if finding else "watch" if watch else "ok"
-        known: dict[str, Any] = {
-            "role": self.role,
+        facts: dict[str, Any] = {
             "statistic": self.of.name,
             "value": self.now,
             "baseline": self.typical,
@@ -181,11 +180,11 @@ class StreamState:
             "evidence": self.evidence,
             "chance": f"against {self.needed:.2f} needed",
             "severity": severity if finding else None,
-            **told,
         }
+        facts |= told
         if state == "ok":
-            known["onset"] = None
-        return Verdict(detector=detector, state=state, finding=finding, reason=reason, **known)
+            facts["onset"] = None
+        return Verdict(detector, self.role, state, finding, reason=reason, **facts)
 
     def measure_by(self, yardstick: Yardstick) -> None:
         """Judge the run's start by one that is known already; the first yardstick counts."""
