@@ -31,7 +31,8 @@ def test_a_stream_that_is_asked_for_twice_is_one() -> None:
 
 def test_the_budget_is_split_over_the_streams_that_are_measured() -> None:
     board = Board(VOTING, Config(false_alerts_per_run=0.1))
-    one, never = board.watch("generator", LENGTH), board.watch("generator", MOVED)
+    one = board.watch("generator", LENGTH)
+    never = board.watch("generator", replace(MOVED, name="nowhere"))
     assert never.needed == one.needed == math.inf, "nothing alarms before there is a record"
     board.see(record(1))
     assert (board.streams, one.needed) == (1, pytest.approx(math.log(1 / 0.1)))
