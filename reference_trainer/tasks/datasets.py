@@ -21,6 +21,14 @@ from reference_trainer.tasks.math_answers import Verifier, grade_math
 from reference_trainer.tasks.sandbox import Sandbox
 from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
 
+_STREAMS = (
+    "\n\nYour program must read its input from standard input and write the answer, and nothing else, "
+    "to standard output. Do not run it on the examples yourself."
+)
+_FUNCTION = (
+    "\n\nWrite the function `{name}`, or a method of that name in a class `Solution`, which returns the "
+    "answer."
+)
 _STARTER = "\n\nBegin your program with this code:\n```python\n{code}\n```"
 
 
@@ -84,10 +92,12 @@ class DeepCoderTask:
         return cls(load_deepcoder(source))
 
     def problem(self, split: Split, index: int) -> Problem:
-        """Row ``index`` of ``split``; ``answer`` stays empty, the tests are kept by id."""
+        """Row ``index`` of ``split`` with the form that its tests demand.
+
+        ``answer`` stays empty: the tests are kept by id.
+        """
         row = _row(self.splits, split, index)
-        starter = _STARTER.format(code=row.starter_code) if row.starter_code.strip() else ""
-        return Problem(row.id, row.question + starter, "")
+        return Problem(row.id, row.question + _demanded(row), "")
 
     def grade(self, problem: Problem, text: str) -> Grade:
         """Run the last fenced block of ``text`` on the row's tests, up to the first failure."""
@@ -132,6 +142,14 @@ class DeepCoderSource:
     def load(self) -> DeepCoderTask:
         """Read the rows; raises like the loader."""
         return DeepCoderTask.load(self.source)
+
+
+def _demanded(row: CodeRow) -> str:
+    """What the tests demand of a program's form and the question may not say."""
+    starter = _STARTER.format(code=row.starter_code) if row.starter_code.strip() else ""
+    if any(test.kind == "stdin_stdout" for test in row.tests):
+        return _STREAMS + starter
+    return starter or _FUNCTION.format(name=row.tests[0].function)
 
 
 def _row(splits: Splits[Row], split: Split, index: int) -> Row:

@@ -377,7 +377,10 @@ def run_functional(
     preamble: str = "",
     sandbox: Sandbox | None = None,
 ) -> Returned:
-    """Call a function of a program, or a method of its class ``Solution``.
+    """Call a method of a program's class ``Solution``, or its function if it has no such class.
+
+    The function must be the program's own: a name that the preamble offers, and that the program
+    leaves as it is or imports again, counts as not defined.
 
     The result is read as JSON. A value of any other class, or JSON that is too deep or too large to
     read, counts as not returned.
