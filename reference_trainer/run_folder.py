@@ -19,6 +19,9 @@ from reference_trainer.errors import SettingsError
 _MAY_CHANGE = ("name", "train.steps", "checkpoint.every", "checkpoint.keep", "parallel.mode")
 """Settings that a resumed run may have differently: they change no iteration."""
 
+_SHOWN = 5
+"""Differing settings that a message names."""
+
 
 class RunFolder:
     """The ``trainer/`` folder of one run.
@@ -61,7 +64,7 @@ class RunFolder:
 
     def refuse_another(self, config: Config) -> None:
         """Raise a :class:`SettingsError` if the run that is here has other settings."""
-        stored = dict(_flat(json.loads(self._config.read_text("utf-8"))["config"]))
+        stored = dict(_flat(self._described()))
         mine = dict(_flat(json.loads(json.dumps(asdict(config), default=str))))
         differing = [
             f"{name} was {stored.get(name)!r}, is {mine.get(name)!r}"
@@ -69,8 +72,12 @@ class RunFolder:
             if stored.get(name) != mine.get(name) and name not in _MAY_CHANGE
         ]
         if differing:
+            shown = "; ".join(differing[:_SHOWN])
+            more = len(differing) - _SHOWN
+            rest = f"; and {more} more, see {self._config}" if more > 0 else ""
             raise SettingsError(
-                f"{self.path.parent} cannot be resumed with other settings: {'; '.join(differing)}"
+                f"{self.path.parent} cannot be resumed with other settings: {shown}{rest}. Resume "
+                "it with its own settings, or train into another folder"
             )
 
     def config(self) -> Config:
@@ -83,7 +90,18 @@ class RunFolder:
             raise SettingsError(
                 f"{self.path.parent} holds no trainer/config.json: give a folder written by `train`"
             )
-        return from_mapping(json.loads(self._config.read_text("utf-8"))["config"])
+        return from_mapping(self._described())
+
+    def _described(self) -> dict[str, Any]:
+        """The settings in ``config.json``."""
+        try:
+            described: dict[str, Any] = json.loads(self._config.read_text("utf-8"))["config"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SettingsError(
+                f"{self._config} cannot be read ({error}): it must hold the settings that `train` "
+                "wrote. Put it back from a copy, or train into another folder"
+            ) from error
+        return described
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one line to the trace."""

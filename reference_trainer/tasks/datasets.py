@@ -22,12 +22,12 @@ from reference_trainer.tasks.sandbox import Sandbox
 from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
 
 _STREAMS = (
-    "\n\nYour program must read its input from standard input and write the answer, and nothing else, "
-    "to standard output. Do not run it on the examples yourself."
+    "\n\nYour program must read its input from standard input and write the answer, and nothing "
+    "else, to standard output. Do not run it on the examples yourself."
 )
 _FUNCTION = (
-    "\n\nWrite the function `{name}`, or a method of that name in a class `Solution`, which returns the "
-    "answer."
+    "\n\nWrite the function `{name}`, or a method of that name in a class `Solution`, which "
+    "returns the answer."
 )
 _STARTER = "\n\nBegin your program with this code:\n```python\n{code}\n```"
 
