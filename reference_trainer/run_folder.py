@@ -16,7 +16,10 @@ from reference_trainer.checkpoint import write_atomically
 from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 
-_MAY_CHANGE = ("name", "train.steps", "checkpoint.every", "checkpoint.keep", "parallel.mode")
+_MAY_CHANGE = (
+    *("name", "train.steps", "checkpoint.every", "checkpoint.keep", "parallel.mode"),
+    *("sandbox.floor", "sandbox.workers"),
+)
 """Settings that a resumed run may have differently: they change no iteration."""
 
 _SHOWN = 5
@@ -64,7 +67,8 @@ class RunFolder:
 
     def refuse_another(self, config: Config) -> None:
         """Raise a :class:`SettingsError` if the run that is here has other settings."""
-        stored = dict(_flat(self._described()))
+        # Read like any other: a setting that an earlier version did not know has its default.
+        stored = dict(_flat(json.loads(json.dumps(asdict(self.config()), default=str))))
         mine = dict(_flat(json.loads(json.dumps(asdict(config), default=str))))
         differing = [
             f"{name} was {stored.get(name)!r}, is {mine.get(name)!r}"
@@ -90,18 +94,14 @@ class RunFolder:
             raise SettingsError(
                 f"{self.path.parent} holds no trainer/config.json: give a folder written by `train`"
             )
-        return from_mapping(self._described())
-
-    def _described(self) -> dict[str, Any]:
-        """The settings in ``config.json``."""
         try:
-            described: dict[str, Any] = json.loads(self._config.read_text("utf-8"))["config"]
+            return from_mapping(json.loads(self._config.read_text("utf-8"))["config"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SettingsError(
-                f"{self._config} cannot be read ({error}): it must hold the settings that `train` "
-                "wrote. Put it back from a copy, or train into another folder"
+                f"{self._config} cannot be read: it must hold the settings that this version of "
+                f"`train` writes, but {error}. Put it back from a copy, use the version that wrote "
+                "it, or train into another folder"
             ) from error
-        return described
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one line to the trace."""

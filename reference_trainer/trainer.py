@@ -152,8 +152,9 @@ def _observation(setup: Setup, out: Path, *, resume: bool, done: int) -> Observa
     """The monitor's side, if it is on; it knows the checkpoint that the run goes on from."""
     if not setup.config.monitor.enabled:
         return None
+    notes = {"sandbox": setup.protection.label} if setup.protection else {}
     observation = Observation(
-        setup.config, setup.stage, setup.bank, out=out, resume=resume, done=done
+        setup.config, setup.stage, setup.bank, out=out, resume=resume, done=done, notes=notes
     )
     if where := checkpoints(RunFolder(out).checkpoints).get(done):
         observation.monitor.note_checkpoint(done, where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Literal
 
 from reference_trainer.tasks import Grade, Problem, Split
 from reference_trainer.tasks.data import (
@@ -18,7 +18,7 @@ from reference_trainer.tasks.data import (
     load_deepcoder,
 )
 from reference_trainer.tasks.math_answers import Verifier, grade_math
-from reference_trainer.tasks.sandbox import Sandbox
+from reference_trainer.tasks.sandbox import Limits, Sandbox, default_sandbox
 from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
 
 _STREAMS = (
@@ -46,11 +46,6 @@ class DapoMathTask:
     verifier: Verifier | None = None
     name: str = "dapo_math"
 
-    @classmethod
-    def load(cls, source: str) -> Self:
-        """Read ``source``, a file, a folder or an id on the hub; raises like the loader."""
-        return cls(load_dapo_math(source))
-
     def problem(self, split: Split, index: int) -> Problem:
         """Row ``index`` of ``split``."""
         row = _row(self.splits, split, index)
@@ -69,11 +64,13 @@ class DeepCoderTask:
     Attributes:
         splits: Rows; ``test`` is the validation split. An index beyond the last row starts over.
         sandbox: Where programs run; None for the process's own.
+        limits: Limits of one test; None for the sandbox's usual ones.
         name: ``"deepcoder"``.
     """
 
     splits: Splits[CodeRow]
     sandbox: Sandbox | None = None
+    limits: Limits | None = None
     name: str = "deepcoder"
     _tests: dict[str, tuple[UnitTest, ...]] = field(init=False, repr=False, compare=False)
 
@@ -86,10 +83,10 @@ class DeepCoderTask:
             )
         object.__setattr__(self, "_tests", tests)
 
-    @classmethod
-    def load(cls, source: str) -> Self:
-        """Read ``source``, a file, a folder or an id on the hub; raises like the loader."""
-        return cls(load_deepcoder(source))
+    @property
+    def grading_workers(self) -> int:
+        """Programs graded at a time: as many as the sandbox runs."""
+        return (self.sandbox or default_sandbox()).workers
 
     def problem(self, split: Split, index: int) -> Problem:
         """Row ``index`` of ``split`` with the form that its tests demand.
@@ -105,7 +102,11 @@ class DeepCoderTask:
         if program is None:
             return Grade(False, None)
         report = grade_tests(
-            program, self._tests[problem.id], stop_at_first_failure=True, sandbox=self.sandbox
+            program,
+            self._tests[problem.id],
+            limits=self.limits,
+            stop_at_first_failure=True,
+            sandbox=self.sandbox,
         )
         return Grade(report.all_passed, program)
 
@@ -124,7 +125,7 @@ class DapoMathSource:
 
     def load(self) -> DapoMathTask:
         """Read the rows; raises like the loader."""
-        return DapoMathTask.load(self.source)
+        return DapoMathTask(load_dapo_math(self.source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,9 @@ class DeepCoderSource:
     source: str = DEEPCODER
     name: Literal["deepcoder"] = "deepcoder"
 
-    def load(self) -> DeepCoderTask:
-        """Read the rows; raises like the loader."""
-        return DeepCoderTask.load(self.source)
+    def load(self, sandbox: Sandbox | None = None, limits: Limits | None = None) -> DeepCoderTask:
+        """Read the rows for a task that runs programs in ``sandbox``; raises like the loader."""
+        return DeepCoderTask(load_deepcoder(self.source), sandbox, limits)
 
 
 def _demanded(row: CodeRow) -> str:

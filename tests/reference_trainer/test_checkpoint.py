@@ -1,3 +1,4 @@
+import json
 import random
 import shutil
 import subprocess
@@ -24,9 +25,11 @@ from reference_trainer.checkpoint import (
 )
 from reference_trainer.config import CheckpointSettings, Config
 from reference_trainer.errors import SettingsError
+from reference_trainer.grid import load_source
 from reference_trainer.policies import AdapterBank
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
+from reference_trainer.tasks.sandbox_settings import SandboxSettings
 from reference_trainer.trainer import StepReport, train
 from roledrift import open_run
 
@@ -287,6 +290,7 @@ from pathlib import Path
 import torch
 from reference_trainer.config import load
 from reference_trainer.setup import prepare
+from reference_trainer.tasks.sandbox_settings import SandboxSettings
 from reference_trainer.trainer import train
 
 torch.set_num_threads(1)
@@ -411,3 +415,20 @@ def test_a_broken_description_is_a_clear_error(smoke: Config, tmp_path: Path) ->
     cut(tmp_path / "trainer" / "config.json")
     with pytest.raises(SettingsError, match=r"config\.json cannot be read"):
         folder.config()
+
+
+def test_other_settings_are_named_but_not_all_of_them(smoke: Config, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(smoke)
+    described = json.loads((tmp_path / "trainer" / "config.json").read_text())
+    del described["config"]["sandbox"]  # as an earlier version wrote it
+    (tmp_path / "trainer" / "config.json").write_text(json.dumps(described))
+    folder.refuse_another(smoke)
+    elsewhere = SandboxSettings(floor="rlimits", workers=3)  # how it is graded, not what
+    folder.refuse_another(replace(smoke, sandbox=elsewhere))
+    with pytest.raises(SettingsError, match="seed was 0, is 1") as refusal:
+        folder.refuse_another(replace(smoke, seed=1))
+    assert "more" not in str(refusal.value)
+    with pytest.raises(SettingsError, match="more, see") as refusal:
+        folder.refuse_another(load_source("paper/voting-ip-code-4B", {}))
+    assert len(str(refusal.value)) < 1000

@@ -11,7 +11,6 @@ from reference_trainer.tasks.sandbox import Limits, Sandbox
 from reference_trainer.tasks.unit_tests import (
     CUSTOMARY_IMPORTS,
     UnitTest,
-    grade_many,
     grade_tests,
     last_code_block,
     same_output,
@@ -78,12 +77,6 @@ def test_time_for_all_tests_together_is_limited(sandbox: Sandbox) -> None:
 def test_no_tests_is_not_a_pass(sandbox: Sandbox) -> None:
     report = grade_tests(DOUBLE, [], sandbox=sandbox)
     assert (report.all_passed, report.all_or_nothing, report.pass_fraction) == (False, 0.0, 0.0)
-
-
-def test_many_programs_are_graded_in_order(sandbox: Sandbox) -> None:
-    programs = [(DOUBLE if n % 3 else "print(0)", STDIN) for n in range(9)]
-    reports = grade_many(programs, stop_at_first_failure=True, sandbox=sandbox)
-    assert [report.all_passed for report in reports] == [bool(n % 3) for n in range(9)]
 
 
 LIBRARY: dict[str, tuple[tuple[Any, ...], Any]] = {
