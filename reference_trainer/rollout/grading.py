@@ -14,7 +14,7 @@ class Grading:
 
     A task that grades slowly says with ``grading_workers`` how many texts it grades at a time: as
     many threads wait for its graders. A text that takes long keeps one of them. Without that
-    attribute, or with 1, every text is graded when its grade is asked for, in the caller's thread.
+    attribute, every text is graded when its grade is asked for, in the caller's thread.
 
     Use as a context manager. An error ends it without the grades that nobody has begun.
 
@@ -24,8 +24,8 @@ class Grading:
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        workers = int(getattr(task, "grading_workers", 1))
-        self._pool = ThreadPoolExecutor(workers, "grading") if workers > 1 else None
+        workers = int(getattr(task, "grading_workers", 0))
+        self._pool = ThreadPoolExecutor(workers, "grading") if workers else None
         self._begun: dict[tuple[Problem, str], Future[Grade]] = {}
 
     @property
