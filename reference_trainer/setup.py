@@ -60,6 +60,12 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     with first_rank_first(ranks):
         folder = base_folder(config, cache)
     base, tokenizer = load_model(folder, config.model)
+    if config.prompts.startswith("chat-") and tokenizer.chat_template is None:
+        raise SettingsError(
+            f"the tokenizer in {folder} has no chat template, and prompts = {config.prompts!r} are "
+            "messages to an instruction-tuned model: give the folder of such a model, or put its "
+            "template beside the tokenizer as chat_template.jinja"
+        )
     ends = end_ids(base, tokenizer)
     workflow = config.routed()
     policies = tuple(dict.fromkeys(workflow.policies))

@@ -9,6 +9,7 @@ from reference_trainer.tasks import Grade, Problem, Split
 from reference_trainer.tasks.data import (
     DAPO_MATH,
     DEEPCODER,
+    TEST_ROWS,
     CodeRow,
     DataError,
     MathRow,
@@ -117,15 +118,17 @@ class DapoMathSource:
 
     Attributes:
         source: A file, a folder, or an id on the hub.
+        subset: Configuration of a hub data set; files have none.
         name: ``"dapo_math"``.
     """
 
     source: str = DAPO_MATH
+    subset: str = "en"
     name: Literal["dapo_math"] = "dapo_math"
 
     def load(self) -> DapoMathTask:
         """Read the rows; raises like the loader."""
-        return DapoMathTask(load_dapo_math(self.source))
+        return DapoMathTask(load_dapo_math(self.source, config=self.subset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +137,20 @@ class DeepCoderSource:
 
     Attributes:
         source: A file, a folder, or an id on the hub.
+        subset: Configuration of a hub data set; files have none.
+        test_rows: Size of the validation split.
         name: ``"deepcoder"``.
     """
 
     source: str = DEEPCODER
+    subset: str = "primeintellect"
+    test_rows: int = TEST_ROWS
     name: Literal["deepcoder"] = "deepcoder"
 
     def load(self, sandbox: Sandbox | None = None, limits: Limits | None = None) -> DeepCoderTask:
         """Read the rows for a task that runs programs in ``sandbox``; raises like the loader."""
-        return DeepCoderTask(load_deepcoder(self.source), sandbox, limits)
+        splits = load_deepcoder(self.source, subset=self.subset, test_rows=self.test_rows)
+        return DeepCoderTask(splits, sandbox, limits)
 
 
 def _demanded(row: CodeRow) -> str:
