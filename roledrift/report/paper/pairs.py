@@ -76,6 +76,8 @@ def _difference(pairs: Sequence[tuple[Summary, Summary]], read: Read) -> Cell:
         return UNKNOWN
     middle, ends = fmean(values), of_mean(values)
     if ends is None:
-        return Cell(f"{middle:+.1f}", middle, note="too few pairs for an interval")
+        alike = "the same in all pairs"
+        note = alike if len(values) >= FEWEST else "too few pairs for an interval"
+        return Cell(f"{middle:+.1f}", middle, note=note)
     low, high = ends
     return Cell(f"{middle:+.1f}", middle, note=f"95 %: {low:+.1f} to {high:+.1f}")

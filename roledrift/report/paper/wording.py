@@ -147,4 +147,9 @@ def _cell(
         for role, one in roles.items()
         if role.rstrip("0123456789") in _PLACES[where] and math.isfinite(value := read(one))
     }
-    return over_seeds(runs, lambda run: values.get(run.key), ".2f" if share else "")
+    return over_seeds(
+        runs,
+        lambda run: values.get(run.key),
+        ".2f" if share else "",
+        limits=(0.0, 1.0 if share else math.inf),
+    )

@@ -13,8 +13,13 @@ def test_students_interval_by_hand() -> None:
     assert of_mean([3.0, math.nan, 2.0, 1.0]) == ends
 
 
-def test_two_values_have_no_interval() -> None:
+def test_two_values_have_no_interval_nor_have_equal_ones() -> None:
     assert of_mean([1.0, 2.0, math.inf]) is None
+    assert of_mean([0.5] * 4) is None
+
+
+def test_it_does_not_leave_what_is_possible() -> None:
+    assert of_mean([0.9, 0.95, 1.0], (0.0, 1.0)) == (pytest.approx(0.825793, abs=1e-6), 1.0)
 
 
 def test_it_covers_the_mean_as_often_as_it_says() -> None:
