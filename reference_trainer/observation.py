@@ -57,6 +57,7 @@ class Observation:
         resume: Write a further segment of the run in ``out``, if there is one. What is judged and
             which problems are followed is as if there had been one segment.
         done: Iterations of earlier segments that are not done again.
+        notes: More for the run's header.
 
     Raises:
         RoleDriftError: If the monitor's settings are wrong, or ``out`` already holds a run and
@@ -72,6 +73,7 @@ class Observation:
         out: Path,
         resume: bool = False,
         done: int = 0,
+        notes: Mapping[str, str] | None = None,
     ) -> None:
         self._config = config
         self._out = out
@@ -88,7 +90,7 @@ class Observation:
             task=stage.scene.task.name,
             scale=config.scale,
             seed=config.seed,
-            notes=_notes(config),
+            notes=_notes(config) | dict(notes or {}),
         )
         self.advised: set[int] = set()
         """Steps whose checkpoints an alert of this process names as the last clean one."""
