@@ -14,7 +14,8 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from roledrift import __version__
 from roledrift.assembly import disabled, open_monitor, read_config
-from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
+from roledrift.capture.attaching import attach_gradients
+from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
 from roledrift.monitor import Monitor
