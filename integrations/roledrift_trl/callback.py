@@ -22,7 +22,13 @@ from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import open_run
 from roledrift.workflow import Workflow
-from roledrift_trl.checks import check_dataset, check_trainer, continues, scales_in_place
+from roledrift_trl.checks import (
+    check_dataset,
+    check_trainer,
+    compile_setting,
+    continues,
+    scales_in_place,
+)
 from roledrift_trl.forward import ForwardWatch, check_columns
 from roledrift_trl.watch import Watch
 
@@ -155,6 +161,7 @@ class RoleDriftCallback(TrainerCallback):
             slots=slots,
             halves=slots,
             scaler=trainer.accelerator.scaler,
+            compiles=compile_setting(trainer),
         )
         if probe is not None and generates and scales_in_place(trainer):
             probe.detach()

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from roledrift.capture.batch import RoleBatch
 from roledrift.capture.gradients import RoleGradientProbe
+from roledrift.capture.hooks import WeakHook
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import ConfigError
 from roledrift.monitor import Monitor
@@ -46,9 +47,12 @@ class ForwardWatch:
         self._output: Any = None
         self._moved: set[int] = set()
         monitor.attach(self._capture)
+        # Around a compiled model, not inside it: there they would be compiled too.
+        wrapped = getattr(trainer, "model_wrapped", None)
+        model = wrapped if hasattr(wrapped, "_orig_mod") else trainer.model
         self._handles = [
-            trainer.model.register_forward_pre_hook(self._without_role, with_kwargs=True),
-            trainer.model.register_forward_hook(self._seen),
+            model.register_forward_pre_hook(WeakHook(self._without_role), with_kwargs=True),
+            model.register_forward_hook(WeakHook(self._seen)),
         ]
 
     def measure_gradients(self, probe: RoleGradientProbe) -> None:

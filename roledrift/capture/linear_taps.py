@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import ref
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from roledrift.capture.gradient_store import GradientStore
+from roledrift.capture.hooks import WeakHook
 from roledrift.capture.row_groups import Pieces, RowGroups
 
 
@@ -162,59 +162,27 @@ class Site:
         own = type(self.module).forward is nn.Linear.forward
         return own and "forward" not in vars(self.module)
 
-
-class _Hook:
-    """A hook of one layer, which holds nothing of the monitor.
-
-    Copies and pickles of the layer get a hook that does nothing: they are other layers.
-    """
-
-    def __init__(self, site: Site) -> None:
-        self._site = ref(site)
-
-    def __deepcopy__(self, _memo: object) -> Callable[..., None]:
-        return do_nothing
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[()]]:
-        return _nothing, ()
-
-    def site_of(self, module: nn.Module) -> Site | None:
-        """The site, if the probe is still there and this is its layer and not a shallow copy."""
-        site = self._site()
-        return site if site is not None and site.module is module else None
-
-
-class _Before(_Hook):
-    def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if torch.compiler.is_compiling():
-            return None
-        site = self.site_of(module)
-        if site is None or not args or not site.is_plain or not site.watch.measuring:
+    def before(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Run in front of the layer's forward."""
+        # A shallow copy of the layer has its hooks and is another layer.
+        if module is not self.module or not args or not self.is_plain or not self.watch.measuring:
             return None
         # Autocast would cast x inside the layer and save that copy; casting here, which gives the
         # same bits, lets the tap save the same copy instead of keeping x alive too.
         return (_autocast(args[0]), *args[1:])
 
-
-class _After(_Hook):
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], y: Any) -> Any:
-        if torch.compiler.is_compiling():
+    def after(self, module: nn.Module, args: tuple[Any, ...], y: Any) -> Any:
+        """Run behind it: tap what it gives."""
+        if module is not self.module or not args or not isinstance(y, Tensor):
             return None
-        site = self.site_of(module)
-        if site is None or not args or not isinstance(y, Tensor) or not y.requires_grad:
-            return None
-        rows = site.rows_now()
-        if rows is None:
-            return None
-        return _Tap.apply(y, args[0], site, rows)  # type: ignore[no-untyped-call]
+        rows = self.rows_now() if y.requires_grad else None
+        return None if rows is None else _Tap.apply(y, args[0], self, rows)  # type: ignore[no-untyped-call]
 
 
-def do_nothing(*_: Any) -> None:
-    """What the copy of a watched layer calls in the place of a hook."""
-
-
-def _nothing() -> Callable[..., None]:
-    return do_nothing
+class _LayerHook(WeakHook):
+    def __call__(self, *args: Any) -> Any:
+        # Under a compiler this is a constant, and the hook no part of the graph.
+        return None if torch.compiler.is_compiling() else super().__call__(*args)
 
 
 def install_tap(site: Site) -> tuple[RemovableHandle, RemovableHandle]:
@@ -224,8 +192,8 @@ def install_tap(site: Site) -> tuple[RemovableHandle, RemovableHandle]:
     all hooks of other parties.
     """
     return (
-        site.module.register_forward_pre_hook(_Before(site)),
-        site.module.register_forward_hook(_After(site), prepend=True),
+        site.module.register_forward_pre_hook(_LayerHook(site.before)),
+        site.module.register_forward_hook(_LayerHook(site.after), prepend=True),
     )
 
 
