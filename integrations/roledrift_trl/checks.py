@@ -114,15 +114,20 @@ def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | No
             )
     if there is None or not hasattr(dataset, "unique"):
         return
-    for value in dataset.unique(columns[0]):
+    _check_roles(dataset, workflow, columns[0])
+    if columns[1] is not None:
+        _check_slots(dataset, workflow, (columns[0], columns[1]))
+
+
+def _check_roles(dataset: Any, workflow: Workflow, column: str) -> None:
+    """Is every role one of the workflow?"""
+    for value in dataset.unique(column):
         if not isinstance(value, str):
-            raise ConfigError(f"column {columns[0]!r} holds {value!r}: every row needs a role name")
+            raise ConfigError(f"column {column!r} holds {value!r}: every row needs a role name")
         try:
             workflow.index(value)
         except ConfigError as error:
-            raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
-    if columns[1] is not None:
-        _check_slots(dataset, workflow, (columns[0], columns[1]))
+            raise ConfigError(f"column {column!r} of the training dataset: {error}") from None
 
 
 def _check_slots(dataset: Any, workflow: Workflow, columns: tuple[str, str]) -> None:

@@ -48,8 +48,8 @@ class ForwardWatch:
         self._moved: set[int] = set()
         monitor.attach(self._capture)
         # Around a compiled model, not inside it: there they would be compiled too.
-        wrapped = getattr(trainer, "model_wrapped", None)
-        model = wrapped if hasattr(wrapped, "_orig_mod") else trainer.model
+        wrapped: Any = getattr(trainer, "model_wrapped", None)
+        model: Any = wrapped if hasattr(wrapped, "_orig_mod") else trainer.model
         self._handles = [
             model.register_forward_pre_hook(WeakHook(self._without_role), with_kwargs=True),
             model.register_forward_hook(WeakHook(self._seen)),

@@ -138,7 +138,6 @@ class Closing:
             return "less than half of the gradient's norm is covered" + layers
         return ""
 
-
     @property
     def numbers(self) -> str:
         """Gap and covered share for people."""
@@ -183,7 +182,7 @@ class Parameter:
                 if its is not None:
                     its.receive(weight, start, gradient)
 
-            self.handle = value.register_hook(arrived)
+            self.handle = value.register_hook(arrived)  # type: ignore[no-untyped-call]
 
     def unhook(self) -> None:
         """Leave it alone."""

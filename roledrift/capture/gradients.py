@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.utils.hooks import RemovableHandle
 
-from roledrift.capture.closure import Closing, Closure, Parameter, follow
+from roledrift.capture.closure import NO_LAYER, Closing, Closure, Parameter, follow
 from roledrift.capture.gradient_store import (
     SKETCH_SIDE,
     StoreKind,
@@ -297,11 +297,10 @@ class RoleGradientProbe:
         self._handles = []
         for parameter in self._parameters:
             parameter.unhook()
-        for one in (*self._ledgers, *self._closures):
-            one.clear()
-        self._watch.history.clear()
-        self._watch.rows = None
-        self._watch.unlabelled = 0
+        for ledger, closure in zip(self._ledgers, self._closures, strict=True):
+            ledger.clear()
+            closure.clear()
+        self._watch.clear()
         self._scale = None
 
     def _read(self) -> list[GramRecord]:
@@ -311,53 +310,58 @@ class RoleGradientProbe:
         if n_ranks > 1:
             for note in notes:
                 distributed.all_reduce(note)
-        scale = 1.0 if self._scale is None else float(self._scale)
-        factor = (1.0 / n_ranks if self._reduction == "mean" else 1.0) / scale
-        records, untouched = [], False
-        for (ledger, closure), note in zip(pairs, notes, strict=True):
-            size = ledger.n_groups
-            counts, flags = note[:size].tolist(), note[size + 5 :].tolist()
-            unknown, outside, misfits, unlabelled, arrived = note[size : size + 5].tolist()
-            self._count(ledger.policy, unknown, outside, misfits)
-            if all(flags) and not (arrived or unlabelled):
-                untouched |= self._refused(ledger.policy, Closing(untouched=True))
-            if not any(counts) or ledger.store is None:
-                continue
-            for summed in (ledger.store, closure):
-                add_over_ranks(summed)
-            products = ledger.store.gram().cpu()
-            names = [name for name, flag in zip(ledger.names, flags, strict=True) if flag]
-            closing = closure.judge(products, names) if arrived or names else Closing()
-            if names and unlabelled:
-                closing = Closing(math.inf)
-            if not misfits and not self._refused(ledger.policy, closing):
-                records.append(self._record(ledger, products * factor**2, counts, closing))
+        found = [self._close(*pair, note) for pair, note in zip(pairs, notes, strict=True)]
+        records = [one for one in found if isinstance(one, GramRecord)]
         if self._watch.unlabelled:
             self._faults["forward with gradients outside of groups()"] += 1
-        if untouched and not records:
+        if NO_LAYER in found and not records:
             self.detach()
-        return [one for one in records if one is not None]
+        return records
 
-    def _refused(self, policy: str, closing: Closing) -> bool:
+    def _close(self, ledger: Ledger, closure: Closure, note: Tensor) -> GramRecord | str:
+        """The record of one policy, or why there is none."""
+        size, store = ledger.n_groups, ledger.store
+        assert store is not None
+        counts, flags = note[:size].tolist(), note[size + 5 :].tolist()
+        unknown, outside, misfits, unlabelled, arrived = note[size : size + 5].tolist()
+        self._count(ledger.policy, unknown, outside, misfits)
+        if all(flags) and not (arrived or unlabelled):
+            return self._refused(ledger.policy, Closing(untouched=True))
+        if not any(counts):
+            return "its policy had no rows"
+        for summed in (store, closure):
+            add_over_ranks(summed)
+        products = store.gram().cpu()
+        names = [name for name, flag in zip(ledger.names, flags, strict=True) if flag]
+        closing = closure.judge(products, names) if arrived or names else Closing()
+        if names and unlabelled:
+            closing = Closing(math.inf)
+        if misfits or self._refused(ledger.policy, closing):
+            return closing.refusal or "rows do not fit their labels"
+        scale = 1.0 if self._scale is None else float(self._scale)
+        factor = (1.0 / rank_count() if self._reduction == "mean" else 1.0) / scale
+        return self._record(ledger, products * factor**2, counts, closing)
+
+    def _refused(self, policy: str, closing: Closing) -> str:
         if not closing.refusal:
-            return False
+            return ""
         what = f"role gradients of {policy} refused: {closing.refusal}"
         self._faults[what] += 1
         if what not in self._warned:
             self._warned.add(what)
             _LOG.warning("%s (%s); counted, the training run goes on", what, closing.numbers)
-        return True
+        return closing.refusal
 
     def _tally(self, ledger: Ledger, closure: Closure) -> Tensor:
-        """Counts of groups, rows of unknown roles, strange slots, misfits, forwards without labels,
+        """Note what is counted per rank.
+
+        Counts of groups, rows of unknown roles, strange slots, misfits, forwards without labels,
         gradients that arrived, and a flag per weight whose gradient passed its tap by.
         """
-        store = ledger.store
-        assert store is not None
-        device = store.tensors()[0].device
+        assert ledger.store is not None
+        device = ledger.store.tensors()[0].device
         parts = [
-            torch.zeros(ledger.n_groups) if ledger.counts is None else ledger.counts,
-            torch.zeros(2) if ledger.strange is None else ledger.strange,
+            *ledger.seen(),
             torch.tensor([ledger.misfits, self._watch.unlabelled, closure.arrived]),
             closure.bypassed(),
         ]
@@ -374,13 +378,13 @@ class RoleGradientProbe:
 
     def _record(
         self, ledger: Ledger, products: Tensor, counts: Sequence[float], closing: Closing
-    ) -> GramRecord | None:
+    ) -> GramRecord | str:
         store = ledger.store
         assert store is not None
         seen = [index for index, count in enumerate(counts) if count]
         if self._scale is not None and not bool(products[seen][:, seen].isfinite().all()):
             self._faults["role gradients: overflow, the scaler skips this step"] += 1
-            return None
+            return "overflow"
         labels, whole = self.registry.whole(products, seen)
         return GramRecord(
             policy=ledger.policy,

@@ -12,7 +12,7 @@ it as if the tap was not there.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,6 @@ from torch.utils.hooks import RemovableHandle
 from roledrift.capture.gradient_store import GradientStore
 from roledrift.capture.hooks import WeakHook
 from roledrift.capture.row_groups import Pieces, RowGroups
-
 
 _LABELS = 4096
 """Labels of a step that are remembered; a host that never drains must not fill the memory."""
@@ -80,6 +79,11 @@ class Ledger:
         self.counts = counts if self.counts is None else self.counts + counts
         self.strange = strange if self.strange is None else self.strange + strange
 
+    def seen(self) -> tuple[Tensor, Tensor]:
+        """How often each group was seen, and the two flags of strange labels."""
+        counts = torch.zeros(self.n_groups) if self.counts is None else self.counts
+        return counts, torch.zeros(2) if self.strange is None else self.strange
+
     def clear(self) -> None:
         """Forget the step."""
         self.counts = self.strange = self._last = None
@@ -111,6 +115,11 @@ class Watch:
         """From now on forwards belong to these rows."""
         self.rows = rows
         self.history.append((_sequence_number(), rows))
+
+    def clear(self) -> None:
+        """Forget the step."""
+        self.history.clear()
+        self.rows, self.unlabelled = None, 0
 
     def current(self) -> RowGroups | None:
         """Labels of the forward that runs now, also if it is a recomputation inside a backward.

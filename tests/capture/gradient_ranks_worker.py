@@ -68,7 +68,10 @@ def main() -> None:
             found[f"{kind} tap {store}"] = probed(kind, rank, store=store)
             found[f"{kind} ordered {store}"] = ordered(kind, rank, store)
     plain = {
-        name: [(one.labels, one.products, one.relative_error, one.closure, one.covered) for one in records]
+        name: [
+            (one.labels, one.products, one.relative_error, one.closure, one.covered)
+            for one in records
+        ]
         for name, records in found.items()
     }
     print("RESULT" + json.dumps(plain), flush=True)

@@ -43,9 +43,7 @@ def _one_thread() -> None:
 @pytest.mark.parametrize("parts", [1, 2, 8])  # 8: every micro-batch holds one group
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-def test_equals_separate_backwards(
-    dtype: torch.dtype, mode: str, parts: int, store: str
-) -> None:
+def test_equals_separate_backwards(dtype: torch.dtype, mode: str, parts: int, store: str) -> None:
     model = tiny_model(dtype)
     checkpointing(model, mode)
     probe = RoleGradientProbe(VOTING, every=1, store=store)

@@ -1,4 +1,4 @@
-"""What else may be done with a model while it is measured: copies, pickles, others' hooks, compilers.
+"""What else happens to a model that is measured: copies, pickles, others' hooks, compilers.
 
 All of it happens inside a step that is measured, between two micro-batches: only then is anything
 in the model.

@@ -85,9 +85,7 @@ def saved_bytes(model: nn.Module, *, autocast: bool) -> int:
 
 @pytest.mark.parametrize("roles", [ROLES, ROLES * 0], ids=["mixed", "one"])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_keeps_no_activation_that_autograd_does_not(
-    autocast: bool, roles: Tensor
-) -> None:
+def test_keeps_no_activation_that_autograd_does_not(autocast: bool, roles: Tensor) -> None:
     model = tiny_model()
     plain = saved_bytes(model, autocast=autocast)
     probe = RoleGradientProbe(VOTING, every=1)

@@ -102,7 +102,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     told = [line for line in done.stderr.splitlines() if line.startswith("roledrift")]
     assert " watches trl.GRPOTrainer: generator x3, aggregator x1, from step 1; " in told[0]
     assert told[0].endswith(f"run directory {tmp_path / 'roledrift'}")
-    assert "  role gradients of 28 weights, 100.0% of" in done.stderr
+    assert "  role gradients of 28 weights, policies ['shared'], folded" in done.stderr
     assert told[-1].endswith(f"roledrift report {tmp_path / 'roledrift'}")
     assert [record.step for record in run.steps()] == [1, 2, 3]
     assert not any(record.faults for record in run.steps())
