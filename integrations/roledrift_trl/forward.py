@@ -46,6 +46,7 @@ class ForwardWatch:
         self._inputs: Mapping[str, Any] | None = None
         self._output: Any = None
         self._moved: set[int] = set()
+        self._resting = False
         monitor.attach(self._capture)
         # Around a compiled model, not inside it: there they would be compiled too.
         wrapped: Any = getattr(trainer, "model_wrapped", None)
@@ -79,12 +80,17 @@ class ForwardWatch:
 
     def before_step(self) -> None:
         """Tell whose rows the optimizer step is taken on."""
+        if self._resting:
+            return
         names = self.monitor.workflow.role_names
         self.monitor.add_updates({names[one]: 1 for one in self._moved if one >= 0})
         self._moved = set()
 
     def after_step(self, step: int) -> bool:
         """Finish the record; True if the training is to stop."""
+        if self._resting:
+            self.monitor.skip_step()
+            return False
         return self.monitor.end_step(step).stop
 
     def _without_role(
@@ -99,6 +105,7 @@ class ForwardWatch:
             self._output = output
 
     def _labelled(self, call: Sequence[Any]) -> None:
+        self._resting = self.monitor.skips(int(self.trainer.state.global_step))
         # A copy: compute_loss takes labels out of the dictionary where it smooths them.
         self._inputs, self._output = dict(call[1]), None
         if self._gradients is not None and self._role in self._inputs:
@@ -114,6 +121,8 @@ class ForwardWatch:
         output, self._output = self._output, None
         if self._gradients is not None:
             self._gradients.set_groups(None)
+        if self._resting:
+            return
         if inputs is None or self._role not in inputs:
             self.monitor.count_fault("micro-batch without roles")
             return

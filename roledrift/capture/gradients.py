@@ -89,8 +89,6 @@ class RoleGradientProbe:
         halves: Also split slots by problem (:func:`roledrift.detect.by_problem.by_problem`).
         reduction: How the host combines gradients over ranks.
 
-    Raises:
-        ValueError: For a word or number that is none of these.
     """
 
     def __init__(
@@ -268,6 +266,10 @@ class RoleGradientProbe:
         """Measure ``factor`` times more rarely than ``every`` says, from the next drain on."""
         self._factor = factor
 
+    def cost_ms(self) -> float:
+        """What hooks took inside the host's own passes since the last call; waits for nothing."""
+        return self._watch.take_ms()
+
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
         found, self._faults = dict(self._faults), Counter()
@@ -276,8 +278,7 @@ class RoleGradientProbe:
     def detach(self) -> None:
         """Take everything out of the model again."""
         self._forget()
-        self._sites, self._parameters = [], []
-        self._ledgers, self._closures = [], []
+        self._sites, self._parameters, self._ledgers, self._closures = [], [], [], []
 
     def _hook(self) -> None:
         """Follow the layers and parameters of the model until the step is drained."""

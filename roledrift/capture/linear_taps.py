@@ -11,6 +11,7 @@ it as if the tap was not there.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -102,6 +103,7 @@ class Watch:
         rows: Labels of the micro-batch whose forward runs now.
         history: Labels set in this step, each with autograd's sequence number at that time.
         unlabelled: Layers that ran with gradients but without labels.
+        seconds: Time spent in hooks.
     """
 
     measuring: bool = True
@@ -110,6 +112,12 @@ class Watch:
         default_factory=lambda: deque(maxlen=_LABELS)
     )
     unlabelled: int = 0
+    seconds: float = 0.0
+
+    def take_ms(self) -> float:
+        """Time spent in backward hooks since the last call."""
+        spent, self.seconds = self.seconds, 0.0
+        return spent * 1e3
 
     def label(self, rows: RowGroups | None) -> None:
         """From now on forwards belong to these rows."""
@@ -239,8 +247,10 @@ class _Tap(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None, None, None]:
         (x,) = ctx.saved_tensors
         site: Site = ctx.site
+        begin = time.perf_counter()
         with _quiet(dy.device.type):
             site.ledger.receive(site.weight, dy, x, ctx.rows)
+        site.watch.seconds += time.perf_counter() - begin
         return dy, None, None, None
 
 
