@@ -14,6 +14,7 @@ NAMES = (
     "hostile_input",
     "killed_writer",
     "role_gradients",
+    "trl_demo",
     "price_table",
     "trainer_speed",
 )

@@ -13,19 +13,28 @@ ONE_OF_THE_FIRST = "problem"
 
 
 def milestones(kept: Sequence[int], validation: Mapping[int, float]) -> tuple[int, ...]:
-    """Steps with texts nearest to halfway to the best validation, to the best, and the last.
+    """Steps with texts nearest to early, best and last; see :func:`phases`."""
+    return tuple(sorted(set(phases(kept, validation).values())))
+
+
+def phases(kept: Sequence[int], validation: Mapping[int, float]) -> dict[str, int]:
+    """``early``, ``best`` and ``last``, each to the nearest of the steps ``kept``, in order.
+
+    Early is halfway from the first to the best validation. Without validations the best is not
+    known: ``middle`` stands for it.
 
     Args:
         kept: Steps with texts, in order.
-        validation: Step to validation accuracy; without any, the first, middle and last step count.
+        validation: Step to validation accuracy.
     """
     if not kept:
-        return ()
+        return {}
     finite = {step: value for step, value in validation.items() if math.isfinite(value)}
     if finite:
         first, best = min(finite), max(sorted(finite), key=lambda step: finite[step])
-        wanted = [(first + best) / 2, best, kept[-1]]
+        wanted = {"early": (first + best) / 2, "best": best, "last": kept[-1]}
     else:
-        wanted = [kept[0], (kept[0] + kept[-1]) / 2, kept[-1]]
-    near = [min(kept, key=lambda step: (abs(step - one), step)) for one in wanted]
-    return tuple(sorted(set(near)))
+        wanted = {"early": kept[0], "middle": (kept[0] + kept[-1]) / 2, "last": kept[-1]}
+    return {
+        name: min(kept, key=lambda step: (abs(step - one), step)) for name, one in wanted.items()
+    }
