@@ -113,6 +113,7 @@ class Observation:
         self._canaries = [
             (i, stage.scene.task.problem("validation", i)) for i in range(sampling.canaries)
         ]
+        self._texts_every = sampling.every
         self._sampler = TextSampler(sampling, [problem.id for _, problem in self._canaries])
 
     def before_training(self, episodes: Sequence[Episode], evaluation: Evaluation) -> None:
@@ -130,8 +131,13 @@ class Observation:
 
     def after_rollout(self, step: int, episodes: Sequence[Episode]) -> None:
         """Keep the texts of the canary problems and some others, with what is known about them."""
-        with self.monitor.fenced("texts"):
-            canaries = self._play_canaries()  # every rank plays its part
+        if not self.monitor.due(step, self._texts_every):
+            return
+        canaries: list[Episode] = []
+        if self._canaries:
+            with self.monitor.fenced("canaries", cost="canaries"):
+                canaries = self._play_canaries()  # every rank plays its part
+        with self.monitor.fenced("texts", cost="texts"):
             if self._stage.ranks.number > 0:
                 return
             rows = [
@@ -267,8 +273,6 @@ class Observation:
 
     def _play_canaries(self) -> list[Episode]:
         """The canary problems, with the same random numbers at every step."""
-        if not self._canaries:
-            return []
         rollout = self._config.rollout
         return play_episodes(
             self._stage,
