@@ -1,7 +1,7 @@
 """Reading a run directory, whatever state it was left in.
 
 What can be read is read: a half-written last line costs that line, a broken line in the middle
-costs that line, an unreadable file costs that file, and each is named in ``Run.problems``. Only a
+costs that line, an unreadable file costs that file, and each is named in ``StoredRun.problems``. Only a
 newer schema stops the reader: guessing at it would be worse than saying so.
 """
 
@@ -31,7 +31,7 @@ _Told = TypeVar("_Told", Alert, Incident)
 
 
 @dataclass
-class Run:
+class StoredRun:
     """A run directory. Files are read when they are first asked for, then kept.
 
     Attributes:
@@ -275,7 +275,7 @@ class Run:
         self._notes[problem] = None
 
 
-def open_run(path: Path | str) -> Run:
+def open_run(path: Path | str) -> StoredRun:
     """The run in a directory.
 
     Args:
@@ -294,7 +294,7 @@ def open_run(path: Path | str) -> Run:
             raise StoreError(_no_directory(path, "`roledrift ls DIR` lists the runs in DIR"))
         if layout.HEADER not in where.names(""):
             raise StoreError(no_header(where))
-        return Run(shown, read_header(where), where)
+        return StoredRun(shown, read_header(where), where)
     except StoreError:
         raise
     except OSError as error:
