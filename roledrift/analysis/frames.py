@@ -76,7 +76,7 @@ def texts_of(samples: Iterable[Sample]) -> pd.DataFrame:
     columns = list(zip(*rows, strict=True)) or [()] * len(TEXT_COLUMNS)
     return pd.DataFrame(
         {
-            name: pd.Series(list(values), dtype=kinds.get(name, "str"))  # type: ignore[call-overload]
+            name: pd.Series(list(values), dtype=kinds.get(name, "str"))
             for name, values in zip(TEXT_COLUMNS, columns, strict=True)
         }
     )
@@ -101,9 +101,10 @@ def _parts(
     totals = {name: {"mean": value} for name, value in record.totals.items()}
     yield ("step", EVERYONE, None), totals
     for group, stats in record.groups.items():
-        stored = type(stats) is StoredStats
-        rows = stats.body if stored else {name: asdict(one) for name, one in stats.items()}
-        yield place(group, roles), rows
+        if isinstance(stats, StoredStats):
+            yield place(group, roles), stats.body
+        else:
+            yield place(group, roles), {name: asdict(one) for name, one in stats.items()}
     for gram in record.gradients:
         for group, norm in gradient_norms(gram, roles).items():
             yield place(group, roles), {GRADIENT_NORM: {"mean": norm}}
