@@ -19,7 +19,7 @@ from roledrift.detect.catalogue import all_cards
 from roledrift.detect.conclusion import conclude
 from roledrift.detect.settings import checked, load
 from roledrift.detect.suite import DetectorSuite
-from roledrift.detect.yardsticks import combined, nested, yardsticks
+from roledrift.detect.yardsticks import combined
 from roledrift.errors import ConfigError
 from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
@@ -111,7 +111,7 @@ def _judge(
         config,
         reference=healthy,
         detectors=(*all_cards().cards, *more) if more else None,
-        yardsticks=yardsticks(header.yardsticks),
+        yardsticks=header.yardsticks,
         host=header.host,
     )
     return header, suite
@@ -130,7 +130,7 @@ def _summary(judge: DetectorSuite) -> tuple[str, Starts]:
     """What the run is in the end, and how it started."""
     board = judge.board
     outcome = conclude(judge.verdicts, judge.incidents, board.records).outcome
-    return outcome, nested(board.starts())
+    return outcome, board.starts()
 
 
 def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:

@@ -7,7 +7,7 @@ nearest known key as a suggestion.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -173,10 +173,10 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
         ConfigError: With every problem found.
     """
     problems: list[str] = []
-    built: Config = _build(Config, body, "", problems)
+    built: Config = build(Config, body, "", problems)
     for name in () if problems else built.notify.forward:
         if name not in _FORWARD:
-            problems.append(f"notify.forward: {name!r} is no log" + _near(name, list(_FORWARD)))
+            problems.append(f"notify.forward: {name!r} is no log" + near(name, _FORWARD))
     if not problems and not 0 < built.false_alerts_per_run <= 1:
         problems.append(
             f"false_alerts_per_run must be above 0 and at most 1, got {built.false_alerts_per_run}"
@@ -204,54 +204,62 @@ def recorded(body: Mapping[str, Any]) -> Config:
     return from_mapping(kept, source="run.json")
 
 
-def _near(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f", did you mean {near[0]!r}?" if near else f"; known are {sorted(known)}"
+def near(name: str, known: Sequence[str]) -> str:
+    """What may have been meant by ``name``, to be put behind a message."""
+    close = get_close_matches(name, known, n=1)
+    return f", did you mean {close[0]!r}?" if close else f"; known are {sorted(known)}"
 
 
-def _build(cls: type[Any], body: Any, path: str, problems: list[str]) -> Any:
+def build(cls: type[Any], body: Any, path: str, problems: list[str]) -> Any:
+    """A frozen dataclass from plain values; what is wrong is added to ``problems``.
+
+    Args:
+        cls: Its class.
+        body: Attribute to value; sections are mappings themselves.
+        path: Where they stand in the configuration, for the messages.
+        problems: Where these go.
+    """
     if not isinstance(body, Mapping):
         problems.append(f"{path or 'the top level'}: needs a section of keys, got {body!r}")
         return cls()
     hints = get_type_hints(cls)
     values: dict[str, Any] = {}
     for key, value in body.items():
-        where = f"{path}.{key}" if path else str(key)
+        where, found = f"{path}.{key}" if path else str(key), list[str]()
         if where in _REMOVED:
-            problems.append(f"{where!r} is gone: {_REMOVED[where]}")
+            found.append(f"{where!r} is gone: {_REMOVED[where]}")
         elif key not in hints:
-            problems.append(f"unknown key {where!r}" + _near(str(key), list(hints)))
+            found.append(f"unknown key {where!r}" + near(str(key), list(hints)))
         elif is_dataclass(hints[key]):
             section = hints[key]
-            values[key] = _build(
-                section if isinstance(section, type) else cls, value, where, problems
-            )
+            values[key] = build(section if isinstance(section, type) else cls, value, where, found)
         else:
-            values[key] = _value(hints[key], value, where, problems)
+            kept = _value(hints[key], value, where, found)
+            values |= {} if found else {key: kept}
+        problems += found
     return cls(**values)
 
 
 def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
-    origin = get_origin(hint)
-    if origin is Literal:
-        if value not in get_args(hint):
-            problems.append(f"{where}: must be one of {list(get_args(hint))}, got {value!r}")
-        return value
+    origin, wrong = get_origin(hint), ""
     if origin is Mapping:
         return _sections(value, where, problems)
-    if origin is tuple:
-        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-            problems.append(f"{where}: needs a list of names, got {value!r}")
-            return ()
-        return tuple(value)
     if isinstance(hint, types.UnionType) and value is None:
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):
-        problems.append(f"{where}: needs a {hint.__name__}, got {value!r}")
-    elif hint in (int, float) and not 0 <= value < float("inf"):
-        problems.append(f"{where}: needs a finite number >= 0, got {value!r}")
+    if origin is Literal:
+        wrong = "" if value in get_args(hint) else f"must be one of {list(get_args(hint))}"
+    elif origin is tuple:
+        names = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+        value, wrong = tuple(value) if names else value, "" if names else "needs a list of names"
+    elif hint in (int, float):
+        number = isinstance(value, hint) and not isinstance(value, bool)
+        kind = "number" if hint is float else "whole number"
+        wrong = "" if number and 0 <= value < float("inf") else f"needs a finite {kind} >= 0"
+    elif not isinstance(value, hint):
+        wrong = "needs true or false" if hint is bool else f"needs a {hint.__name__}"
+    problems += [f"{where}: {wrong}, got {value!r}"] if wrong else []
     return value
 
 

@@ -7,7 +7,7 @@ distribution of one's own (:mod:`roledrift.extensions`); there is nothing to inh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 from roledrift.judgement import Alert, Incident, Verdict
@@ -71,13 +71,11 @@ class Detector(Protocol):
     A :class:`~roledrift.detect.cards.Card` makes it.
     """
 
-    @property
-    def name(self) -> str:
-        """Stable name, used in alerts and configuration."""
-        ...
+    def update(self, record: StepRecord) -> Iterable[Verdict | None]:
+        """What it thinks after this step: at most one verdict per role.
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """What it thinks after this step: at most one verdict per role."""
+        A role's last verdict stands while there is none, or None.
+        """
         ...
 
 

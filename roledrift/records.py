@@ -139,7 +139,7 @@ class StepRecord:
         if type(its) is StoredStats:
             one = its.body.get(name)
             return None if one is None else float(one["mean"])
-        found = self.stat(group, name)
+        found = its.get(name)
         return None if found is None else found.mean
 
     def counted(self, group: str, name: str) -> tuple[float, float] | None:

@@ -48,11 +48,11 @@ def test_all_problems_of_a_file_are_reported_together() -> None:
     for part in (
         "unknown key 'teir', did you mean 'tier'?",
         "tier: must be one of",
-        "baseline.window: needs a int, got 'ten'",
+        "baseline.window: needs a finite whole number >= 0, got 'ten'",
         "unknown key 'baseline.windw', did you mean 'window'?",
         "sampling: needs a section",
         "detectors.length_inflation: needs a section of keys, got 3",
-        "rescore.every: needs a int, got True",
+        "rescore.every: needs a finite whole number >= 0, got True",
     ):
         assert part in message
 
@@ -78,8 +78,8 @@ def test_keys_of_earlier_versions_say_what_to_do_instead(body: dict[str, Any], s
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({"stop_on": ["length_inflaton"]}, "'length_inflaton' is no finding or severity; did you"),
-        ({"findings": ["truncaton"]}, "'truncaton' is no finding; did you mean 'truncation'"),
+        ({"stop_on": ["length_inflaton"]}, "'length_inflaton' is no finding or severity, did"),
+        ({"findings": ["truncaton"]}, "'truncaton' is no finding, did you mean 'truncation'"),
         ({"detectors": {"length_inflaton": {}}}, "did you mean 'length_inflation'"),
         ({"detectors": {"length_inflation": {"lmit": 3}}}, "did you mean 'limit'"),
         ({"detectors": {"length_inflation": {"limit": -1}}}, "needs a finite number >= 0, got -1"),

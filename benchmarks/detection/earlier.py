@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from roledrift import StepRecord, Workflow
-from roledrift.detect.evidence.start import Yardstick
+from roledrift.detect.evidence.start import Yardsticks
 from roledrift.detect.suite import DetectorSuite
-from roledrift.detect.yardsticks import LEAST_RUNS, combined, nested, yardsticks
+from roledrift.detect.yardsticks import LEAST_RUNS, combined
 
 __all__ = ["LEAST_RUNS", "Yardsticks", "yardsticks_of"]
-
-Yardsticks = Mapping[tuple[str, str], Yardstick]
 
 
 def yardsticks_of(runs: Sequence[Sequence[StepRecord]], workflow: Workflow) -> Yardsticks:
@@ -24,5 +22,5 @@ def yardsticks_of(runs: Sequence[Sequence[StepRecord]], workflow: Workflow) -> Y
         suite = DetectorSuite(workflow, rewinds=False)
         for record in records:
             suite.update(record)
-        starts.append(nested(suite.board.starts()))
-    return yardsticks(combined(starts))
+        starts.append(suite.board.starts())
+    return combined(starts)

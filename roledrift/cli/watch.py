@@ -17,7 +17,6 @@ from roledrift.cli.check import exit_code
 from roledrift.config import Config, recorded
 from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import DetectorSuite
-from roledrift.detect.yardsticks import yardsticks
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert
 from roledrift.notices import Notice, Notices
@@ -176,7 +175,7 @@ def _begin(path: Path) -> Watched:
         config,
         reference=reference,
         host=run.header.host,
-        yardsticks=yardsticks(run.header.yardsticks),
+        yardsticks=run.header.yardsticks,
     )
     return Watched(path, suite, run.header.workflow.role_names)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from roledrift.config import Config
 from roledrift.detect import remedies
 from roledrift.detect.cards import Catalogue, Finding
-from roledrift.judgement import LEVEL_OF, SEVERITIES, Alert, Severity, Verdict, alert_id
+from roledrift.judgement import LEVEL_OF, SEVERITIES, Alert, Verdict, alert_id
 from roledrift.records import Checkpoint
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
@@ -21,6 +21,12 @@ TITLE_LIMIT = 100
 
 _MOST_TIMES = 9999.0
 """Larger ratios are cut, because their digits would push the rest out of the title."""
+
+_SHARED = (
+    "detector", "finding", "role", "statistic", "value", "threshold", "baseline", "evidence",
+    "chance", "cause",
+)  # fmt: skip
+"""What an alert repeats of its verdict."""
 
 _UNKNOWN = Finding("", "{who} has drifted since step {onset}", "", "text", "suspicious")
 
@@ -68,15 +74,20 @@ class AlertManager:
         ``drift`` opens or escalates, ``ok`` counts toward closing, ``watch`` ends such a count, and
         ``no verdict`` says nothing.
         """
-        if verdict.state == "no verdict":
-            return None
-        if self._only and verdict.state == "drift" and verdict.finding not in self._only:
+        drift = verdict.state == "drift"
+        if drift and self._only and verdict.finding not in self._only:
             return None
         key = (verdict.detector, verdict.role)
         known = self._open.get(key)
-        if verdict.state == "drift":
-            return self._drift(step, verdict, known)
         if known is None:
+            if not drift:
+                return None
+            onset = step if verdict.onset is None else verdict.onset
+            self._open[key] = _Open(self._alert(step, verdict, onset))
+            return self._open[key].alert
+        if drift:
+            return self._again(step, verdict, known)
+        if verdict.state == "no verdict":
             return None
         known.clean = known.clean + 1 if verdict.state == "ok" else 0
         if known.clean < self._close_after:
@@ -84,59 +95,42 @@ class AlertManager:
         del self._open[key]
         return closed(known.alert, step, f"clean for {known.clean} records: {verdict.reason}")
 
-    def _drift(self, step: int, verdict: Verdict, known: _Open | None) -> Alert | None:
-        if known is None:
-            onset = step if verdict.onset is None else verdict.onset
-            alert = self._alert(step, verdict, onset)
-            self._open[verdict.detector, verdict.role] = _Open(alert)
-            return alert
+    def _again(self, step: int, verdict: Verdict, known: _Open) -> Alert | None:
         known.clean = 0
-        worse = SEVERITIES.index(self._severity(verdict)) < SEVERITIES.index(known.alert.graded)
-        if not worse:
+        severity = verdict.severity or self._finding(verdict).severity
+        if SEVERITIES.index(severity) >= SEVERITIES.index(known.alert.graded):
             return None
         # The id is fixed when the alert opens: a later estimate of the onset must not rename it.
         known.alert = replace(self._alert(step, verdict, known.alert.onset), state="escalated")
         return known.alert
 
-    def _severity(self, verdict: Verdict) -> Severity:
-        finding = self._catalogue.findings.get(verdict.finding, _UNKNOWN)
-        return verdict.severity or finding.severity
+    def _finding(self, verdict: Verdict) -> Finding:
+        return self._catalogue.findings.get(verdict.finding, _UNKNOWN)
 
     def _alert(self, step: int, verdict: Verdict, onset: int) -> Alert:
-        finding = self._catalogue.findings.get(verdict.finding, _UNKNOWN)
-        severity = self._severity(verdict)
-        known = verdict.role in self._workflow.role_names
+        finding = self._finding(verdict)
+        severity = verdict.severity or finding.severity
+        role, failing = verdict.role, severity == "failing"
         clean = [one for one in self._checkpoints if one.step < onset]
         checkpoint = max(clean, key=lambda one: one.step, default=None)
-        advice = tuple(
-            remedies.told(one, role=verdict.role, host=self._host) for one in finding.advice
-        )
-        if severity == "failing":
-            advice = (remedies.go_back(onset, checkpoint, self._host), *advice)
+        advice = [remedies.told(one, role=role, host=self._host) for one in finding.advice]
+        if failing:
+            advice.insert(0, remedies.go_back(onset, checkpoint, self._host))
         return Alert(
-            id=alert_id(verdict.detector, verdict.role, onset),
-            detector=verdict.detector,
-            finding=verdict.finding,
-            role=verdict.role,
-            policy=self._workflow.policy_of(verdict.role) if known else "",
+            id=alert_id(verdict.detector, role, onset),
+            policy=self._workflow.policy_of(role) if role in self._workflow.role_names else "",
             level=LEVEL_OF[severity],
             state="open",
             step=step,
             onset=onset,
             title=title(verdict, finding, onset),
             text=_sentence(verdict.reason),
-            statistic=verdict.statistic,
-            value=verdict.value,
-            threshold=verdict.threshold,
-            baseline=verdict.baseline,
-            advice=advice,
+            advice=tuple(advice),
             stops=bool(self._stop_on & {verdict.finding, severity}),
-            evidence=verdict.evidence,
-            chance=verdict.chance,
-            checkpoint=checkpoint if severity == "failing" else None,
+            checkpoint=checkpoint if failing else None,
             severity=severity,
             layer=finding.layer,
-            cause=verdict.cause,
+            **{name: getattr(verdict, name) for name in _SHARED},
         )
 
 

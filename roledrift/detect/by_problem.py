@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +16,10 @@ class ByProblem:
     Attributes:
         same: Different slots on the same problems.
         apart: Different slots on different problems.
-        alone: The same slot on different problems.
     """
 
     same: float
     apart: float
-    alone: float
 
     @property
     def excess(self) -> float:
@@ -38,8 +35,8 @@ def by_problem(record: GramRecord, role: str) -> ByProblem | None:
     """Coherence of a role's slots with the control: same problems against different ones.
 
     The 2N parts (slot, half of the problems) make a two-way layout: N (N - 1) pairs of different
-    slots on the same half, as many on different halves, N pairs of one slot's halves. Each mean is
-    one number per record, of neighbouring problems; its standard error is taken over records.
+    slots on the same half, as many on different halves. Each mean is one number per record, of
+    neighbouring problems; its standard error is taken over records.
 
     Returns:
         None if the role was not split by problem, or a part's gradient is zero or not finite.
@@ -50,12 +47,10 @@ def by_problem(record: GramRecord, role: str) -> ByProblem | None:
     lengths = np.sqrt(np.diag(products))
     if not (np.isfinite(products).all() and (lengths > 0).all()):
         return None
-    cosine = (products / np.outer(lengths, lengths)).reshape(len(lengths) // 2, 2, -1, 2)
-    slots = range(len(cosine))
-    pairs = [(a, b) for a in slots for b in slots if a != b]
+    slots = len(lengths) // 2
+    cosine = (products / np.outer(lengths, lengths)).reshape(slots, 2, slots, 2)
+    others = ~np.eye(slots, dtype=bool)
     return ByProblem(
-        same=math.fsum(cosine[a, h, b, h] for a, b in pairs for h in (0, 1)) / (2 * len(pairs)),
-        apart=math.fsum(cosine[a, h, b, 1 - h] for a, b in pairs for h in (0, 1))
-        / (2 * len(pairs)),
-        alone=math.fsum(cosine[a, 0, a, 1] for a in slots) / len(slots),
+        same=float(np.mean([cosine[:, h, :, h][others] for h in (0, 1)])),
+        apart=float(np.mean([cosine[:, h, :, 1 - h][others] for h in (0, 1)])),
     )

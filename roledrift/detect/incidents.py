@@ -162,21 +162,17 @@ def _layer(alert: Alert) -> int:
 def _told(case: _Case, step: int, damage: str) -> Incident:
     cause = case.alerts[case.cause]
     setting = next((one for one in case.alerts.values() if one.layer == "setting"), None)
-    others = [
-        one
-        for one in case.alerts.values()
-        if one.id != cause.id and (setting is None or one.id != setting.id)
-    ]
+    others = [one for one in case.alerts.values() if one is not cause and one is not setting]
     consequences = tuple(
         Consequence(
-            one.id,
-            one.role,
-            one.finding,
-            one.graded,
-            one.onset,
-            one.step,
-            one.title,
-            "closed" if one.id in case.closed else "open",
+            alert=one.id,
+            role=one.role,
+            finding=one.finding,
+            severity=one.graded,
+            onset=one.onset,
+            step=one.step,
+            text=one.title,
+            state="closed" if one.id in case.closed else "open",
         )
         for one in sorted(others, key=lambda one: (one.onset, one.step))
     )

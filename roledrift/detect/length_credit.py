@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from itertools import islice
 
 from roledrift.records import Stat, StepRecord
 
@@ -26,19 +27,11 @@ class LengthCredit:
 
     def lately(self) -> tuple[float, float] | None:
         """The correlation over the last records and its lower 95 % bound; None with few groups."""
-        return _pooled([one for _, one in self._seen][-_RECORDS:])
+        return _pooled([one for _, one in islice(reversed(self._seen), _RECORDS)])
 
     def since(self, step: int) -> tuple[float, float] | None:
         """The same over the first records from ``step`` on, as far as there are any."""
         return _pooled([one for at, one in self._seen if at >= step][: 2 * _RECORDS])
-
-    def around(self, step: int) -> tuple[float, float] | None:
-        """The same about ``step``.
-
-        What pays for a change is seen while responses of both kinds are there: long before, and
-        once all are long, the two have nothing to do with each other.
-        """
-        return _pooled([one for at, one in self._seen if abs(at - step) <= _RECORDS])
 
 
 def _pooled(stats: list[Stat]) -> tuple[float, float] | None:

@@ -8,19 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from roledrift.config import Config
+from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.alerts import AlertManager, closed
 from roledrift.detect.cards import Card, Catalogue, Context
 from roledrift.detect.catalogue import all_cards, faults_of
 from roledrift.detect.checking import CheckedDetector
 from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import Course
-from roledrift.detect.evidence.start import Yardstick
+from roledrift.detect.evidence.start import Yardsticks
 from roledrift.detect.incidents import Incidents
 from roledrift.detect.settings import settings_of
 from roledrift.detect.suppression import suppressed
-from roledrift.detect.yardsticks import yardsticks as yardsticks_of
 from roledrift.judgement import Alert, Incident, Verdict
-from roledrift.protocols import Detector
 from roledrift.records import RunHeader, StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
@@ -38,7 +37,7 @@ class _State:
 
     board: Board
     course: Course
-    detectors: tuple[Detector, ...]
+    detectors: tuple[CheckedDetector, ...]
     alerts: AlertManager
     incidents: Incidents
     verdicts: dict[tuple[str, str], Verdict]
@@ -72,7 +71,7 @@ class DetectorSuite:
         *,
         detectors: Sequence[Card] | None = None,
         reference: Iterable[StepRecord] = (),
-        yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
+        yardsticks: Yardsticks | None = None,
         rewinds: bool = True,
         host: str = "",
     ) -> None:
@@ -97,11 +96,11 @@ class DetectorSuite:
         self,
         workflow: Workflow,
         config: Config,
-        yardsticks: Mapping[tuple[str, str], Yardstick] | None,
+        yardsticks: Yardsticks | None,
         host: str,
     ) -> _State:
         board, course = Board(workflow, config, yardsticks), Course()
-        made: list[Detector] = []
+        made: list[CheckedDetector] = []
         for card in self.catalogue.cards:
             if config.findings and not any(one.name in config.findings for one in card.findings):
                 continue
@@ -112,18 +111,12 @@ class DetectorSuite:
                 if not card.origin:
                     raise
                 self.faults[card.name] = f"{type(error).__name__}: {error}"
-        verdicts = {
-            (one.name, role): Verdict(one.name, role, "no verdict", reason="no step was recorded")
-            for one in made
-            for role in workflow.role_names
-        } | {
-            (name, EVERYONE): Verdict(name, EVERYONE, "no verdict", reason=fault)
-            for name, fault in self.faults.items()
-        }
+        pairs = [(one.name, role) for one in made for role in workflow.role_names]
+        verdicts = {pair: no_verdict(*pair, "no step was recorded") for pair in pairs}
+        for name, fault in self.faults.items():
+            verdicts[name, EVERYONE] = no_verdict(name, EVERYONE, fault)
         alerts = AlertManager(workflow, config, self.catalogue, host=host)
-        return _State(
-            board, course, tuple(made), alerts, Incidents(), verdicts, set(verdicts), None
-        )
+        return _State(board, course, tuple(made), alerts, Incidents(), verdicts, set(verdicts))
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -160,34 +153,26 @@ class DetectorSuite:
 
     def _tell(self, step: int, alerts: Sequence[Alert]) -> tuple[Incident, ...]:
         """The incidents that the alerts of one step change."""
-        state = self._state
-        state.incidents.damage = state.course.damage
-        return state.incidents.update(step, alerts)
+        self._state.incidents.damage = self._state.course.damage
+        return self._state.incidents.update(step, alerts)
 
     def _look(self, record: StepRecord) -> list[Verdict]:
         """What the detectors think of one record."""
         state = self._state
         state.board.see(record)
         state.course.see(record)
-        return [
-            verdict
-            for detector in state.detectors
-            for verdict in self._verdicts_of(detector, record)
-        ]
+        return [one for detector in state.detectors for one in self._verdicts_of(detector, record)]
 
     def _judge(self, record: StepRecord) -> list[Alert]:
         state = self._state
         state.alerts.note(record.checkpoints)
-        alerts = []
-        for verdict in suppressed(self._look(record), self.catalogue):
-            state.verdicts[verdict.detector, verdict.role] = verdict
-            alert = state.alerts.see(record.step, verdict)
-            if alert is not None:
-                alerts.append(alert)
+        verdicts = suppressed(self._look(record), self.catalogue)
+        state.verdicts |= {(one.detector, one.role): one for one in verdicts}
         state.last = record.step
-        return alerts
+        alerts = (state.alerts.see(record.step, one) for one in verdicts)
+        return [alert for alert in alerts if alert is not None]
 
-    def _verdicts_of(self, detector: Detector, record: StepRecord) -> Sequence[Verdict]:
+    def _verdicts_of(self, detector: CheckedDetector, record: StepRecord) -> Sequence[Verdict]:
         state, name = self._state, detector.name
         try:
             verdicts = detector.update(record)
@@ -197,7 +182,7 @@ class DetectorSuite:
             roles = [role for owner, role in state.verdicts if owner == name] or [EVERYONE]
             state.assumed |= {(name, role) for role in roles}
             reason = f"the detector failed in step {record.step} ({fault})"
-            return [Verdict(name, role, "no verdict", reason=reason) for role in roles]
+            return [no_verdict(name, role, reason) for role in roles]
         if verdicts:
             for key in [key for key in state.assumed if key[0] == name]:
                 # The suite said something for every role; the detector may judge fewer of them.
@@ -231,17 +216,12 @@ def _differing(
 ) -> tuple[Incident, ...]:
     """Incidents that differ after a run went back, and those that are gone, closed."""
     before = {one.id: one for one in lost}
-    ids = {one.id for one in now}
-    gone = (
-        replace(
-            one,
-            step=step,
-            state="closed",
-            sentence=f"{one.sentence} The run went back to step {step}.",
-        )
+    went = f"The run went back to step {step}."
+    gone = [
+        replace(one, step=step, state="closed", sentence=f"{one.sentence} {went}")
         for one in lost
-        if one.state == "open" and one.id not in ids
-    )
+        if one.state == "open" and one.id not in {other.id for other in now}
+    ]
     return (*gone, *(one for one in now if before.get(one.id) != one))
 
 
@@ -284,7 +264,7 @@ def replay(
     config: Config | None = None,
     *,
     reference: Iterable[StepRecord] = (),
-    yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
+    yardsticks: Yardsticks | None = None,
     host: str = "",
 ) -> Replay:
     """Judge stored records as if they came in live; the same data gives the same alert ids.
@@ -330,7 +310,11 @@ def replay_run(
         config: See above.
         reference: See above.
     """
-    known = yardsticks_of(header.yardsticks)
     return replay(
-        records, header.workflow, config, reference=reference, yardsticks=known, host=header.host
+        records,
+        header.workflow,
+        config,
+        reference=reference,
+        yardsticks=header.yardsticks,
+        host=header.host,
     )

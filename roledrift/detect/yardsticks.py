@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from roledrift.detect.evidence.start import Yardstick
-
 Starts = Mapping[str, Mapping[str, float]]
 """Role to stream to the centre of its start, on the stream's scale."""
 
@@ -42,29 +40,4 @@ def combined(runs: Sequence[Starts]) -> dict[str, dict[str, tuple[float, float]]
         spread = max(math.sqrt(variance), _LEAST_SPREAD)
         error = _WIDTH * spread * math.sqrt(1 + 1 / len(values))
         found.setdefault(role, {})[name] = (round(median(values), 6), round(error, 6))
-    return found
-
-
-def yardsticks(
-    stored: Mapping[str, Mapping[str, Sequence[float]]], source: str = "earlier runs"
-) -> dict[tuple[str, str], Yardstick]:
-    """Yardsticks from what a run's header keeps, for the detector suite.
-
-    Args:
-        stored: Role to stream to centre and error.
-        source: What they are called where they are named.
-    """
-    return {
-        (role, name): Yardstick(float(pair[0]), float(pair[1]), source)
-        for role, streams in stored.items()
-        for name, pair in streams.items()
-    }
-
-
-def nested(starts: Mapping[tuple[str, str], float]) -> dict[str, dict[str, float]]:
-    """Turn ``(role, stream) -> centre`` into ``role -> stream -> centre``, finite values only."""
-    found: dict[str, dict[str, float]] = {}
-    for (role, name), value in starts.items():
-        if math.isfinite(value):
-            found.setdefault(role, {})[name] = round(value, 6)
     return found

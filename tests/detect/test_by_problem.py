@@ -25,7 +25,6 @@ def test_the_control_by_problem_is_the_mean_of_pairs() -> None:
     found = by_problem(halved(g), "generator")
     assert found is not None
     assert (found.same, found.apart) == pytest.approx((np.mean(same), np.mean(apart)))
-    assert found.alone == pytest.approx(np.mean([unit[a, 0] @ unit[a, 1] for a in range(3)]))
     assert found.excess == pytest.approx(np.mean(same) - np.mean(apart))
 
 
@@ -33,7 +32,7 @@ def test_excess_is_one_for_copies_on_a_prompt_and_nothing_for_a_common_goal() ->
     copies = np.broadcast_to(np.eye(2), (3, 2, 2))
     found = by_problem(halved(copies), "generator")
     assert found is not None
-    assert (found.same, found.apart, found.alone) == (1, 0, 0)
+    assert (found.same, found.apart) == (1, 0)
     goal = np.ones((3, 2, 4))
     alike = by_problem(halved(goal), "generator")
     assert alike is not None

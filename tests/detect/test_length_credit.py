@@ -15,18 +15,18 @@ def seen(values: dict[int, Stat]) -> LengthCredit:
     return credit
 
 
-def test_groups_about_the_onset_are_pooled() -> None:
+def test_groups_since_the_onset_are_pooled() -> None:
     near = {20: Stat(8, 0.5, sd=0.2), 22: Stat(4, 0.2, sd=0.1)}
-    mean, lower = seen({2: Stat(8, -0.9, sd=0.1), **near}).around(21) or (0.0, 0.0)
+    mean, lower = seen({2: Stat(8, -0.9, sd=0.1), **near}).since(20) or (0.0, 0.0)
     assert mean == pytest.approx((8 * 0.5 + 4 * 0.2) / 12)
     square = 8 * (0.2**2 + (0.5 - mean) ** 2) + 4 * (0.1**2 + (0.2 - mean) ** 2)
     assert lower == pytest.approx(mean - 1.645 * math.sqrt(square) / 12)
 
 
 def test_too_few_groups_say_nothing() -> None:
-    assert seen({20: Stat(5, 0.5, sd=0.2)}).around(20) is None
-    assert seen({}).around(20) is None
-    assert seen({20: Stat(9, math.nan, sd=0.2), 21: Stat(9, 0.5)}).around(20) is None
+    assert seen({20: Stat(5, 0.5, sd=0.2)}).since(20) is None
+    assert seen({}).since(20) is None
+    assert seen({20: Stat(9, math.nan, sd=0.2), 21: Stat(9, 0.5)}).since(20) is None
 
 
 def test_lately_and_since() -> None:

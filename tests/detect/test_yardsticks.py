@@ -7,7 +7,7 @@ import math
 import pytest
 
 from roledrift.detect.suite import DetectorSuite
-from roledrift.detect.yardsticks import LEAST_RUNS, combined, nested, yardsticks
+from roledrift.detect.yardsticks import LEAST_RUNS, combined
 from roledrift.workflow import VOTING
 from tests.detect.runs import AGGREGATOR, Columns, findings, judged
 
@@ -37,21 +37,11 @@ def test_fewer_than_three_runs_are_no_yardstick() -> None:
     assert combined(_starts(1.0, 1.0, math.nan)) == {}
 
 
-def test_there_and_back() -> None:
-    assert nested({("a", "length"): 1.23456789, ("a", "x"): math.nan}) == {
-        "a": {"length": 1.234568}
-    }
-    (key, yardstick), *_ = yardsticks({"a": {"length": (2.0, 0.1)}}).items()
-    assert key == ("a", "length")
-    assert (yardstick.center, yardstick.error, yardstick.source) == (2.0, 0.1, "earlier runs")
-
-
 def test_a_start_unlike_three_siblings_is_found_and_one_like_them_is_not() -> None:
     siblings = [
-        nested(judged(Columns(VOTING, seed, steps=20).records())[0].board.starts())
-        for seed in range(3)
+        judged(Columns(VOTING, seed, steps=20).records())[0].board.starts() for seed in range(3)
     ]
-    known = yardsticks(combined(siblings))
+    known = combined(siblings)
     assert judged(Columns(VOTING, 9, steps=40).records(), yardsticks=known)[1] == []
     run = Columns(VOTING, 9, steps=40)
     run.role[AGGREGATOR, "length"] *= 3.0

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
-from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import outcome
+from roledrift.detect.evidence.noise import Noise
 from roledrift.detect.evidence.process import ChangeProcess
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.records import StepRecord
@@ -84,7 +84,8 @@ class _Validations:
 
     def __init__(self) -> None:
         self._ratios = [0.0] * (len(_FALLS) + len(_LOSSES))
-        self._seen: list[tuple[int, float, str]] = []
+        self._count = 0
+        self._last = math.nan
         self._best: tuple[float, int, str] | None = None
         self._below: list[tuple[int, float]] = []
         self.fall: _Fall | None = None
@@ -93,38 +94,34 @@ class _Validations:
         value = record.totals.get("val_accuracy")
         if value is None or not 0.0 <= value <= 1.0:
             return
-        n = record.totals.get("val_n") or _UNKNOWN_N
-        solved = str(getattr(record, "solved", ""))
         if self._best is not None:
-            self._weigh(record.step, value, n, solved)
-        self._seen.append((record.step, value, solved))
-        smooth = fmean(one for _, one, _ in self._seen[-2:])
+            n = record.totals.get("val_n") or _UNKNOWN_N
+            self._weigh(record.step, value, n, record.solved, self._best)
+        self._count += 1
+        smooth = fmean((value if math.isnan(self._last) else self._last, value))
+        self._last = value
         if self._best is None or smooth > self._best[0]:
-            self._best = (smooth, record.step, solved)
+            self._best = (smooth, record.step, record.solved)
 
-    def _weigh(self, step: int, value: float, n: float, solved: str) -> None:
-        assert self._best is not None
-        best, best_step, before = self._best
+    def _weigh(
+        self, step: int, value: float, n: float, solved: str, known: tuple[float, int, str]
+    ) -> None:
+        best, best_step, before = known
         p0 = min(max(_NULL * best, 0.5 / n), 1 - 0.5 / n)
         logs = [
             value * n * math.log(f) + (1 - value) * n * math.log((1 - f * p0) / (1 - p0))
             for f in _FALLS
         ]
-        logs += _paired(before, solved)
-        t = len(self._seen)
-        prior = _HORIZON / ((t + _HORIZON - 1) * (t + _HORIZON))
+        prior = _HORIZON / ((self._count + _HORIZON - 1) * (self._count + _HORIZON))
         self._ratios = [
             min((ratio + prior) * math.exp(min(log, 60.0)), 1e15)
-            for ratio, log in zip(self._ratios, logs, strict=True)
+            for ratio, log in zip(self._ratios, logs + _paired(before, solved), strict=True)
         ]
-        known = self._ratios if before and solved else self._ratios[: len(_FALLS)]
-        if value < p0:
-            self._below.append((step, value))
-        else:
-            self._below.clear()
+        counted = self._ratios if before and solved else self._ratios[: len(_FALLS)]
+        self._below = [*self._below, (step, value)] if value < p0 else []
         now = fmean(one for _, one in self._below) if self._below else value
         onset = self._below[0][0] if self._below else None
-        self.fall = _Fall(now, best, best_step, onset, math.log(max(fmean(known), 1e-300)))
+        self.fall = _Fall(now, best, best_step, onset, math.log(max(fmean(counted), 1e-300)))
 
 
 def _paired(before: str, now: str) -> list[float]:
@@ -142,99 +139,84 @@ class _Batches:
     def __init__(self) -> None:
         self._process = ChangeProcess()
         self._recent: deque[float] = deque(maxlen=5)
-        self._jumps: deque[float] = deque(maxlen=48)
+        self._noise = Noise(48)
         self._best: tuple[float, int] | None = None
-        self._count = 0
         self.fall: _Fall | None = None
 
     def see(self, step: int, value: float) -> None:
-        if self._recent:
-            self._jumps.append(abs(value - self._recent[-1]))
-        self._count += 1
-        if self._best is not None and self._count > 6:
+        self._noise.see(value)
+        self._recent.append(value)
+        if len(self._recent) < 5:
+            return
+        mean = fmean(self._recent)
+        if self._best is not None and self._noise.n >= 6:
             best, best_step = self._best
-            noise = max(median(self._jumps) / 0.954, _LEAST_NOISE * max(abs(best), 1e-9))
+            noise = max(self._noise.sd, _LEAST_NOISE * max(abs(best), 1e-9))
             band = 0.1 * abs(best) + noise / math.sqrt(5)
             self._process.see(step, (best - band - value) / (1.15 * noise))
-            now = fmean([*self._recent, value][-3:])
-            onset = self._process.onset
-            self.fall = _Fall(now, best, best_step, onset, self._process.log)
-        self._recent.append(value)
-        mean = fmean(self._recent)
-        if len(self._recent) == 5 and (self._best is None or mean > self._best[0]):
+            now = fmean(list(self._recent)[-3:])
+            self.fall = _Fall(now, best, best_step, self._process.onset, self._process.log)
+        if self._best is None or mean > self._best[0]:
             self._best = (mean, step)
 
 
-class AccuracyCliff:
-    """Watches what the workflow solves, and roles that are graded on their own."""
-
-    name = NAME
-
+class _AccuracyCliff:
     def __init__(self, context: Context) -> None:
         self._share: float = context.settings.share
-        self._board: Board = context.board
+        self._board = context.board
         self._validations = _Validations()
         self._batches = _Batches()
         self._source = ""
         self._graded = {role: _Batches() for role in context.workflow.role_names}
-        self._judged = False
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """A verdict for all roles together, and one per role that is graded on its own."""
-        verdicts = [self._everyone(record)]
+    def update(self, record: StepRecord) -> Iterator[Verdict]:
+        yield self._everyone(record)
         for role, batches in self._graded.items():
             value = record.mean(role, "correct")
             if value is not None and 0.0 <= value <= 1.0:
                 batches.see(record.step, value)
                 if batches.fall is not None:
-                    verdicts.append(self._verdict(role, "correct", batches.fall, alone=True))
-        return [one for one in verdicts if one is not None]
+                    yield self._verdict(role, "correct", batches.fall, alone=True)
 
-    def _everyone(self, record: StepRecord) -> Verdict | None:
+    def _everyone(self, record: StepRecord) -> Verdict:
         self._validations.see(record)
         source, value = outcome(record)
         if value is not None and (not self._source or source == self._source):
             self._source = source
             self._batches.see(record.step, value)
         validated, trained = self._validations.fall, self._batches.fall
-        if validated is None and trained is None:
-            if self._judged:
-                return None
-            seen = self._source or self._validations.fall
-            need = "one more validation, or more steps" if seen else "an accuracy or a reward"
-            return waiting(NAME, EVERYONE, need)
-        self._judged = True
-        if validated is not None and self._fallen(validated, trained):
-            return self._verdict(EVERYONE, "val_accuracy", validated, forced=True)
+        if validated is not None:
+            # A fall in training counts as evidence for one of the validations.
+            support = max(trained.log, 0.0) if trained is not None and validated.log > 1 else 0.0
+            if trained is None or self._fallen(validated, support):
+                return self._verdict(EVERYONE, "val_accuracy", validated, support)
         if trained is not None:
             return self._verdict(EVERYONE, self._source, trained, alone=validated is None)
-        return None if validated is None else self._verdict(EVERYONE, "val_accuracy", validated)
+        need = "one more validation, or more steps" if self._source else "an accuracy or a reward"
+        return waiting(NAME, EVERYONE, need)
 
-    def _fallen(self, validated: _Fall, trained: _Fall | None) -> bool:
-        """Whether the validations have fallen; a fall in training counts as evidence for it."""
-        support = max(trained.log, 0.0) if trained is not None and validated.log > 1 else 0.0
-        enough = validated.log + support >= self._board.needed
-        return enough and validated.onset is not None and validated.share >= self._share
+    def _fallen(self, fall: _Fall, support: float = 0.0) -> bool:
+        enough = fall.log + support >= self._board.needed
+        return enough and fall.onset is not None and fall.share >= self._share
 
     def _verdict(
-        self, role: str, name: str, fall: _Fall, *, forced: bool = False, alone: bool = False
+        self, role: str, name: str, fall: _Fall, support: float = 0.0, *, alone: bool = False
     ) -> Verdict:
-        fallen = forced or (
-            fall.log >= self._board.needed and fall.onset is not None and fall.share >= self._share
-        )
+        fallen, needed = self._fallen(fall, support), self._board.needed
         # Training problems may have become harder, and a reward need not be what is solved.
-        surely = forced or (alone and name != "reward" and fall.share >= _HALF)
-        severity: Severity = "failing" if surely else "suspicious"
-        if fallen and name == "reward" and fall.share >= _HALF and alone:
-            severity = "failing"
-        leaning = fall.onset is not None and fall.log >= self._board.needed / 2
-        word: State = "drift" if fallen else "watch" if leaning else "ok"
+        grave = (alone and fall.share >= _HALF) or name == "val_accuracy"
+        word: State = "ok"
+        if fallen:
+            word = "drift"
+        elif fall.onset is not None and fall.log >= needed / 2:
+            word = "watch"
         words = {"val_accuracy": "validation accuracy", "accuracy": "training accuracy"}
+        severity: Severity = "failing" if grave else "suspicious"
         return Verdict(
-            detector=NAME,
-            role=role,
-            state=word,
-            finding=(NAME if surely else DROP) if fallen else "",
+            NAME,
+            role,
+            word,
+            (NAME if grave and name != "reward" else DROP) if fallen else "",
             statistic=name,
             value=fall.now,
             threshold=fall.best * (1 - self._share),
@@ -242,11 +224,10 @@ class AccuracyCliff:
             onset=fall.onset if word != "ok" else None,
             reason=(
                 f"{words.get(name, name)} {fall.now:.3g}, best {fall.best:.3g} at step "
-                f"{fall.best_step}; evidence {max(fall.log, 0.0):.1f}, "
-                f"{self._board.needed:.1f} needed"
+                f"{fall.best_step}; evidence {max(fall.log, 0.0):.1f}, {needed:.1f} needed"
             ),
             evidence=fall.log,
-            chance=f"against {self._board.needed:.2f} needed",
+            chance=f"against {needed:.2f} needed",
             severity=severity if fallen else None,
         )
 
@@ -280,10 +261,9 @@ CARD = Card(
             ("record a validation accuracy: a reward also falls when the curriculum gets harder",),
         ),
     ),
-    make=AccuracyCliff,
+    make=_AccuracyCliff,
     reads=("val_accuracy", "accuracy", "reward", "correct"),
     needs=("an accuracy or a reward",),
     settings=Settings,
     order=9,
 )
-"""The damage."""

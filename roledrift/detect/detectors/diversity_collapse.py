@@ -9,14 +9,14 @@ support: two of the three signs are needed, and nothing gained.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from roledrift.detect.abstaining import Presence, no_verdict, waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streams import Stream
 from roledrift.detect.remedies import KL_ANCHOR
-from roledrift.judgement import Severity, State, Verdict
+from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
 NAME = "diversity_collapse"
@@ -45,11 +45,7 @@ _SIGNS = {
 }
 
 
-class DiversityCollapse:
-    """Watches roles with several slots."""
-
-    name = NAME
-
+class _DiversityCollapse:
     def __init__(self, context: Context) -> None:
         self._course = context.course
         self._signs = {
@@ -60,26 +56,24 @@ class DiversityCollapse:
         self._roles = context.workflow.role_names
         self._presence = Presence(NAME, NEED)
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role for which there is news."""
-        verdicts = []
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         for role in self._roles:
             if role not in self._signs:
                 why = "does not apply: the role has one slot, it has no siblings"
-                verdicts.append(no_verdict(NAME, role, why))
+                yield no_verdict(NAME, role, why)
                 continue
             wrong = [one for one in self._signs[role].values() if one.of is not OPENERS]
             measured = any(record.mean(role, one.of.name) is not None for one in wrong)
-            verdict = self._presence.see(role, record.step, measured)
+            withheld = self._presence.see(role, record.step, measured)
             if any(one.judged for one in wrong):
-                verdict = self._judge(role)
+                yield self._judge(role)
             elif measured and not any(one.known for one in wrong):
                 lacks = max(min(one.start.lacks for one in wrong), 1)
-                need = f"{lacks} more batches of {POOL:.0f} pairs of wrong siblings"
-                verdict = waiting(NAME, role, need)
-            if verdict is not None:
-                verdicts.append(verdict)
-        return verdicts
+                yield waiting(
+                    NAME, role, f"{lacks} more batches of {POOL:.0f} pairs of wrong siblings"
+                )
+            else:
+                yield withheld
 
     def _judge(self, role: str) -> Verdict:
         signs = self._signs[role]
@@ -88,27 +82,18 @@ class DiversityCollapse:
         there = [one for one in signs.values() if one.complete]
         lost = self._course.direction in ("level", "fell")
         alike = agreement.complete or overlap.complete
-        drift = alike and lost and len(there) >= 2
-        finding = (NAME if agreement.complete else UNIFORM) if drift else ""
-        state: State = "drift" if drift else "watch" if alike else "ok"
+        finding = NAME if agreement.complete else UNIFORM
         told = "; ".join(
             f"{told} {one.typical:.2g} -> {one.now:.2g}" for told, one in signs.items() if one.known
         )
-        onsets = [one.onset for one in there if one.onset is not None]
-        severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
-        return Verdict(
-            detector=NAME,
-            role=role,
-            state=state,
-            finding=finding,
-            statistic=leading.of.name,
-            value=leading.now,
-            baseline=leading.typical,
-            onset=min(onsets, default=None) if state != "ok" else None,
-            reason=f"{told}; {self._course}",
+        return leading.verdict(
+            NAME,
+            f"{told}; {self._course}",
+            finding if alike and lost and len(there) >= 2 else "",
+            self._course.severity,
+            watch=alike,
+            onset=min((one.onset for one in there if one.onset is not None), default=None),
             evidence=max(agreement.evidence, overlap.evidence),
-            chance=f"against {agreement.needed:.2f} needed",
-            severity=severity if drift else None,
         )
 
 
@@ -142,9 +127,8 @@ CARD = Card(
             _ADVICE,
         ),
     ),
-    make=DiversityCollapse,
+    make=_DiversityCollapse,
     reads=("wrong_agreement", "wrong_jaccard", "openers", "accuracy"),
     needs=(NEED,),
     order=6,
 )
-"""Whether siblings are copies of each other."""

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
 from statistics import median
 
 from roledrift.detect.abstaining import Presence, waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
+from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
-from roledrift.judgement import Severity, State, Verdict
+from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
 NAME = "entropy_collapse"
@@ -79,11 +80,7 @@ class _Spikes:
         return (step, norm / usual) if norm >= _SPIKE * usual else None
 
 
-class EntropyCollapse:
-    """Watches the entropy of every role against its own start and against what it buys."""
-
-    name = NAME
-
+class _EntropyCollapse:
     def __init__(self, context: Context) -> None:
         workflow, watch = context.workflow, context.board.watch
         self._course = context.course
@@ -93,71 +90,55 @@ class EntropyCollapse:
         self._idle = {role: watch(role, IDLE) for role in roles}
         self._spikes = {role: _Spikes(workflow.policy_of(role)) for role in roles}
         self._presence = Presence(NAME, NEED)
-        self._fallen = 0
+        self._fallen = Streak()
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role for which there is news."""
-        verdicts = []
-        self._fallen = self._fallen + 1 if self._course.direction == "fell" else 0
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
+        self._fallen.see(record.step, self._course.direction == "fell")
         for role, fall in self._falls.items():
             self._spikes[role].see(record, role)
             measured = fall.seen and fall.step == record.step
-            verdict = self._presence.see(role, record.step, measured)
-            if measured and not fall.judged:
-                verdict = waiting(NAME, role, f"{max(fall.start.lacks, 1)} more steps")
-            elif measured:
-                verdict = self._judge(role)
-            if verdict is not None:
-                verdicts.append(verdict)
-        return verdicts
+            withheld = self._presence.see(role, record.step, measured)
+            if measured:
+                judged = fall.judged
+                yield self._judge(role) if judged else waiting(NAME, role, fall.lacking(NEED))
+            else:
+                yield withheld
 
     def _judge(self, role: str) -> Verdict:
         fall, rise = self._falls[role], self._rises[role]
-        state, finding, why = self._found(role, fall, rise)
+        finding, watch, why = self._found(role, fall, rise)
         judged = rise if rise.evidence > fall.evidence else fall
-        severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
-        return Verdict(
-            detector=NAME,
-            role=role,
-            state=state,
-            finding=finding,
-            statistic="entropy",
-            value=judged.now,
-            baseline=judged.typical,
-            onset=judged.onset if state != "ok" else None,
-            reason=(
-                f"its entropy is {judged.ratio:.0%} of that at the start ({judged.typical:.3g} -> "
-                f"{judged.now:.3g} nats per token){why}; {self._course}"
-            ),
+        return judged.verdict(
+            NAME,
+            f"its entropy is {judged.ratio:.0%} of that at the start ({judged.typical:.3g} -> "
+            f"{judged.now:.3g} nats per token){why}; {self._course}",
+            finding,
+            self._course.severity,
+            watch=watch,
             needs=("accuracy or reward",) if self._course.direction == "unknown" else (),
-            evidence=judged.evidence,
-            chance=f"against {judged.needed:.2f} needed",
-            severity=severity if finding else None,
         )
 
-    def _found(self, role: str, fall: StreamState, rise: StreamState) -> tuple[State, str, str]:
-        """State, finding, and the evidence beside the entropy itself."""
+    def _found(self, role: str, fall: StreamState, rise: StreamState) -> tuple[str, bool, str]:
+        """Finding, whether it is watched, and the evidence beside the entropy itself."""
         course, idle = self._course.direction, self._idle[role]
-        if course in ("rose", "unknown") or self._solved or 0 < self._fallen < _DIP:
-            return "ok", "", ""
+        if course in ("rose", "unknown") or self._solved or 0 < self._fallen.n < _DIP:
+            return "", False, ""
         if rise.complete and rise.ratio >= _RISEN:
-            return ("drift", EXPLOSION, "") if course == "fell" else ("watch", "", "")
-        low = fall.complete and fall.ratio <= LEFT
+            return (EXPLOSION if course == "fell" else ""), True, ""
         why = ""
         if idle.seen:
             why = f"; {idle.now:.0%} of its groups have equal rewards ({idle.typical:.0%} before)"
         spike = self._spikes[role].largest
         if fall.complete and idle.complete and spike is not None:
             why += f"; its gradient norm was {spike[1]:.1f} times the usual at step {spike[0]}"
-            return "drift", ECHO, why
-        if low and (course == "fell" or idle.complete):
-            return "drift", NAME, why
-        return ("watch" if fall.complete else "ok"), "", why
+            return ECHO, True, why
+        low = fall.complete and fall.ratio <= LEFT
+        collapsed = low and (course == "fell" or idle.complete)
+        return (NAME if collapsed else ""), fall.complete, why
 
     @property
     def _solved(self) -> bool:
-        course = self._course
-        return course.source == "accuracy" and course.now >= _SOLVED
+        return self._course.source == "accuracy" and self._course.now >= _SOLVED
 
 
 def gradient_norm(record: StepRecord, policy: str, role: str) -> float | None:
@@ -221,9 +202,8 @@ CARD = Card(
             ),
         ),
     ),
-    make=EntropyCollapse,
+    make=_EntropyCollapse,
     reads=("entropy", "zero_variance", "accuracy"),
     needs=(NEED,),
     order=6,
 )
-"""What is left of a role's entropy, and what it was given for."""

@@ -11,7 +11,8 @@ that stamps from the first step on: that is a fact about the judge, and needs no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from roledrift.detect.abstaining import Presence, no_verdict, waiting
@@ -19,9 +20,10 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import outcome
 from roledrift.detect.evidence.scales import SHARES
+from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR
-from roledrift.judgement import Severity, State, Verdict
+from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.workflow import Role
 
@@ -132,11 +134,7 @@ def _kind(role: Role, board: Board) -> _Kind | None:
     return _Synthesizer(board.watch(role.name, COPIED)) if role.duty == "synthesize" else None
 
 
-class LazyRole:
-    """Watches the roles that work on what others have written."""
-
-    name = NAME
-
+class _LazyRole:
     def __init__(self, context: Context) -> None:
         self._course = context.course
         roles = context.workflow.roles
@@ -144,50 +142,45 @@ class LazyRole:
         self._presence = {
             role: Presence(NAME, kind.need) for role, kind in self._kinds.items() if kind
         }
-        self._lazy: dict[str, list[int]] = {role.name: [] for role in roles}
-        self._looks: dict[str, int] = {}
+        self._lazy = {role.name: Streak() for role in roles}
+        self._looks: Counter[str] = Counter()
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role for which there is news."""
-        verdicts = []
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         for role, kind in self._kinds.items():
             if kind is None:
                 why = "does not apply: only to roles that judge, select or synthesize"
-                verdicts.append(no_verdict(NAME, role, why))
+                yield no_verdict(NAME, role, why)
                 continue
             seen = kind.see(record, role)
             measured = record.mean(role, kind.statistic) is not None
-            verdict = self._presence[role].see(role, record.step, measured)
+            withheld = self._presence[role].see(role, record.step, measured)
             if seen is not None:
-                self._looks[role] = self._looks.get(role, 0) + 1
-                verdict = self._judge(role, record.step, kind, seen)
-            elif role not in self._looks and verdict is None:
-                verdict = waiting(NAME, role, f"more {kind.need}")
-            if verdict is not None:
-                verdicts.append(verdict)
-        return verdicts
+                yield self._judge(role, record.step, kind, seen)
+            elif withheld is None and not self._looks[role]:
+                yield waiting(NAME, role, f"more {kind.need}")
+            else:
+                yield withheld
 
     def _judge(self, role: str, step: int, kind: _Kind, seen: _Seen) -> Verdict:
+        self._looks[role] += 1
         lazy = self._lazy[role]
-        lazy.append(step) if seen.lazy else lazy.clear()
+        lazy.see(step, seen.lazy)
         course = self._course.direction
         # Where all looks so far say the same, the judge has never done anything else.
-        always = kind.finding == STAMP and len(lazy) == self._looks[role]
-        told = len(lazy) >= _PATIENCE and (always or course in ("level", "fell"))
-        state: State = "drift" if told else "watch" if lazy else "ok"
-        severity: Severity = "failing" if course == "fell" else "suspicious"
+        always = kind.finding == STAMP and lazy.n == self._looks[role]
+        told = lazy.n >= _PATIENCE and (always or course in ("level", "fell"))
         return Verdict(
-            detector=NAME,
-            role=role,
-            state=state,
-            finding=(NAME if course == "fell" else kind.finding) if told else "",
+            NAME,
+            role,
+            "drift" if told else "watch" if lazy.n else "ok",
+            (NAME if course == "fell" else kind.finding) if told else "",
             statistic=kind.statistic,
             value=seen.value,
             threshold=seen.threshold,
             baseline=seen.base,
-            onset=lazy[0] if lazy else None,
+            onset=lazy.onset,
             reason=f"{seen.told}; {self._course}",
-            severity=severity if told else None,
+            severity=self._course.severity if told else None,
         )
 
 
@@ -234,9 +227,8 @@ CARD = Card(
             ("reward {role} for what it adds to its input", KL_ANCHOR),
         ),
     ),
-    make=LazyRole,
+    make=_LazyRole,
     reads=("verdict_correct", "openers", "copied", "accuracy"),
     needs=("texts of roles that judge, select or synthesize",),
     order=6,
 )
-"""Whether what a role says still matters."""

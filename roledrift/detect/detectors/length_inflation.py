@@ -8,16 +8,17 @@ every role grows alike, the task or the reward asks for longer responses.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import COUNTS
+from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, CAP_LENGTH, EQUAL_WEIGHT, KL_ANCHOR
-from roledrift.judgement import Severity, State, Verdict
+from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
 
 NAME = "length_inflation"
@@ -44,87 +45,60 @@ class Settings:
     limit: float = 0.0
 
 
-class LengthInflation:
-    """Watches the mean length of roles' responses."""
-
-    name = NAME
-
+class _LengthInflation:
     def __init__(self, context: Context) -> None:
+        workflow = context.workflow
         self._settings: Settings = context.settings
         self._course = context.course
-        workflow = context.workflow
         for role in self._settings.roles:
             workflow.index(role)
         terse = tuple(role.name for role in workflow.roles if role.terse)
         watched = self._settings.roles or terse or workflow.role_names
         self._lengths = {role: context.board.watch(role, LENGTH) for role in workflow.role_names}
-        self._watched = watched
-        self._over = dict.fromkeys(watched, 0)
+        self._over = {role: Streak() for role in watched}
         self._judged: set[str] = set()
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per watched role that was measured in this record."""
-        verdicts = []
-        for role in self._watched:
+    def update(self, record: StepRecord) -> Iterator[Verdict]:
+        for role in self._over:
             state = self._lengths[role]
             if state.judged:
                 self._judged.add(role)
-                verdicts.append(self._judge(role, record.step, state))
+                yield self._judge(role, record.step, state)
             elif role not in self._judged:
-                lacks = state.start.lacks
-                need = f"{lacks} more steps" if state.seen else "response lengths"
-                verdicts.append(waiting(NAME, role, need))
-        return verdicts
+                yield waiting(NAME, role, state.lacking("response lengths"))
 
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
         limit = self._settings.limit
-        self._over[role] = self._over[role] + 1 if 0 < limit <= state.now else 0
-        others = [one.change for name, one in self._lengths.items() if name != role and one.judged]
+        too_long = self._over[role].see(step, 0 < limit <= state.now) >= _PATIENCE
+        rest = {name: one for name, one in self._lengths.items() if name != role}
+        others = [one.change for one in rest.values() if one.judged]
         alike = bool(others) and state.change - median(others) < _ALIKE
         grown = state.complete and state.now - state.typical >= _LEAST_TOKENS
-        too_long = self._over[role] >= _PATIENCE
-        word: State = "ok"
-        if too_long or (grown and not alike):
-            word = "drift"
-        elif state.leaning:
-            word = "watch"
+        found = too_long or (grown and not alike)
         reason = (
             f"responses are {state.ratio:.2f} times as long as at the start "
             f"({state.typical:.1f} -> {state.now:.1f} tokens)"
         )
-        if word == "drift" and state.sick_start and state.yardstick is not None:
+        if found and state.sick_start and state.yardstick is not None:
             reason += f", which is that of {state.yardstick.source}"
-        if word == "watch" and grown and alike:
-            reason += "; the other roles have grown alike"
-        elif word == "watch":
-            reason += f"; evidence {state.evidence:.1f}, {state.needed:.1f} needed"
-        told = ", ".join(
-            f"{name} x{one.ratio:.2f}"
-            for name, one in self._lengths.items()
-            if name != role and one.known
-        )
+        elif not found and state.leaning:
+            evidence = f"; evidence {state.evidence:.1f}, {state.needed:.1f} needed"
+            reason += "; the other roles have grown alike" if grown and alike else evidence
+        told = ", ".join(f"{name} x{one.ratio:.2f}" for name, one in rest.items() if one.known)
         reason += f"; other roles: {told}" if told else ""
-        return Verdict(
-            detector=NAME,
-            role=role,
-            state=word,
-            finding=NAME if word == "drift" else "",
-            statistic="length",
-            value=state.now,
+        return state.verdict(
+            NAME,
+            f"{reason}; {self._course}",
+            NAME if found else "",
+            self._severity(too_long),
             threshold=limit or None,
-            baseline=state.typical,
-            onset=(step if state.onset is None else state.onset) if word != "ok" else None,
-            reason=f"{reason}; {self._course}",
-            evidence=state.evidence,
-            chance=f"against {state.needed:.2f} needed",
-            severity=self._severity(too_long) if word == "drift" else None,
+            onset=step if state.onset is None else state.onset,
         )
 
     def _severity(self, too_long: bool) -> Severity:
         """Longer responses with rising accuracy are what reasoning models are trained for."""
-        if self._course.direction == "fell" or too_long:
-            return "failing"
-        return "suspicious" if self._course.direction in ("rose", "unknown") else "failing"
+        harmless = self._course.direction in ("rose", "unknown") and not too_long
+        return "suspicious" if harmless else "failing"
 
 
 CARD = Card(
@@ -149,9 +123,8 @@ CARD = Card(
             ),
         ),
     ),
-    make=LengthInflation,
+    make=_LengthInflation,
     reads=("length",),
     needs=("response lengths",),
     settings=Settings,
 )
-"""Response lengths."""

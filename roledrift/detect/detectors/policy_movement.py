@@ -17,24 +17,26 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
-from roledrift.detect.abstaining import no_verdict, waiting
+from roledrift.detect.abstaining import waiting
 from roledrift.detect.by_problem import by_problem
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.board import RAISED
+from roledrift.detect.evidence.distance import Distance
 from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import COHERENCE, KL_ANCHOR, LOWER_RATE, SLOT_RATE, SLOT_WEIGHT
-from roledrift.judgement import Severity, State, Verdict
+from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
 NAME = "policy_movement"
 NEED = "update.k3 (re-score a few rows after the optimizer step)"
+_BAND = math.log(1.3)
 _FAILING = 2.0
 """Times the usual step from which on a run that is not improving is about to lose what it has."""
 
@@ -58,29 +60,23 @@ _PARTS = (
 _SOURCES = ("update.k3", "old.k3", "rollout.k3", "rollout.chi2")
 
 
-class _Distances:
-    """Reads how far each role has moved, always from the same statistics."""
+class _Movement:
+    """Reads how far each role has moved per unit of learning rate; None if not measured."""
 
     def __init__(self, rates: LearningRates) -> None:
         self._rates = rates
-        self._chosen: dict[str, tuple[str, ...]] = {}
+        self._distance = Distance(_NOTHING)
 
-    def read(self, record: StepRecord, role: str) -> float | None:
-        """Geometric mean of the distances per unit of learning rate; None if not measured."""
-        parts = self._parts(record, role)
-        chosen = self._chosen.get(role)
-        if chosen is None:
-            if not parts:
-                return None
-            chosen = self._chosen[role] = tuple(parts)
-        if any(name not in parts for name in chosen):
-            return None
-        logs = [math.log(max(parts[name], _NOTHING)) for name in chosen]
-        return math.exp(fmean(logs)) / self._rates.unit(role)
+    def of(self, record: StepRecord, role: str) -> float | None:
+        """How far one role has moved."""
+        log = self._distance.log(role, self._parts(record, role))
+        return None if log is None else math.exp(log) / self._rates.unit(role)
 
-    def source(self, role: str) -> str:
-        """The leading statistic that is read for ``role``."""
-        return self._chosen.get(role, (_SOURCES[0],))[0]
+    def together(self, roles: Sequence[str], record: StepRecord) -> float | None:
+        """The geometric mean over roles."""
+        values = [self.of(record, role) for role in roles]
+        logs = [math.log(max(one, _NOTHING)) for one in values if one is not None]
+        return math.exp(fmean(logs)) if len(logs) == len(values) else None
 
     def _parts(self, record: StepRecord, role: str) -> dict[str, float]:
         for name in _SOURCES:
@@ -88,12 +84,10 @@ class _Distances:
             # chi2 is an estimate that may be negative; then rollout.k3, never negative, stands in.
             if value is None or not math.isfinite(value) or value < 0:
                 continue
-            if name == "rollout.chi2" and role not in self._chosen and value <= 0:
+            if name == "rollout.chi2" and not self._distance.begun(role) and value <= 0:
                 continue
             parts = {name: math.sqrt(value)}
-            if name == _SOURCES[0]:
-                parts |= _further(record, role)
-            return parts
+            return parts | _further(record, role) if name == _SOURCES[0] else parts
         return {}
 
 
@@ -107,39 +101,28 @@ def _further(record: StepRecord, role: str) -> dict[str, float]:
     return found
 
 
-def stream(read: Callable[[StepRecord, str], float | None], *, pooled: bool = False) -> Stream:
-    """The stream of a role's movement, or of the mean over roles."""
-    if pooled:
-        return Stream(NAME, RATIOS, 1, math.log(1.3), 0.25, 0.15, 0.1, read, moves=True)
-    return Stream(NAME, RATIOS, 1, math.log(1.3), 0.3, 0.2, 0.1, read, moves=True)
-
-
-class PolicyMovement:
-    """Watches how far every role's policy moves, and all of them together."""
-
-    name = NAME
-
+class _PolicyMovement:
     def __init__(self, context: Context) -> None:
         self._workflow = workflow = context.workflow
-        self._course = context.course
-        self._rates = context.board.rates
-        self._distances = _Distances(self._rates)
-        watch = context.board.watch
-        one = stream(self._distances.read)
-        self._roles = {role: watch(role, one) for role in workflow.role_names}
+        self._course, self._rates = context.course, context.board.rates
+        moved, roles = _Movement(self._rates), workflow.role_names
+        one = Stream(NAME, RATIOS, 1, _BAND, 0.3, 0.2, 0.1, moved.of, moves=True)
+        self._roles = {role: context.board.watch(role, one) for role in roles}
         self._together: StreamState | None = None
-        if len(workflow.roles) > 1:
-            self._together = watch(EVERYONE, stream(self._mean, pooled=True))
+        if len(roles) > 1:
+
+            def read(record: StepRecord, _: str) -> float | None:
+                return moved.together(roles, record)
+
+            pooled = Stream(NAME, RATIOS, 1, _BAND, 0.25, 0.15, 0.1, read, moves=True)
+            self._together = context.board.watch(EVERYONE, pooled)
         self._updates: dict[str, float] = {}
-        self._early: dict[str, list[float]] = {role: [] for role in workflow.role_names}
+        self._early: dict[str, list[float]] = {role: [] for role in roles}
         self._slots = {
-            role: _Slots(workflow, role)
-            for role in workflow.role_names
-            if not refusal(workflow, role)
+            role: _Slots(workflow, role) for role in roles if not refusal(workflow, role)
         }
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role, and one for all roles together."""
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         for role, state in self._roles.items():
             if state.step == record.step and len(self._early[role]) < _EARLY:
                 self._early[role].append(state.now)
@@ -148,105 +131,63 @@ class PolicyMovement:
                 self._updates[role] = updates
         for slots in self._slots.values():
             slots.see(record)
-        verdicts = [self._verdict(role, state) for role, state in self._roles.items()]
-        if self._together is not None:
-            verdicts.append(self._all(self._together))
-        return [one for one in verdicts if one is not None]
+        for role, state in self._roles.items():
+            if state.judged:
+                yield self._of_role(role, state)
+            elif not state.known:
+                yield waiting(NAME, role, state.lacking(NEED))
+        if self._together is not None and self._together.judged:
+            yield self._of_all(self._together)
 
-    def _mean(self, record: StepRecord, _: str) -> float | None:
-        values = [self._distances.read(record, role) for role in self._workflow.role_names]
-        logs = [math.log(max(one, _NOTHING)) for one in values if one is not None]
-        return math.exp(fmean(logs)) if len(logs) == len(values) else None
-
-    def _verdict(self, role: str, state: StreamState) -> Verdict | None:
-        if not state.seen:
-            return waiting(NAME, role, NEED)
-        if not state.judged:
-            return None if state.known else _waiting(role, state)
-        word: State = "drift" if state.complete else "watch" if state.leaning else "ok"
+    def _of_role(self, role: str, state: StreamState) -> Verdict:
         reason = f"its policy moves {state.ratio:.3g} times as far per iteration as at the start"
-        finding, severity = "", None
-        if word == "drift":
+        finding = ""
+        if state.complete:
             finding, why = self._named(role, state)
-            severity = self._severity(role, state)
             reason += why
-        elif word == "watch":
+        elif state.leaning:
             reason += f"; evidence {state.evidence:.1f}, {state.needed:.1f} needed"
-        return self._say(role, state, word, finding, severity, reason)
+        return self._verdict(state, finding, reason, (role,), state.leaning)
 
-    def _say(
-        self,
-        role: str,
-        state: StreamState,
-        word: State,
-        finding: str,
-        severity: Severity | None,
-        reason: str,
-    ) -> Verdict:
-        unit = self._rates.unit(role) if role != EVERYONE else 1.0
-        return Verdict(
-            detector=NAME,
-            role=role,
-            state=word,
-            finding=finding,
-            statistic=NAME,
-            value=state.now * unit,
-            threshold=None,
-            baseline=state.typical * unit,
-            onset=state.onset if word != "ok" else None,
-            reason=f"{reason}; {self._course}",
-            evidence=state.evidence,
-            chance=f"against {state.needed:.2f} needed",
-            severity=severity,
-            cause=self._cause(role) if word == "drift" else "",
-        )
-
-    def _all(self, state: StreamState) -> Verdict | None:
-        if not state.judged:
-            return None
-        over = sum(one.leaning for one in self._roles.values())
-        every = state.complete and over >= 2
-        word: State = "drift" if every else "watch" if state.complete else "ok"
+    def _of_all(self, state: StreamState) -> Verdict:
+        every = state.complete and sum(one.leaning for one in self._roles.values()) >= 2
         reason = f"all policies together move {state.ratio:.3g} times as far as at the start"
-        return self._say(
-            EVERYONE,
-            state,
-            word,
-            "policy_drift" if every else "",
-            self._severity(EVERYONE, state) if every else None,
-            reason,
+        finding = "policy_drift" if every else ""
+        return self._verdict(state, finding, reason, tuple(self._roles), state.complete)
+
+    def _verdict(
+        self, state: StreamState, finding: str, reason: str, roles: Sequence[str], watch: bool
+    ) -> Verdict:
+        raised = max(self._rates.raised(one) for one in roles)
+        unit = self._rates.unit(state.role)
+        cause = f"the learning rate was raised by a factor of {raised:.3g}"
+        return state.verdict(
+            NAME,
+            f"{reason}; {self._course}",
+            finding,
+            self._severity(state, roles, raised),
+            watch=watch,
+            value=state.now * unit,
+            baseline=state.typical * unit,
+            cause=cause if finding and raised > RAISED else "",
         )
 
-    def _severity(self, role: str, state: StreamState) -> Severity:
+    def _severity(self, state: StreamState, roles: Sequence[str], raised: float) -> Severity:
         """Failing where the run is about to lose what it has: far off, and nothing gained by it."""
-        roles = self._workflow.role_names if role == EVERYONE else (role,)
-        raised = max(self._rates.raised(one) for one in roles) >= RAISED
         if state.sick_start or self._course.losing:
             return "failing"
         if not self._rates.known and all(self._ramped(one) for one in roles):
             return "suspicious"  # A warm-up of the learning rate, which was not recorded, looks so.
-        if role != EVERYONE and self._workflow.sharing(role) and not self._together_moves:
+        all_move = self._together is not None and self._together.complete
+        if state.role != EVERYONE and self._workflow.sharing(state.role) and not all_move:
             return "suspicious"  # One role's rows; the policy that it shares has not moved off.
-        if state.ratio >= _RUNAWAY:
-            return "failing"
-        large = state.ratio >= _FAILING and (raised or not self._course.improving)
-        return "failing" if large else "suspicious"
-
-    @property
-    def _together_moves(self) -> bool:
-        return self._together is not None and self._together.complete
+        hot = raised >= RAISED or not self._course.improving
+        return "failing" if state.ratio >= (_FAILING if hot else _RUNAWAY) else "suspicious"
 
     def _ramped(self, role: str) -> bool:
         """Whether a role moved ever farther in the first records, or they are not all there."""
         early, half = self._early[role], _EARLY // 2
         return len(early) < _EARLY or fmean(early[half:]) >= _RAMP * fmean(early[:half])
-
-    def _cause(self, role: str) -> str:
-        roles = self._workflow.role_names if role == EVERYONE else (role,)
-        raised = max(self._rates.raised(one) for one in roles)
-        if raised <= RAISED:
-            return ""
-        return f"the learning rate was raised by a factor of {raised:.3g}"
 
     def _named(self, role: str, state: StreamState) -> tuple[str, str]:
         """The finding, and what speaks for and against the paper's name."""
@@ -329,11 +270,6 @@ def refusal(workflow: Workflow, role: str) -> str:
     return "" if any(one.slots == 1 for one in workflow.roles) else "all roles have several slots"
 
 
-def _waiting(role: str, state: StreamState) -> Verdict:
-    lacks = state.start.lacks
-    return no_verdict(NAME, role, f"needs {lacks} more steps", f"{lacks} more steps")
-
-
 CARD = Card(
     name=NAME,
     about=(
@@ -376,8 +312,7 @@ CARD = Card(
             (SLOT_WEIGHT, SLOT_RATE, KL_ANCHOR, COHERENCE),
         ),
     ),
-    make=PolicyMovement,
+    make=_PolicyMovement,
     reads=(*_SOURCES, *(name for name, _ in _PARTS), "updates"),
     needs=(NEED,),
 )
-"""How far policies move."""

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
-from roledrift.detect.evidence.course import ABSURD
-from roledrift.detect.evidence.scales import LINEAR
+from roledrift.detect.evidence.scales import ABSURD, LINEAR
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
-from roledrift.judgement import Severity, Verdict
+from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
@@ -57,11 +56,7 @@ def _bias(record: StepRecord, role: str) -> float | None:
 BIAS = Stream("reward_bias", LINEAR, 1, 0.01, 0.03, 0.01, 0.2, _bias)
 
 
-class RewardHacking:
-    """Watches what rewards pay for."""
-
-    name = NAME
-
+class _RewardHacking:
     def __init__(self, context: Context) -> None:
         roles = context.workflow.role_names
         self._course = context.course
@@ -72,53 +67,42 @@ class RewardHacking:
         self._rewards = _Slope()
         self._first: int | None = None
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role whose rewards were measured, and one for all."""
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         self._first = record.step if self._first is None else self._first
-        verdicts = [self._rewards.verdict(record)]
+        yield self._rewards.verdict(record)
         for role, state in self._bias.items():
             self._credit[role].see(record, role)
             if state.seen and state.step == record.step:
-                verdicts.append(self._judge(role, record.step, state))
+                yield self._judge(role, record.step, state)
             elif not state.seen:
-                verdicts.append(waiting(NAME, role, "rewards of the roles"))
-        return [one for one in verdicts if one is not None]
+                yield waiting(NAME, role, "rewards of the roles")
 
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
         since = self._open.get(role, state.onset)
-        paid = self._credit[role].since(since) if since is not None else None
-        paid = paid or self._credit[role].lately()
-        by_length = paid is not None and paid[1] > 0.0
+        lately = self._credit[role].lately()
+        paid = (self._credit[role].since(since) if since is not None else None) or lately
         high = state.now >= _LEAST_BIAS
-        start = self._credit[role].lately()
-        from_start = high and start is not None and start[1] >= 0.1 and state.typical >= _CLEAR
-        if (state.complete and high and by_length) or from_start:
-            since = self._first if from_start and self._first is not None else step
-            self._open.setdefault(role, since if state.onset is None else state.onset)
+        from_start = high and lately is not None and lately[1] >= 0.1 and state.typical >= _CLEAR
+        if from_start or (state.complete and high and paid is not None and paid[1] > 0.0):
+            first = self._first if from_start and self._first is not None else step
+            self._open.setdefault(role, first if state.onset is None else state.onset)
         elif not (state.complete or high):
             self._open.pop(role, None)
-        drift = role in self._open
         told = f"its mean reward is {state.now:+.2f} sd from that of all roles"
-        if not math.isnan(state.typical):
+        known = not math.isnan(state.typical)
+        if known:
             told += f" ({state.typical:+.2f} at the start)"
         if paid is not None:
             told += (
                 f"; its advantage and length correlate {paid[0]:+.2f} (95 % above {paid[1]:+.2f})"
             )
-        severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
-        return Verdict(
-            detector=NAME,
-            role=role,
-            state="drift" if drift else "watch" if state.leaning else "ok",
-            finding=NAME if drift else "",
-            statistic="reward_bias",
-            value=state.now,
-            baseline=None if math.isnan(state.typical) else state.typical,
+        return state.verdict(
+            NAME,
+            f"{told}; {self._course}",
+            NAME if role in self._open else "",
+            self._course.severity,
+            baseline=state.typical if known else None,
             onset=self._open.get(role, state.onset),
-            reason=f"{told}; {self._course}",
-            evidence=state.evidence,
-            chance=f"against {state.needed:.2f} needed",
-            severity=severity if drift else None,
         )
 
 
@@ -204,9 +188,8 @@ CARD = Card(
             ("check the reward function on some responses by hand",),
         ),
     ),
-    make=RewardHacking,
+    make=_RewardHacking,
     reads=("reward", "reward_bias", "length_credit", "accuracy"),
     needs=("rewards of the roles",),
     order=2,
 )
-"""What rewards pay for."""

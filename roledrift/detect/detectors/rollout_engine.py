@@ -9,14 +9,15 @@ mismatch, however large, is no finding.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
-from roledrift.detect.evidence.course import ABSURD
-from roledrift.detect.evidence.scales import RATIOS
+from roledrift.detect.evidence.distance import Distance
+from roledrift.detect.evidence.scales import ABSURD, RATIOS
 from roledrift.detect.evidence.start import LEAST
+from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -50,37 +51,30 @@ class _Gap:
     """
 
     def __init__(self) -> None:
-        self._chosen: dict[str, tuple[str, ...]] = {}
+        self._distance = Distance(_NOTHING)
         self._distances: dict[tuple[str, bool], list[float]] = {}
         self._moves: dict[str, list[float]] = {}
 
     def read(self, record: StepRecord, role: str) -> float | None:
-        gap = self._gap(record, role)
+        parts = _parts(record, role, _PARTS)
+        k3 = _known(record, role, "rollout.k3")
+        if k3 is not None:
+            parts["rollout.k3"] = math.sqrt(k3)
+        gap = self._distance.log(role, parts)
         if gap is None:
             return None
         behind = _is_behind(record, role)
         expected = _usual(self._distances.setdefault((role, behind), []), gap)
-        moved = [value for name in _MOVED if (value := _known(record, role, name)) is not None]
+        moved = _parts(record, role, _MOVED).values() if behind else ()
         if behind and not moved:
             return None  # It is not known how much of the distance is the policy's own movement.
-        if behind and max(moved) >= _STILL:
+        if moved and max(moved) >= _STILL:
             move = fmean(math.log(max(one, _NOTHING)) for one in moved)
             usual = _usual(self._moves.setdefault(role, []), move)
             if expected is None or usual is None:
                 return None
             expected += max(move - usual, 0.0)
         return None if expected is None else math.exp(max(gap - expected, 0.0))
-
-    def _gap(self, record: StepRecord, role: str) -> float | None:
-        found = ((name, _known(record, role, name)) for name in _PARTS)
-        parts = {name: value for name, value in found if value is not None}
-        k3 = _known(record, role, "rollout.k3")
-        if k3 is not None:
-            parts["rollout.k3"] = math.sqrt(k3)
-        chosen = self._chosen.setdefault(role, tuple(parts)) if parts else ()
-        if not chosen or any(name not in parts for name in chosen):
-            return None
-        return fmean(math.log(max(parts[name], _NOTHING)) for name in chosen)
 
 
 def _usual(start: list[float], value: float) -> float | None:
@@ -106,77 +100,48 @@ def _known(record: StepRecord, role: str, name: str) -> float | None:
     return value if value is not None and 0.0 <= value < ABSURD else None
 
 
-class RolloutEngine:
-    """Watches the distance between rollout engine and trainer."""
+def _parts(record: StepRecord, role: str, names: Sequence[str]) -> dict[str, float]:
+    found = ((name, _known(record, role, name)) for name in names)
+    return {name: value for name, value in found if value is not None}
 
-    name = NAME
 
+class _RolloutEngine:
     def __init__(self, context: Context) -> None:
+        roles = context.workflow.role_names
         gap = Stream("rollout_gap", RATIOS, 1, 0.3, 0.35, 0.2, 0.2, _Gap().read)
-        self._gaps = {role: context.board.watch(role, gap) for role in context.workflow.role_names}
-        self._streaks = dict.fromkeys(context.workflow.role_names, 0)
+        self._gaps = {role: context.board.watch(role, gap) for role in roles}
+        self._unserved = {role: Streak() for role in roles}
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role."""
-        verdicts = []
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         for role, state in self._gaps.items():
-            verdict = _mode(record, role) or self._unserved(record, role)
-            verdicts.append(verdict or self._judge(role, state))
-        return [one for one in verdicts if one is not None]
+            yield _mode(record, role) or self._adapter(record, role) or _judge(state)
 
-    def _judge(self, role: str, state: StreamState) -> Verdict | None:
-        if not state.judged:
-            if state.known:
-                return None
-            lacks = state.start.lacks
-            return waiting(NAME, role, f"{lacks} more steps" if state.seen else _NEED)
-        found = state.complete and state.ratio >= _EFFECT
-        reason = (
-            f"the engine's log-probabilities are {state.ratio:.1f} times as far from the "
-            "trainer's as at the start, beyond what the policy's own steps explain"
-        )
-        return Verdict(
-            detector=NAME,
-            role=role,
-            state="drift" if found else "watch" if state.leaning else "ok",
-            finding="engine_mismatch" if found else "",
-            statistic=state.of.name,
-            value=state.now,
-            baseline=state.typical,
-            onset=state.onset if state.leaning else None,
-            reason=reason,
-            evidence=state.evidence,
-            chance=f"against {state.needed:.2f} needed",
-            severity="input problem" if found else None,
-        )
-
-    def _unserved(self, record: StepRecord, role: str) -> Verdict | None:
+    def _adapter(self, record: StepRecord, role: str) -> Verdict | None:
         """Whether the engine samples the base model, where the distance to that is known."""
-        base, rollout, own = (
-            _known(record, role, name) for name in ("reference.k3", "rollout.k3", "update.k3")
-        )
+        names = ("reference.k3", "rollout.k3", "update.k3")
+        base, rollout, own = (_known(record, role, name) for name in names)
         if base is None or rollout is None:
             return None
         served = rollout < _AS_BASE * base or base < _FAR * (own or 0.0) or base <= _NOTHING**2
-        self._streaks[role] = 0 if served else self._streaks[role] + 1
-        if self._streaks[role] < _PATIENCE:
+        if self._unserved[role].see(record.step, not served) < _PATIENCE:
             return None
-        told = (
-            f"rollouts are {rollout / base:.2f} times as far from the trained policy as the "
-            "base model is"
+        why = f"rollouts are {rollout / base:.2f} times as far from the trained policy as the "
+        why += "base model is"
+        return _fault(
+            role, "adapter_not_served", record, "rollout.k3", rollout, why, _AS_BASE * base
         )
-        return Verdict(
-            NAME,
-            role,
-            "drift",
-            "adapter_not_served",
-            statistic="rollout.k3",
-            value=rollout,
-            threshold=_AS_BASE * base,
-            onset=record.step,
-            reason=told,
-            severity="input problem",
-        )
+
+
+def _judge(state: StreamState) -> Verdict | None:
+    if not state.judged:
+        return None if state.known else waiting(NAME, state.role, state.lacking(_NEED))
+    return state.verdict(
+        NAME,
+        f"the engine's log-probabilities are {state.ratio:.1f} times as far from the "
+        "trainer's as at the start, beyond what the policy's own steps explain",
+        "engine_mismatch" if state.complete and state.ratio >= _EFFECT else "",
+        "input problem",
+    )
 
 
 def _mode(record: StepRecord, role: str) -> Verdict | None:
@@ -185,18 +150,32 @@ def _mode(record: StepRecord, role: str) -> Verdict | None:
         share = record.mean(role, f"{kind}.refused")
         if share is not None and share > 0:
             label = record.labels.get(kind, "two temperatures")
-            return Verdict(
-                NAME,
-                role,
-                "drift",
-                "logprob_mode_mismatch",
-                statistic=f"{kind}.refused",
-                value=share,
-                onset=record.step,
-                reason=f"the {kind} log-probabilities are of two kinds ({label})",
-                severity="input problem",
-            )
+            why = f"the {kind} log-probabilities are of two kinds ({label})"
+            return _fault(role, "logprob_mode_mismatch", record, f"{kind}.refused", share, why)
     return None
+
+
+def _fault(
+    role: str,
+    finding: str,
+    record: StepRecord,
+    statistic: str,
+    value: float,
+    why: str,
+    threshold: float | None = None,
+) -> Verdict:
+    return Verdict(
+        NAME,
+        role,
+        "drift",
+        finding,
+        statistic,
+        value,
+        threshold,
+        onset=record.step,
+        reason=why,
+        severity="input problem",
+    )
 
 
 CARD = Card(
@@ -239,9 +218,8 @@ CARD = Card(
             ),
         ),
     ),
-    make=RolloutEngine,
+    make=_RolloutEngine,
     reads=(*_PARTS, "rollout.k3", "reference.k3", *_MOVED, "update.k3", "updates"),
     needs=(_NEED,),
     order=1,
 )
-"""Is the trained policy the one that is sampled?"""

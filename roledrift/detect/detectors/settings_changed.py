@@ -10,11 +10,13 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import median
 
 from roledrift.detect.abstaining import waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.board import RAISED
+from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.remedies import LOWER_RATE
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -65,106 +67,89 @@ class _Same:
         self._equal = self._streak = 0
         self.onset: int | None = None
 
-    def see(self, step: int, difference: float | None) -> None:
-        """Take how far apart they are."""
+    def see(self, step: int, difference: float | None) -> bool:
+        """Take how far apart they are; whether they are no longer equal by design."""
         if difference is None or not math.isfinite(difference):
-            return
+            return self.onset is not None
         if abs(difference) < _ROUNDING:
             self._equal += 1
             self._streak = 0
-            self.onset = None if self.onset is None or self._equal > 3 * _START else self.onset
-            return
-        self._streak += 1
-        if self._streak == 1 and self._equal >= _START and self.onset is None:
-            self.onset, self._equal = step, 0
+            self.onset = None if self._equal > 3 * _START else self.onset
+        else:
+            self._streak += 1
+            if self._streak == 1 and self._equal >= _START and self.onset is None:
+                self.onset, self._equal = step, 0
+        return self.onset is not None
 
 
-class SettingsChanged:
-    """Watches the learning rates, optimizer steps, batch size and sampling temperature."""
-
-    name = NAME
-
+class _SettingsChanged:
     def __init__(self, context: Context) -> None:
-        self._workflow = context.workflow
-        self._board = context.board
-        self._rates = context.board.rates
-        self._raised: dict[str, int] = {}
-        self._steps = {role: _Level(_STEPS, 0.0) for role in context.workflow.role_names}
+        self._board, self._rates = context.board, context.board.rates
+        self._roles = roles = context.workflow.role_names
+        self._raised = {role: Streak() for role in roles}
+        self._steps = {role: _Level(_STEPS, 0.0) for role in roles}
         self._batch = _Level(_BATCH, 1 / _BATCH)
-        self._rewards = {role: _Same() for role in context.workflow.role_names}
+        self._rewards = {role: _Same() for role in roles}
         self._accuracy = _Same()
-        self._temperature: str | None = None
+        self._temperature = ""
         self._heated: tuple[int, str] | None = None
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role whose settings are known, and one for all."""
-        verdicts = {role: self._of_role(role, record) for role in self._workflow.role_names}
-        found = [one for one in verdicts.values() if one.state == "drift"]
+        verdicts = [self._of_role(role, record) for role in self._roles]
+        found = [one for one in verdicts if one.state == "drift"]
         same = len(found) == len(verdicts) > 1 and len({one.reason for one in found}) == 1
         every = self._of_all(record)
         if same and every is None:
             # One change for all policies is one alert.
-            first = found[0]
-            onset = first.onset or record.step
-            every = _verdict(EVERYONE, first.finding, onset, first.reason, first.value)
-            return [every, *(_fine(role) for role in verdicts)]
-        return [*verdicts.values(), *([every] if every else [])]
+            return [replace(found[0], role=EVERYONE), *map(_fine, self._roles)]
+        return [*verdicts, *([every] if every else [])]
 
     def _of_role(self, role: str, record: StepRecord) -> Verdict:
-        raised = self._rates.raised(role) if self._rates.known else 1.0
-        if raised >= RAISED:
-            onset = self._raised.setdefault(role, record.step)
-            why = f"the learning rate was raised by a factor of {raised:.3g}"
-            return _verdict(role, "learning_rate_raised", onset, why, raised)
-        above = self._board.above_earlier_rates(role)
-        if above >= RAISED:
-            onset = self._raised.setdefault(role, record.step)
-            why = f"the learning rate is {above:.3g} times that of earlier runs"
-            return _verdict(role, "learning_rate_raised", onset, why, above)
-        self._raised.pop(role, None)
-        level = self._steps[role]
-        if level.see(record.step, record.mean(role, "updates")) and level.onset is not None:
+        raised, above = self._rates.raised(role), self._board.above_earlier_rates(role)
+        onset = self._raised[role]
+        if onset.see(record.step, max(raised, above) >= RAISED):
+            if raised >= RAISED:
+                why, factor = f"the learning rate was raised by a factor of {raised:.3g}", raised
+            else:
+                why, factor = f"the learning rate is {above:.3g} times that of earlier runs", above
+            return _verdict(role, "learning_rate_raised", onset.onset, why, factor)
+        level, updates = self._steps[role], record.mean(role, "updates")
+        if level.see(record.step, updates):
             why = f"the optimizer steps of the {role} went up by a factor of {level.ratio:.3g}"
             return _verdict(role, "optimizer_steps_changed", level.onset, why, level.ratio)
-        reward = self._rewards[role]
-        reward.see(record.step, record.mean(role, "reward_bias"))
-        if reward.onset is not None:
-            bias = record.mean(role, "reward_bias") or 0.0
-            if bias > 0:
-                why = f"the reward of the {role} stopped being that of the other roles"
-                return _verdict(role, "reward_changed", reward.onset, why)
-        if not self._rates.known and record.mean(role, "updates") is None:
+        reward, bias = self._rewards[role], record.mean(role, "reward_bias")
+        if reward.see(record.step, bias) and bias is not None and bias > 0:
+            why = f"the reward of the {role} stopped being that of the other roles"
+            return _verdict(role, "reward_changed", reward.onset, why)
+        if not self._rates.known and updates is None:
             return waiting(NAME, role, "the learning rate (totals lr) or optimizer steps")
         return _fine(role)
 
     def _of_all(self, record: StepRecord) -> Verdict | None:
-        stat = record.stat(EVERYONE, "length")
-        level = self._batch
-        if level.see(record.step, None if stat is None else stat.n) and level.onset is not None:
+        stat, level = record.stat(EVERYONE, "length"), self._batch
+        if level.see(record.step, None if stat is None else stat.n):
             why = f"the number of responses per step changed by a factor of {level.ratio:.3g}"
             return _verdict(EVERYONE, "batch_changed", level.onset, why)
         reward, accuracy = record.totals.get("reward"), record.totals.get("accuracy")
+        apart = None if reward is None or accuracy is None else reward - accuracy
         # With several roles the mean over responses is not the mean over episodes.
-        alone = len(self._workflow.roles) == 1
-        if alone and reward is not None and accuracy is not None:
-            self._accuracy.see(record.step, reward - accuracy)
-        if self._accuracy.onset is not None:
+        if len(self._roles) == 1 and self._accuracy.see(record.step, apart):
             why = "the reward stopped being the accuracy"
             return _verdict(EVERYONE, "reward_changed", self._accuracy.onset, why)
         found = _TEMPERATURE.search(record.labels.get("rollout", ""))
         if found is not None:
-            now = found[1]
-            if self._temperature is None:
-                self._temperature = now
-            elif now != self._temperature:
-                self._heated = self._heated or (record.step, now)
-        if self._heated is not None:
-            why = f"the sampling temperature changed from {self._temperature} to {self._heated[1]}"
-            return _verdict(EVERYONE, "temperature_changed", self._heated[0], why)
-        return None
+            self._temperature = self._temperature or found[1]
+            if found[1] != self._temperature:
+                self._heated = self._heated or (record.step, found[1])
+        if self._heated is None:
+            return None
+        why = f"the sampling temperature changed from {self._temperature} to {self._heated[1]}"
+        return _verdict(EVERYONE, "temperature_changed", self._heated[0], why)
 
 
-def _verdict(role: str, finding: str, onset: int, why: str, factor: float | None = None) -> Verdict:
+def _verdict(
+    role: str, finding: str, onset: int | None, why: str, factor: float | None = None
+) -> Verdict:
     return Verdict(
         NAME,
         role,
@@ -228,9 +213,8 @@ CARD = Card(
             "check whether the temperature was changed on purpose",
         ),
     ),
-    make=SettingsChanged,
+    make=_SettingsChanged,
     reads=("lr", "updates", "reward_bias"),
     needs=("the learning rate (totals lr)",),
     order=0,
 )
-"""What was changed."""

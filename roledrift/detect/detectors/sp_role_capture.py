@@ -12,7 +12,7 @@ Rewards that pay one role for length make it write like a longer one as well. Th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from roledrift.detect.abstaining import Presence, no_verdict, waiting
 from roledrift.detect.cards import Card, Context, Finding
@@ -25,7 +25,7 @@ from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.evidence.words import STRAIGHT, Writing
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR, LOWER_RATE, OWN_POLICY, ROLE_BALANCE
-from roledrift.judgement import Severity, State, Verdict
+from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
 NAME = "sp_role_capture"
@@ -52,11 +52,7 @@ _CREDIT = 0.1
 _BAND, _SPREAD, _FLOOR = 0.15, 0.12, 0.04
 
 
-class SpRoleCapture:
-    """Watches how roles that share a policy write."""
-
-    name = NAME
-
+class _SpRoleCapture:
     def __init__(self, context: Context) -> None:
         workflow, board = context.workflow, context.board
         self._course = context.course
@@ -86,22 +82,17 @@ class SpRoleCapture:
     def _away(self, record: StepRecord, role: str) -> float | None:
         return self._writing.away(record, role)
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role for which there is news."""
-        verdicts = []
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         self._begin(record)
         for role, others in self._others.items():
             if not others:
                 why = "does not apply: isolated, the role has a policy of its own"
-                verdicts.append(no_verdict(NAME, role, why))
+                yield no_verdict(NAME, role, why)
                 continue
             self._credit[role].see(record, role)
             measured = self._writing.measured(role)
-            verdict = self._presence.see(role, record.step, measured)
-            verdict = self._verdict(role) if measured else verdict
-            if verdict is not None:
-                verdicts.append(verdict)
-        return verdicts
+            withheld = self._presence.see(role, record.step, measured)
+            yield self._verdict(role) if measured else withheld
 
     def _begin(self, record: StepRecord) -> None:
         self._writing.see(record)
@@ -130,37 +121,32 @@ class SpRoleCapture:
             captor = self._captor.get(role) or max(went, key=lambda other: went[other][0])
             share, straight = went[captor]
         way = ways[captor]
-        state: State = "ok"
-        finding = why = ""
+        watch, finding, why = False, "", ""
         if role in self._captor and role not in self._paid:
-            state, finding = "drift", NAME
+            finding = NAME
         elif role in self._captor:
-            state, why = "watch", "; its reward has risen above the other roles': reward_hacking"
+            watch, why = True, "; its reward has risen above the other roles': reward_hacking"
         elif self._drifted(role, left) and (
             not way.leaning or straight < STRAIGHT or self._meets(role, captor)
         ):
-            state, finding = "drift", STYLE
+            finding = STYLE
         elif way.leaning and share >= CAPTURED:
-            state, why = "watch", f"; evidence {way.evidence:.1f}, {way.needed:.1f} needed"
+            watch, why = True, f"; evidence {way.evidence:.1f}, {way.needed:.1f} needed"
             if self._meets(role, captor):
                 why = f"; {captor} has left its own way of writing as much"
-        judged = left if finding == STYLE or left.evidence > way.evidence else way
-        severity: Severity = "failing" if self._course.direction == "fell" else "suspicious"
-        return Verdict(
-            detector=NAME,
-            role=role,
-            state=state,
-            finding=finding,
+        own = finding == STYLE
+        judged = left if own or left.evidence > way.evidence else way
+        return judged.verdict(
+            NAME,
+            self._reason(role, captor, share, own=own) + why,
+            finding,
+            self._course.severity,
+            watch=watch,
             statistic="words",
-            value=left.now if finding == STYLE else share,
-            threshold=_LEFT if finding == STYLE else CAPTURED,
+            value=left.now if own else share,
+            threshold=_LEFT if own else CAPTURED,
             baseline=0.0,
-            onset=judged.onset if state != "ok" else None,
-            toward="" if finding == STYLE else captor,
-            reason=self._reason(role, captor, share, own=finding == STYLE) + why,
-            evidence=judged.evidence,
-            chance=f"against {judged.needed:.2f} needed",
-            severity=severity if finding else None,
+            toward="" if own else captor,
         )
 
     def _hold(self, role: str, went: Mapping[str, tuple[float, float]]) -> None:
@@ -243,8 +229,7 @@ CARD = Card(
             (KL_ANCHOR, LOWER_RATE),
         ),
     ),
-    make=SpRoleCapture,
+    make=_SpRoleCapture,
     reads=("words", "length", "reward_bias", "length_credit"),
     needs=(NEED,),
 )
-"""Who writes like whom."""

@@ -7,12 +7,14 @@ not depend on the start of the run, so they are judged from the first step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
+from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -44,8 +46,7 @@ class Settings:
     equal_groups: float = 0.98
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """What one rule says about one role in one record.
 
     Attributes:
@@ -57,71 +58,61 @@ class Fact:
     statistic: str
     value: float
     holds: bool
-    reason: str
+    reason: str = ""
 
 
-_FINE = Fact("", 0.0, False, "")
+_FINE = Fact("", 0.0, False)
 
 Rule = Callable[[StepRecord, str, Settings], Fact | None]
 
 
-def _duplicates(record: StepRecord, role: str, settings: Settings) -> Fact | None:
-    share = _known(record, role, "duplicates")
-    if share is None:
-        return None
-    told = f"{share:.1%} of the rows occur twice"
-    return Fact("duplicates", share, share >= settings.duplicates > 0, told)
+def _share(name: str, told: str, least: Callable[[Settings], float]) -> Rule:
+    """The rule that a share is at least what the settings say; 0 there switches it off."""
+
+    def rule(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+        share = _known(record, role, name)
+        if share is None:
+            return None
+        return Fact(name, share, share >= least(settings) > 0, told.format(share))
+
+    return rule
 
 
 def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
     stat = record.stat(role, "nonfinite")
     if stat is None or not stat.n:
         return None
-    found = not stat.mean <= 0
     told = f"{stat.mean:.3g} tokens per response have a log-probability that is not finite"
-    return Fact("nonfinite", stat.mean, found, told)
+    return Fact("nonfinite", stat.mean, not stat.mean <= 0, told)
 
 
 def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
-    updates = record.stat(role, "updates")
-    equal = _known(record, role, "zero_variance")
+    updates, rows = record.stat(role, "updates"), record.counted(role, "advantage")
+    equal, clipped, peak, k3 = (
+        _known(record, role, name)
+        for name in ("zero_variance", "clip_fraction", "update.peak", "update.k3")
+    )
     learns = equal is None or equal < _SOLVED
-    rows = record.counted(role, "advantage")
-    peak, k3 = _known(record, role, "update.peak"), _known(record, role, "update.k3")
     # Rows that are left out of the loss move all the same where another role trains the policy.
     still = peak is None or peak < _NOTHING
     if updates is not None and updates.high == 0 and rows is not None and rows[0] and still:
         return Fact("updates", 0.0, True, f"{rows[0]:.0f} rows and no optimizer step")
-    clipped = _known(record, role, "clip_fraction")
+    changed = "the optimizer steps have changed nothing"
     if peak is not None:
-        return Fact(
-            "update.peak",
-            peak,
-            learns and peak < _NOTHING,
-            "the optimizer steps have changed nothing, although there was something to learn",
-        )
+        told = f"{changed}, although there was something to learn"
+        return Fact("update.peak", peak, learns and still, told)
     if k3 is not None and k3 == 0.0:
-        return Fact("update.k3", k3, learns, "the optimizer steps have changed nothing")
+        return Fact("update.k3", k3, learns, changed)
     if clipped is not None and clipped >= 0.999:
         return Fact("clip_fraction", clipped, True, "every token is clipped")
     return None if updates is None and k3 is None and clipped is None else _FINE
-
-
-def _truncated(record: StepRecord, role: str, settings: Settings) -> Fact | None:
-    share = _known(record, role, "truncated")
-    if share is None:
-        return None
-    told = f"{share:.0%} of the responses were cut off by the length limit"
-    return Fact("truncated", share, share >= settings.truncated > 0, told)
 
 
 def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
     share = _known(record, role, "zero_variance")
     if share is None:
         return None
-    solved = record.totals.get("accuracy")
-    if solved is None:
-        solved = record.mean(role, "reward")
+    solved = record.totals.get("accuracy", record.mean(role, "reward"))
     if solved is not None and solved >= _SOLVED:
         return _FINE  # Everything is right: the task is solved, and that is no fault.
     told = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
@@ -137,82 +128,63 @@ def _known(record: StepRecord, role: str, name: str) -> float | None:
 
 RULES: dict[str, Rule] = {
     "nonfinite": _nonfinite,
-    "duplicate_rows": _duplicates,
+    "duplicate_rows": _share(
+        "duplicates", "{:.1%} of the rows occur twice", lambda its: its.duplicates
+    ),
     "no_updates": _updates,
-    "truncation": _truncated,
+    "truncation": _share(
+        "truncated",
+        "{:.0%} of the responses were cut off by the length limit",
+        lambda its: its.truncated,
+    ),
     "signal_loss": _signal,
 }
 """Finding to rule, gravest first: of several findings about one role the first is reported."""
 
 
-class TrainingData:
-    """Runs every rule on every role."""
-
-    name = NAME
-
+class _TrainingData:
     def __init__(self, context: Context) -> None:
         self._settings: Settings = context.settings
         roles = context.workflow.role_names
-        self._streaks: dict[str, dict[str, tuple[int, int]]] = {role: {} for role in roles}
-        self._known: dict[str, set[str]] = {role: set() for role in roles}
+        self._streaks: dict[str, dict[str, Streak]] = {role: {} for role in roles}
         self._cut = {role: context.board.watch(role, TRUNCATED) for role in roles}
 
-    def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per role: the gravest finding, or that there is none."""
-        return [verdict for role in self._streaks if (verdict := self._verdict(role, record))]
+    def update(self, record: StepRecord) -> Iterator[Verdict | None]:
+        for role, streaks in self._streaks.items():
+            found = self._gravest(role, record)
+            cut = self._cut[role]
+            if not streaks:
+                yield no_verdict(NAME, role, "nothing that could be checked was recorded", "rows")
+            elif found is None and cut.complete and cut.now >= 0.1:
+                why = f"responses cut off by the length limit: {cut.typical:.0%} -> {cut.now:.0%}"
+                yield cut.verdict(NAME, why, "truncation", "suspicious")
+            elif found is None and record.groups:
+                checked = ", ".join(name for name in RULES if name in streaks)
+                yield Verdict(NAME, role, "ok", reason=f"none of {checked}")
+            else:
+                yield found
 
-    def _verdict(self, role: str, record: StepRecord) -> Verdict | None:
-        lasting = self._lasting(role, record)
-        if not self._known[role]:
-            return no_verdict(NAME, role, "nothing that could be checked was recorded", "rows")
-        if lasting:
-            finding, fact, onset = lasting[0]
-            return Verdict(
-                detector=NAME,
-                role=role,
-                state="drift",
-                finding=finding,
-                statistic=fact.statistic,
-                value=fact.value,
-                onset=onset,
-                reason=fact.reason,
-                severity="input problem",
-            )
-        cut = self._cut[role]
-        if cut.complete and cut.now >= 0.1:
-            return Verdict(
-                detector=NAME,
-                role=role,
-                state="drift",
-                finding="truncation",
-                statistic="truncated",
-                value=cut.now,
-                baseline=cut.typical,
-                onset=cut.onset,
-                reason=f"responses cut off by the length limit: {cut.typical:.0%} -> {cut.now:.0%}",
-                severity="suspicious",
-            )
-        if not record.groups:
-            return None
-        checked = ", ".join(name for name in RULES if name in self._known[role])
-        return Verdict(NAME, role, "ok", reason=f"none of {checked}")
-
-    def _lasting(self, role: str, record: StepRecord) -> list[tuple[str, Fact, int]]:
-        """Findings that have held for some records in a row, with their first steps."""
-        streaks, found = self._streaks[role], []
+    def _gravest(self, role: str, record: StepRecord) -> Verdict | None:
+        """The first finding that has held for some records in a row."""
+        streaks, gravest = self._streaks[role], None
         for finding, rule in RULES.items():
             fact = rule(record, role, self._settings)
             if fact is None:
                 continue
-            self._known[role].add(finding)
-            if not fact.holds:
-                streaks.pop(finding, None)
-                continue
-            times, onset = streaks.get(finding, (0, record.step))
-            streaks[finding] = (times + 1, onset)
-            if times + 1 >= _PATIENCE:
-                found.append((finding, fact, onset))
-        return found
+            streak = streaks.setdefault(finding, Streak())
+            if streak.see(record.step, fact.holds) >= _PATIENCE and gravest is None:
+                gravest = Verdict(
+                    NAME,
+                    role,
+                    "drift",
+                    finding,
+                    fact.statistic,
+                    fact.value,
+                    onset=streak.onset,
+                    reason=fact.reason,
+                    severity="input problem",
+                )
+        return gravest
 
 
 def _finding(name: str, title: str, about: str, *advice: str) -> Finding:
@@ -258,10 +230,9 @@ CARD = Card(
             "train on problems that are neither always nor never solved",
         ),
     ),
-    make=TrainingData,
+    make=_TrainingData,
     reads=("duplicates", "updates", "truncated", "zero_variance", "nonfinite"),
     needs=("rows with rewards and advantage groups",),
     settings=Settings,
     order=1,
 )
-"""Facts about rows."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from roledrift.config import Config
 from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.process import needed
-from roledrift.detect.evidence.start import Yardstick
+from roledrift.detect.evidence.start import Yardstick, Yardsticks
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -29,83 +28,72 @@ class Board:
     Args:
         workflow: Roles and policies.
         config: Window of the start, false-alert budget, and when an excursion is over.
-        yardsticks: ``(role, stream)`` to a start that is known from earlier runs.
+        yardsticks: Role to stream to centre and error of the starts of earlier runs.
+
+    Attributes:
+        rates: The learning rate of every role's policy.
+        needed: Log-evidence that completes a stream.
+        records: Records seen so far.
     """
 
     def __init__(
         self,
         workflow: Workflow,
         config: Config,
-        yardsticks: Mapping[tuple[str, str], Yardstick] | None = None,
+        yardsticks: Yardsticks | None = None,
     ) -> None:
         self.rates = LearningRates(workflow)
+        self.needed = needed(config.false_alerts_per_run, 0)
+        self.records = 0
         self._roles = workflow.role_names
         self._raised: set[str] = set()
         self._config = config
         self._states: dict[tuple[str, Stream], StreamState] = {}
-        self._yardsticks = dict(yardsticks or {})
-        self._records = 0
+        self._yardsticks = yardsticks or {}
 
     def watch(self, role: str, stream: Stream) -> StreamState:
         """The state of a stream of ``role``; detectors that ask for the same one share it."""
         key = (role, stream)
         if key not in self._states:
-            state = StreamState(
-                stream,
-                role,
-                window=self._config.baseline.window,
-                close_after=self._config.close_after,
-            )
+            window, close_after = self._config.baseline.window, self._config.close_after
+            state = StreamState(stream, role, window=window, close_after=close_after)
             self._states[key] = state
-            yardstick = self._yardsticks.get((role, stream.name))
-            if yardstick is not None:
-                state.measure_by(yardstick)
-            wanted = needed(self._config.false_alerts_per_run, len(self._states))
+            earlier = self._yardsticks.get(role, {}).get(stream.name)
+            if earlier is not None:
+                state.measure_by(Yardstick(*earlier, "earlier runs"))
+            self.needed = needed(self._config.false_alerts_per_run, len(self._states))
             for one in self._states.values():
-                one.needed = wanted
+                one.needed = self.needed
         return self._states[key]
-
-    @property
-    def needed(self) -> float:
-        """Log-evidence that completes a stream."""
-        return needed(self._config.false_alerts_per_run, len(self._states))
 
     @property
     def streams(self) -> int:
         """How many streams share the budget."""
         return len(self._states)
 
-    @property
-    def records(self) -> int:
-        """Records seen so far."""
-        return self._records
-
-    def starts(self) -> dict[tuple[str, str], float]:
-        """Centre of every stream that has a start, on its scale; later runs are held against it."""
-        rates = {
-            (role, RATE): math.log(self.rates.unit(role))
-            for role in self._roles
-            if self.rates.known
-        }
-        return rates | {
-            (role, stream.name): state.start.center
-            for (role, stream), state in self._states.items()
-            if state.known
-        }
+    def starts(self) -> dict[str, dict[str, float]]:
+        """Role to stream to the centre of its start; later runs are held against these."""
+        starts: dict[str, dict[str, float]] = {}
+        for role in self._roles if self.rates.known else ():
+            starts[role] = {RATE: round(math.log(self.rates.unit(role)), 6)}
+        for (role, stream), state in self._states.items():
+            if state.known and math.isfinite(state.start.center):
+                starts.setdefault(role, {})[stream.name] = round(state.start.center, 6)
+        return starts
 
     def above_earlier_rates(self, role: str) -> float:
         """The learning rate of ``role`` over that of earlier runs; 1 within their range."""
-        yardstick = self._yardsticks.get((role, RATE))
-        if yardstick is None or not self.rates.known:
+        earlier = self._yardsticks.get(role, {}).get(RATE)
+        if earlier is None or not self.rates.known:
             return 1.0
-        above = math.log(self.rates.unit(role)) - yardstick.center
-        return math.exp(above) if above > yardstick.error else 1.0
+        above = math.log(self.rates.unit(role)) - earlier[0]
+        return math.exp(above) if above > earlier[1] else 1.0
 
     def see(self, record: StepRecord) -> None:
         """Take one record; call it before the detectors."""
-        if self._records == 0:
+        if self.records == 0 and record.base:
             self._measure_by_base(record)
-        self._records += 1
+        self.records += 1
         self.rates.see(record)
         self._expect()
         for state in self._states.values():
@@ -114,22 +102,16 @@ class Board:
     def _expect(self) -> None:
         """A raised learning rate is expected to move its roles, from this record on."""
         raised = {role for role in self._roles if self.rates.raised(role) >= RAISED}
-        for state in self._states.values():
-            news = raised - self._raised
-            if state.of.moves and (state.role in news or (news and state.role == EVERYONE)):
+        news, self._raised = raised - self._raised, raised
+        for state in self._states.values() if news else ():
+            if state.of.moves and (state.role in news or state.role == EVERYONE):
                 state.process.expect()
-        self._raised = raised
 
     def _measure_by_base(self, record: StepRecord) -> None:
-        """Judge the start itself by the policy before training, where that was measured."""
-        base: Mapping[str, object] = getattr(record, "base", {})
-        if not base:
-            return
-        before = StepRecord(step=record.step, groups=getattr(record, "base", {}))
+        """Judge the start itself by the policy before training."""
+        before = StepRecord(step=record.step, groups=record.base)
         for (role, stream), state in self._states.items():
-            if not stream.base:
-                continue
-            value = before.mean(role, stream.name)
+            value = before.mean(role, stream.name) if stream.base else None
             if value is not None and math.isfinite(value):
                 error = max(stream.spread, stream.floor)
                 state.measure_by(Yardstick(stream.scale.on(value), error, BASE))

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from statistics import fmean, median
+from statistics import fmean
 from typing import Literal
 
+from roledrift.detect.evidence.noise import Noise
+from roledrift.detect.evidence.scales import ABSURD
+from roledrift.judgement import Severity
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
 
@@ -25,8 +28,6 @@ LOSS = 0.25
 _GAIN = 0.05
 _NOISE = 3.0
 _JUMPS = 48
-ABSURD = 1e100
-"""From here on, as with NaN and infinity, a number is no measurement; squares of it overflow."""
 
 
 class Course:
@@ -35,107 +36,101 @@ class Course:
     *rose*: the mean of the last :data:`RECENT` records exceeds that of the first ones by 0.05 and
     by three standard errors. *fell*: it is below the best such mean by a quarter of it, by 0.05 and
     by three standard errors. The noise is that of differences between neighbouring records.
+
+    Attributes:
+        source: ``accuracy`` or ``reward``; empty while neither was recorded.
+        now: Mean of the last records; NaN before there are any.
+        direction: Where it has gone; ``unknown`` before there are :data:`RECENT` records.
+        improving: True while it is rising: the last records beat those before them.
+        losing: True if it has fallen: by the validations where there are at least two.
     """
 
     def __init__(self) -> None:
-        self._values: deque[tuple[int, float]] = deque(maxlen=RECENT)
-        self._history: deque[float] = deque(maxlen=2 * RECENT)
-        self._jumps: deque[float] = deque(maxlen=_JUMPS)
-        self._first: float | None = None
-        self._best: tuple[int, float] | None = None
-        self._validations: list[tuple[int, float, float]] = []
         self.source = ""
-        """``accuracy`` or ``reward``; empty while neither was recorded."""
+        self.now = math.nan
+        self.direction: Direction = "unknown"
+        self.improving = False
+        self._history: deque[float] = deque(maxlen=2 * RECENT)
+        self._noise = Noise(_JUMPS)
+        self._step = 0
+        self._first: float | None = None
+        self._best = (0, -math.inf)
+        self._validations = 0
+        self._peak = (0, -math.inf)
+        self._peak_n = 0.0
+        self._fallen = ""
+        self._told = "no accuracy or reward known"
 
     def see(self, record: StepRecord) -> None:
         """Take one record."""
         value = record.totals.get("val_accuracy")
         if value is not None and 0.0 <= value <= 1.0:
-            n = record.totals.get("val_n", 0.0)
-            n = n if n > 0 else 0.0
-            self._validations.append((record.step, value, n))
+            self._validate(record.step, value, record.totals.get("val_n", 0.0))
         source, now = outcome(record)
         if now is None or (self.source and source != self.source):
             return
-        self.source = source
-        if self._values:
-            self._jumps.append(abs(now - self._values[-1][1]))
-        self._values.append((record.step, now))
+        self.source, self._step = source, record.step
+        self._noise.see(now)
         self._history.append(now)
-        if len(self._values) == RECENT:
-            mean = self.now
-            self._first = mean if self._first is None else self._first
-            if self._best is None or mean > self._best[1]:
-                self._best = (record.step, mean)
+        self.now = fmean(list(self._history)[-RECENT:])
+        if len(self._history) >= RECENT:
+            self._judge()
 
-    @property
-    def now(self) -> float:
-        """Mean of the last records; NaN before there are any."""
-        return fmean(value for _, value in self._values) if self._values else math.nan
+    def _judge(self) -> None:
+        if self._first is None:
+            self._first = self.now
+        if self.now > self._best[1]:
+            self._best = (self._step, self.now)
+        best, error = self._best[1], self._noise.sd / math.sqrt(RECENT)
+        self.direction = "level"
+        if best - self.now >= max(LOSS * abs(best), _NOISE * error, _GAIN):
+            self.direction = "fell"
+        elif self.now - self._first >= max(_GAIN, _NOISE * error):
+            self.direction = "rose"
+        if len(self._history) == 2 * RECENT:
+            before = fmean(list(self._history)[:RECENT])
+            self.improving = self.now - before >= max(_GAIN, error * math.sqrt(2))
+        name = "training accuracy" if self.source == "accuracy" else "reward"
+        self._told = f"{name} {self._first:.3g} -> {self.now:.3g}"
+        if self.direction == "fell":
+            self._told += f", best {best:.3g}"
 
-    @property
-    def direction(self) -> Direction:
-        """Where it has gone; ``unknown`` before there are :data:`RECENT` records."""
-        if self._first is None or self._best is None:
-            return "unknown"
-        # The median |difference| of neighbours is 0.954 sd; a mean of n has sd / sqrt(n).
-        error = median(self._jumps) / 0.954 / math.sqrt(RECENT) if self._jumps else 0.0
-        if self._best[1] - self.now >= max(LOSS * abs(self._best[1]), _NOISE * error, _GAIN):
-            return "fell"
-        return "rose" if self.now - self._first >= max(_GAIN, _NOISE * error) else "level"
-
-    @property
-    def improving(self) -> bool:
-        """True while accuracy is rising: the last records beat those before them."""
-        if len(self._history) < 2 * RECENT or not self._jumps:
-            return False
-        before = fmean(list(self._history)[: len(self._history) - RECENT])
-        error = median(self._jumps) / 0.954 * math.sqrt(2 / RECENT)
-        return self.now - before >= max(_GAIN, error)
+    def _validate(self, step: int, now: float, n: float) -> None:
+        (best_step, best), best_n = self._peak, self._peak_n
+        if self._validations:
+            error = (
+                math.sqrt(max(best * (1 - best), 0.25 / best_n) / best_n) if best_n > 0 else 0.05
+            )
+            lost = best - now >= max(LOSS * best, _GAIN, 2.5 * error)
+            self._fallen = _fall("validation accuracy", best, best_step, now, step) if lost else ""
+        self._validations += 1
+        if now > best:
+            self._peak, self._peak_n = (step, now), n
 
     @property
     def losing(self) -> bool:
-        """True if accuracy has fallen: that of the validations where there are any."""
-        if len(self._validations) >= 2:
-            return bool(self._fallen_validation())
-        return self.direction == "fell"
+        """See the class."""
+        return bool(self._fallen) if self._validations >= 2 else self.direction == "fell"
+
+    @property
+    def severity(self) -> Severity:
+        """How bad a finding is that is damage only where something was lost."""
+        return "failing" if self.direction == "fell" else "suspicious"
 
     @property
     def damage(self) -> str:
         """What was lost, in words; empty if nothing was."""
-        validation = self._fallen_validation()
-        if validation:
-            return validation
-        if self.direction != "fell" or self._best is None:
-            return ""
-        step = self._values[-1][0]
+        if self._fallen or self.direction != "fell":
+            return self._fallen
         name = "training accuracy" if self.source == "accuracy" else "the training reward"
-        return (
-            f"{name} has fallen from {self._best[1]:.2f} (step {self._best[0]}) to "
-            f"{self.now:.2f} (step {step})"
-        )
-
-    def _fallen_validation(self) -> str:
-        if len(self._validations) < 2:
-            return ""
-        best_step, best, n = max(self._validations[:-1], key=lambda one: one[1])
-        step, now, _ = self._validations[-1]
-        error = math.sqrt(max(best * (1 - best), 0.25 / n) / n) if n else 0.05
-        if best - now < max(LOSS * best, _GAIN, 2.5 * error):
-            return ""
-        return (
-            f"validation accuracy has fallen from {best:.2f} (step {best_step}) to {now:.2f} "
-            f"(step {step})"
-        )
+        return _fall(name, self._best[1], self._best[0], self.now, self._step)
 
     def __str__(self) -> str:
-        if self._first is None:
-            return "no accuracy or reward known"
-        name = "training accuracy" if self.source == "accuracy" else "reward"
-        told = f"{name} {self._first:.3g} -> {self.now:.3g}"
-        if self.direction == "fell" and self._best is not None:
-            told += f", best {self._best[1]:.3g}"
-        return told
+        return self._told
+
+
+def _fall(name: str, best: float, best_step: int, now: float, step: int) -> str:
+    return f"{name} has fallen from {best:.2f} (step {best_step}) to {now:.2f} (step {step})"
 
 
 def outcome(record: StepRecord) -> tuple[str, float | None]:

@@ -6,54 +6,31 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+ABSURD = 1e100
+"""From here on, as with NaN and infinity, a number is no measurement; squares of it overflow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A monotone transformation.
-
-    Attributes:
-        on: A value of the statistic, on the scale.
-        back: The inverse.
-        relative: True where changes on the scale are ratios of values.
-    """
+    """A monotone transformation: values ``on`` the scale, and ``back`` from it."""
 
     on: Callable[[float], float]
     back: Callable[[float], float]
-    relative: bool = False
 
 
-_LARGEST = 1e100
-"""Larger values, infinity among them, are read as this: sums and squares of them stay finite."""
-
-
-def _identity(value: float) -> float:
-    return min(max(value, -_LARGEST), _LARGEST)
-
-
-def _log_tokens(value: float) -> float:
-    return math.log(min(max(value, 0.5), _LARGEST))
-
-
-def _log_tiny(value: float) -> float:
-    return math.log(min(max(value, 1e-12), _LARGEST))
-
-
-def _arcsine(value: float) -> float:
-    return math.asin(math.sqrt(min(max(value, 0.0), 1.0)))
-
-
-def _sine_squared(value: float) -> float:
-    return math.sin(min(max(value, 0.0), math.pi / 2)) ** 2
-
-
-LINEAR = Scale(_identity, _identity)
+LINEAR = Scale(
+    lambda value: min(max(value, -ABSURD), ABSURD), lambda x: min(max(x, -ABSURD), ABSURD)
+)
 """Rewards and accuracies."""
 
-COUNTS = Scale(_log_tokens, math.exp, relative=True)
+COUNTS = Scale(lambda value: math.log(min(max(value, 0.5), ABSURD)), math.exp)
 """Ratios of lengths and counts; anything below half a token is half a token."""
 
-RATIOS = Scale(_log_tiny, math.exp, relative=True)
+RATIOS = Scale(lambda value: math.log(min(max(value, 1e-12), ABSURD)), math.exp)
 """Ratios of small positive numbers, whatever their size: distances, entropies, norms."""
 
-SHARES = Scale(_arcsine, _sine_squared)
+SHARES = Scale(
+    lambda value: math.asin(math.sqrt(min(max(value, 0.0), 1.0))),
+    lambda x: math.sin(min(max(x, 0.0), math.pi / 2)) ** 2,
+)
 """Shares. ``asin sqrt p`` has the standard deviation ``1 / (2 sqrt n)`` whatever ``p``."""

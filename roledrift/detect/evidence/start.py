@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
+
+from roledrift.detect.evidence.noise import Noise
 
 LEAST = 4
 """Records of a run's own start from which on it is judged."""
@@ -38,6 +40,10 @@ class Yardstick:
     source: str
 
 
+Yardsticks = Mapping[str, Mapping[str, tuple[float, float]]]
+"""Role to stream to the centre and the error of the starts of earlier runs."""
+
+
 class Start:
     """The start of one stream; grows while nothing is suspicious, then stays.
 
@@ -51,89 +57,54 @@ class Start:
         spread: The library's spread of one record, ``s0``.
         floor: The smallest spread that is believed.
         correlation: The library's lag-one correlation of healthy records.
+
+    Attributes:
+        n: Records that it holds; ``center`` is their median, on the scale.
+        spread: Standard deviation of one healthy record.
+        stretch: Long-run over single-record standard deviation: what correlation takes away.
+        error: Standard error of the centre.
+        lacks: Records that are wanted before anything is judged.
+        full: True once it is complete and stays.
     """
 
-    __slots__ = (
-        "_correlation",
-        "_deviations",
-        "_differences",
-        "_floor",
-        "_last",
-        "_pairs",
-        "_prior",
-        "_products",
-        "_quiet",
-        "_spread",
-        "_squares",
-        "_values",
-        "_window",
-        "center",
-        "error",
-        "n",
-        "spread",
-        "stretch",
-    )
-
     def __init__(self, window: int, *, spread: float, floor: float, correlation: float) -> None:
-        self.center = math.nan
-        self.spread = max(spread, floor)
-        """Standard deviation of one healthy record."""
-        self.error = math.inf
-        """Standard error of the centre."""
-        self.n = 0
+        self.n, self.center, self.error = 0, math.nan, math.inf
+        self.spread = self._own = max(spread, floor)
+        self.stretch = _stretch(correlation)
         self._window = max(window, 1)
-        self._prior, self._floor = spread, floor
-        self._spread = self.spread
+        self.lacks, self.full = min(LEAST, self._window), False
+        self._prior, self._floor, self._correlation = spread, floor, correlation
         self._values: list[float] = []
-        self._differences: deque[float] = deque(maxlen=_REMEMBERED)
-        self._last: float | None = None
+        self._noise = Noise(_REMEMBERED)
         self._quiet: float | None = None
-        self._correlation = correlation
         self._products = self._squares = 0.0
         self._pairs = 0
-        self.stretch = _stretch(correlation)
-        """Long-run over single-record standard deviation: what correlation takes away."""
-
-    @property
-    def lacks(self) -> int:
-        """Records that are wanted before anything is judged."""
-        return max(min(LEAST, self._window) - self.n, 0)
-
-    @property
-    def full(self) -> bool:
-        """True once the start is complete and stays."""
-        return self.n >= self._window
 
     def add(self, x: float) -> None:
         """One more record of the start."""
         self._values.append(x)
-        self.n = len(self._values)
+        n = self.n = len(self._values)
+        self.lacks = max(min(LEAST, self._window) - n, 0)
+        self.full = n >= self._window
         self.center = median(self._values)
-        if self.n < 2:
+        if n < 2:
             return
-        mad = _MAD * median(abs(one - self.center) for one in self._values)
-        limit = 3 * max(mad, self._floor)
-        squares = math.fsum(min(abs(one - self.center), limit) ** 2 for one in self._values)
-        variance = (_PRIOR_WEIGHT * self._prior**2 + squares) / (_PRIOR_WEIGHT + self.n - 1)
-        self._spread = self.spread = max(math.sqrt(variance), self._floor)
+        off = [abs(one - self.center) for one in self._values]
+        limit = 3 * max(_MAD * median(off), self._floor)
+        squares = math.fsum(min(one, limit) ** 2 for one in off)
+        variance = (_PRIOR_WEIGHT * self._prior**2 + squares) / (_PRIOR_WEIGHT + n - 1)
+        self._own = self.spread = max(math.sqrt(variance), self._floor)
         self._set_error()
 
     def learn(self, x: float, *, quiet: bool) -> None:
-        """Learn the noise from one more record, and its correlation if there is no suspicion.
-
-        The noise is that of differences between neighbours, which a trend leaves alone and a shift
-        changes once.
-        """
-        if self._last is not None:
-            self._differences.append(abs(x - self._last))
-            if len(self._differences) >= _ENOUGH:
-                # The median |difference| of independent normal values is 0.954 sd.
-                now = median(self._differences) / 0.954
-                self.spread = min(max(self._spread, now), _MOST_SPREAD * self._spread)
-        self._last = x
+        """Learn the noise from one more record, and its correlation if there is no suspicion."""
+        self._noise.see(x)
+        if self._noise.n >= _ENOUGH:
+            self.spread = min(max(self._own, self._noise.sd), _MOST_SPREAD * self._own)
         if quiet and self._quiet is not None:
             limit = 3 * self.spread
-            a, b = (min(max(one - self.center, -limit), limit) for one in (x, self._quiet))
+            a = min(max(x - self.center, -limit), limit)
+            b = min(max(self._quiet - self.center, -limit), limit)
             self._products += a * b
             self._squares += (a * a + b * b) / 2
             self._pairs += 1
@@ -147,11 +118,11 @@ class Start:
         r = self._products / self._squares
         # Shrunk to the library's; + 0.5 / n because short series make it look smaller than it is.
         r = (self._pairs * r + _KNOWN_PAIRS * self._correlation) / (self._pairs + _KNOWN_PAIRS)
-        r += 0.5 / max(self._pairs, 1) * r if r > 0 else 0.0
+        r += 0.5 / self._pairs * r if r > 0 else 0.0
         self.stretch = _stretch(min(max(r, self._correlation), _MOST_CORRELATION))
 
     def _set_error(self) -> None:
-        if self._values:
+        if self.n:
             # 1.25: what a median's standard error is of a mean's.
             self.error = 1.25 * self.spread * self.stretch / math.sqrt(self.n)
 

@@ -6,11 +6,12 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import fmean
+from typing import Any
 
 from roledrift.detect.evidence.process import ChangeProcess
 from roledrift.detect.evidence.scales import Scale
 from roledrift.detect.evidence.start import Start, Yardstick
+from roledrift.judgement import Severity, State, Verdict
 from roledrift.records import StepRecord
 
 _LARGEST = 700.0
@@ -18,7 +19,6 @@ _LARGEST = 700.0
 
 RECENT = 3
 """Records whose mean is the present value of a stream."""
-
 
 Reader = Callable[[StepRecord, str], float | None]
 
@@ -63,26 +63,27 @@ class StreamState:
         role: Whose.
         window: Records of the start.
         close_after: Records in a row back within the band that end an excursion.
+
+    Attributes:
+        needed: Log-evidence that completes it; set by the board, which counts the streams.
+        value: The latest value; None before there was any. ``step`` is when that was.
+        judged: Whether the latest record brought a value that was judged.
+        complete: True while the evidence is complete and the stream has not come back.
+        yardstick: A start that is known from elsewhere; the run's own start is judged by it.
     """
 
     def __init__(self, of: Stream, role: str, *, window: int, close_after: int) -> None:
         self.of, self.role = of, role
         self.needed = math.inf
-        """Log-evidence that completes it; set by the board, which counts the streams."""
         self.start = Start(window, spread=of.spread, floor=of.floor, correlation=of.correlation)
-        self.process = ChangeProcess()
+        self.process, self._beyond = ChangeProcess(), ChangeProcess()
         self.value: float | None = None
-        """The latest value; None before there was any."""
         self.step = -1
-        """Step of the latest value."""
-        self.judged = False
-        """Whether the latest record brought a value that was judged."""
+        self.judged = self.complete = False
         self.yardstick: Yardstick | None = None
-        """A start that is known from elsewhere; the run's own start is judged by it."""
-        self._beyond = ChangeProcess()
         self._recent: deque[float] = deque(maxlen=RECENT)
+        self._mean = math.nan
         self._close_after = max(close_after, 1)
-        self._complete = False
         self._calm = 0
         self._n = self._total = 0.0
 
@@ -97,14 +98,9 @@ class StreamState:
         return self.start.lacks == 0
 
     @property
-    def complete(self) -> bool:
-        """True while the evidence is complete and the stream has not come back."""
-        return self._complete
-
-    @property
     def leaning(self) -> bool:
         """True while half of the evidence is there."""
-        return self._complete or self.evidence >= self.needed / 2
+        return self.complete or self.evidence >= self.needed / 2
 
     @property
     def sick_start(self) -> bool:
@@ -123,22 +119,22 @@ class StreamState:
 
     @property
     def center(self) -> float:
-        """Where the stream should be, on the scale."""
+        """Where the stream should be, on the scale; NaN while that is not known."""
         if self.yardstick is not None and (self.sick_start or not self.known):
             return self.yardstick.center
-        return self.start.center
+        return self.start.center if self.known else math.nan
 
     @property
     def typical(self) -> float:
         """The start, as a value of the statistic."""
-        return self.of.scale.back(self.center) if self.known or self.yardstick else math.nan
+        center = self.center
+        return center if math.isnan(center) else self.of.scale.back(center)
 
     @property
     def change(self) -> float:
         """The mean of the last records minus the start, on the scale, in the watched direction."""
-        if not self._recent or not (self.known or self.yardstick):
-            return 0.0
-        return self.of.way * (fmean(self._recent) - self.center)
+        change = self.of.way * (self._mean - self.center)
+        return 0.0 if math.isnan(change) else change
 
     @property
     def ratio(self) -> float:
@@ -148,7 +144,47 @@ class StreamState:
     @property
     def now(self) -> float:
         """The mean of the last records, as a value of the statistic."""
-        return self.of.scale.back(fmean(self._recent)) if self._recent else math.nan
+        return self.of.scale.back(self._mean) if self.seen else math.nan
+
+    def lacking(self, need: str) -> str:
+        """What is wanted before it is judged: more steps, or ``need`` if it was never measured."""
+        return f"{max(self.start.lacks, 1)} more steps" if self.seen else need
+
+    def verdict(
+        self,
+        detector: str,
+        reason: str,
+        finding: str = "",
+        severity: Severity | None = None,
+        *,
+        watch: bool | None = None,
+        **told: Any,
+    ) -> Verdict:
+        """A verdict that rests on this stream.
+
+        Args:
+            detector: Name of the detector.
+            reason: One sentence with the numbers.
+            finding: What was found; empty for nothing.
+            severity: How bad that is.
+            watch: Whether it is watched where nothing was found; None: if it is leaning.
+            told: Attributes of the verdict that are not those of the stream.
+        """
+        watch = self.leaning if watch is None else watch
+        state: State = "drift" if finding else "watch" if watch else "ok"
+        facts: dict[str, Any] = {
+            "statistic": self.of.name,
+            "value": self.now,
+            "baseline": self.typical,
+            "onset": self.onset,
+            "evidence": self.evidence,
+            "chance": f"against {self.needed:.2f} needed",
+            "severity": severity if finding else None,
+        }
+        facts |= told
+        if state == "ok":
+            facts["onset"] = None
+        return Verdict(detector, self.role, state, finding, reason=reason, **facts)
 
     def measure_by(self, yardstick: Yardstick) -> None:
         """Judge the run's start by one that is known already; the first yardstick counts."""
@@ -163,38 +199,38 @@ class StreamState:
         self.value, self.step = value, record.step
         x = self.of.scale.on(value)
         self._recent.append(x)
+        self._mean = sum(self._recent) / len(self._recent)
         start = self.start
         if self.yardstick is not None:
-            self._hold_against(self.yardstick, record.step, x)
+            self._beyond.see(record.step, self._excess(x, self.yardstick))
+            self.judged = True
+            self.complete = self.complete or self.sick_start
         if start.lacks:
             start.add(x)
             start.learn(x, quiet=True)
             return
         self.judged = True
+        self.process.see(record.step, self._excess(x, start))
         above = self.of.way * (x - start.center)
-        long_run = start.spread * start.stretch
-        self.process.see(record.step, (above - self.of.band - start.error) / long_run)
         quiet = self.process.quiet
         if quiet and not start.full:
             start.add(x)
         start.learn(x, quiet=quiet)
         self._settle(above)
 
-    def _hold_against(self, yardstick: Yardstick, step: int, x: float) -> None:
-        above = self.of.way * (x - yardstick.center)
-        long_run = self.start.spread * self.start.stretch
-        self._beyond.see(step, (above - self.of.band - yardstick.error) / long_run)
-        self.judged = True
-        self._complete = self._complete or self.sick_start
+    def _excess(self, x: float, usual: Start | Yardstick) -> float:
+        """Long-run standard deviations above what a healthy stream may do."""
+        above = self.of.way * (x - usual.center) - self.of.band - usual.error
+        return above / (self.start.spread * self.start.stretch)
 
     def _settle(self, above: float) -> None:
         """Open the excursion once the evidence is complete; close it once the stream is back."""
-        self._complete = self._complete or self.process.log >= self.needed
+        self.complete = self.complete or self.process.log >= self.needed
         if self.sick_start and self.yardstick is not None:
             above += self.of.way * (self.start.center - self.yardstick.center)
         self._calm = self._calm + 1 if above < max(self.of.band, self.start.error) else 0
-        if self._complete and self._calm >= self._close_after:
-            self._complete, self._calm = False, 0
+        if self.complete and self._calm >= self._close_after:
+            self.complete, self._calm = False, 0
             self.process.reset()
             self._beyond.reset()
 

@@ -22,6 +22,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,27 +73,21 @@ def _gone(now: Shares, start: Shares, goal: Shares) -> tuple[float, float]:
 
 
 class _Profile:
-    """One role's profiles: its start, its last records, and the one that just came in."""
+    """One role's profiles: its start, its last records, and the one that just came in.
 
-    __slots__ = ("_n", "_total", "before", "complete", "n", "noise", "now", "recent", "start")
+    Attributes:
+        start: Mean of the first records, or of the policy before training; ``n``: of how many.
+        noise: The first records, whose differences are noise.
+        now: The profile that came in with the present record, if any; ``before``: the last but it.
+    """
 
-    def __init__(self) -> None:
-        self.start: Shares | None = None
-        """Mean of the first records, or of the policy before training."""
-        self.n = 0.0
-        """Records that the start is the mean of."""
-        self.complete = False
+    def __init__(self, start: Shares | None = None, n: float = 0.0) -> None:
+        self.start, self.n, self.complete = start, n, start is not None
         self.noise: list[Shares] = []
-        """The first records, whose differences are noise."""
         self.now: Shares | None = None
-        """The profile that came in with the present record, if any."""
         self.before: Shares | None = None
         self.recent: deque[Shares] = deque(maxlen=_RECENT)
-        self._n, self._total = 0.0, np.zeros(0)
-
-    def begin(self, shares: Shares, n: float) -> None:
-        """Take the policy before training for the start."""
-        self.start, self.n, self.complete = shares, n, True
+        self._texts, self._total = 0.0, np.zeros(0)
 
     def take(self, stat: Stat | None) -> None:
         """Take the present record."""
@@ -102,16 +98,15 @@ class _Profile:
         if self.start is not None and shares.size != self.start.size:
             return
         if self._total.size != shares.size:
-            self._n, self._total = 0.0, np.zeros(shares.size)
-        self._n += stat.n
+            self._texts, self._total = 0.0, np.zeros(shares.size)
+        self._texts += stat.n
         self._total += stat.n * shares
-        if self._n < _TEXTS:
+        if self._texts < _TEXTS:
             return
-        if self.recent:
-            self.before = self.recent[-1]
-        self.now = self._total / self._n
+        self.before = self.recent[-1] if self.recent else None
+        self.now = self._total / self._texts
         self.recent.append(self.now)
-        self._n, self._total = 0.0, np.zeros(shares.size)
+        self._texts, self._total = 0.0, np.zeros(shares.size)
 
     def grow(self) -> None:
         """Let the present record belong to the start, once it has been compared with it."""
@@ -131,10 +126,10 @@ class _Profile:
     @property
     def error(self) -> float:
         """Squared distance by which noise alone removes the start from the truth."""
-        pairs = list(zip(self.noise, self.noise[1:], strict=False))
+        pairs = list(pairwise(self.noise))
         if not pairs or not self.n:
             return 0.0
-        return float(np.mean([squared(a, b) for a, b in pairs])) / 2 / self.n
+        return fmean(squared(a, b) for a, b in pairs) / 2 / self.n
 
 
 class Writing:
@@ -178,10 +173,11 @@ class Writing:
                 for other, its in self._profiles.items()
                 if other != role and its.start is not None and its.start.size == now.size
             }
-            ways = [(goal - start) / (start + goal + 1.0 / start.size) for goal in goals.values()]
-            lengths = [float(w @ (g - start)) for w, g in zip(ways, goals.values(), strict=True)]
-            scaled = [one / max(n, _LEAST) for one, n in zip(ways, lengths, strict=True)]
-            lines = tuple(goals), np.array(scaled).reshape(len(goals), start.size)
+            ways = []
+            for goal in goals.values():
+                weighted = (goal - start) / (start + goal + 1.0 / start.size)
+                ways.append(weighted / max(float(weighted @ (goal - start)), _LEAST))
+            lines = tuple(goals), np.array(ways).reshape(len(goals), start.size)
             if all(one.complete for one in self._profiles.values()):
                 self._lines[role] = lines
         others, matrix = lines
@@ -238,9 +234,8 @@ class Writing:
     def apart(self, role: str, other: str) -> bool:
         """Whether the starts of two roles differ by more than their noise."""
         key = (min(role, other), max(role, other))
-        known = self._apart.get(key)
-        if known is not None:
-            return known
+        if key in self._apart:
+            return self._apart[key]
         mine, its = self._profiles[role], self._profiles[other]
         if mine.start is None or its.start is None or mine.start.size != its.start.size:
             return False
@@ -254,16 +249,16 @@ class Writing:
         return self._profiles[role].now is not None
 
     def _begin(self, record: StepRecord) -> None:
-        base = getattr(record, "base", {})
-        for role, profile in self._profiles.items():
-            stat = base.get(role, {}).get("words") if base else None
-            shares, now = _valid(stat), record.stat(role, "words")
+        """Take the policy before training for the start, where it is known of every role."""
+        profiles = {}
+        for role in self._profiles:
+            stat, now = record.base.get(role, {}).get("words"), record.stat(role, "words")
+            shares = _valid(stat)
             if stat is not None and shares is not None and now is not None and now.n > 0:
-                profile.begin(shares, stat.n / now.n)
-        self.from_base = all(one.complete for one in self._profiles.values())
-        if not self.from_base:
-            # Starts of different kinds differ by how they were made.
-            self._profiles = {role: _Profile() for role in self._profiles}
+                profiles[role] = _Profile(shares, stat.n / now.n)
+        # Starts of different kinds differ by how they were made.
+        if len(profiles) == len(self._profiles):
+            self._profiles, self.from_base = profiles, True
 
 
 def _valid(stat: Stat | None) -> Shares | None:

@@ -8,7 +8,6 @@ import pytest
 from roledrift.config import Config
 from roledrift.detect.evidence.board import RATE, Board
 from roledrift.detect.evidence.scales import COUNTS, RATIOS
-from roledrift.detect.evidence.start import Yardstick
 from roledrift.detect.evidence.streams import Stream
 from roledrift.records import Stat, StepRecord
 from roledrift.workflow import VOTING
@@ -56,12 +55,12 @@ def test_starts_are_kept_with_the_learning_rate() -> None:
     for step in range(1, 10):
         board.see(record(step))
     starts = board.starts()
-    assert starts["generator", "length"] == pytest.approx(math.log(10.0))
-    assert starts["aggregator", RATE] == pytest.approx(math.log(1e-3))
+    assert starts["generator"]["length"] == pytest.approx(math.log(10.0))
+    assert starts["aggregator"] == {RATE: pytest.approx(math.log(1e-3))}
 
 
 def test_a_rate_beyond_that_of_earlier_runs_is_told_by_how_much() -> None:
-    known = {("generator", RATE): Yardstick(math.log(1e-3), 0.2, "earlier runs")}
+    known = {"generator": {RATE: (math.log(1e-3), 0.2)}}
     board = Board(VOTING, Config(), known)
     board.see(record(1, rate=1.1e-3))
     assert board.above_earlier_rates("generator") == 1.0
