@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roledrift import open_run
+from roledrift.store.reader import open_run
 
 SCRIPT = Path(__file__).parent / "stop_rank.py"
 
@@ -37,5 +37,5 @@ def test_both_ranks_stop_where_rank_0_decides(tmp_path: Path) -> None:
     assert (first["alerts"], second["alerts"]) == (1, 0), "only rank 0 judges"
     assert first["weight"] == second["weight"] == 3.0 * (first["stopped"] + 1)
     run = open_run(tmp_path / "run")
-    assert [alert.step for alert in run.alerts] == [first["stopped"]]
+    assert [alert.step for alert in run.alerts()] == [first["stopped"]]
     assert len(run.segments) == 1, "and only rank 0 writes"

@@ -19,7 +19,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 PAGES += [ROOT / "reference_trainer" / "README.md"]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-COMMAND = re.compile(r"roledrift (ls|check|report|watch|view|compare|doctor|import|demo)\b([^\n`]*)")
+VERBS = "ls|check|report|watch|view|compare|doctor|import|demo"
+COMMAND = re.compile(rf"roledrift ({VERBS})\b([^\n`]*)")
 OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
 
