@@ -10,6 +10,7 @@ NAMES = (
     "token_statistics",
     "judging_speed",
     "report_speed",
+    "view_speed",
     "ingest_speed",
     "role_gradients",
     "price_table",

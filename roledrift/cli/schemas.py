@@ -96,6 +96,7 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "ls": {"runs": tuple[Row, ...], "truncated": bool},
     "report": {"runs": int, "files": tuple[str, ...]},
+    "view": {"address": str},
     "watch": {"runs": tuple[WatchedRun, ...], "problems": tuple[str, ...]},
 }
 """Verb to the fields of its document beside ``schema``."""

@@ -14,7 +14,7 @@ from roledrift.records import Sample
 from roledrift.report.sanitise import clean, cut
 from roledrift.report.sections.names import QUANTITIES, statistic_name
 
-SCHEMA = "roledrift.view/1"
+SCHEMA = "roledrift.page/1"
 LONGEST = 6000
 """Characters of a text that a page shows."""
 

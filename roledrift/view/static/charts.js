@@ -4,15 +4,23 @@
 const Charts = (() => {
   const sync = uPlot.sync("steps");
   const HEIGHT = 230;
+  let pointed = null; // the chart under the pointer: the others show where it is, without a box
+
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  const inks = new Map();
+  scheme.addEventListener("change", () => inks.clear());
 
   function ink(name) {
-    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    if (!inks.has(name)) {
+      inks.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+    }
+    return inks.get(name);
   }
 
   function number(value) {
     if (value === null || value === undefined) return "–";
     const size = Math.abs(value);
-    if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2);
+    if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace(/\.?0+e/, "e");
     return String(Number(value.toPrecision(4)));
   }
 
@@ -54,7 +62,7 @@ const Charts = (() => {
       const title = document.createElement("b");
       title.textContent = statistic.title;
       const unit = document.createElement("span");
-      unit.textContent = statistic.unit;
+      unit.textContent = unit.title = statistic.unit;
       this.logs = document.createElement("button");
       this.logs.type = "button";
       this.logs.textContent = "log";
@@ -70,6 +78,7 @@ const Charts = (() => {
       gone.addEventListener("click", () => remove(this));
       head.append(title, unit, this.logs, gone);
       this.body = document.createElement("div");
+      this.body.addEventListener("mousemove", () => { pointed = this; }, true);
       this.note = document.createElement("p");
       this.note.className = "quiet";
       this.box.append(head, this.body, this.note);
@@ -178,6 +187,8 @@ const Charts = (() => {
       ctx.beginPath();
       ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
       ctx.clip();
+      ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
       ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
       for (const one of this.marks) {
         const at = Math.round(plot.valToPos(one.step, "x", true));
@@ -207,7 +218,7 @@ const Charts = (() => {
 
     hover(plot) {
       const { idx, left } = plot.cursor;
-      if (idx === null || idx === undefined || left < 0 || !this.shown.length) {
+      if (pointed !== this || idx === null || idx === undefined || left < 0 || !this.shown.length) {
         this.tip.hidden = true;
         return;
       }

@@ -330,14 +330,15 @@
     const signature = JSON.stringify([state.focus, doc.incidents]);
     if (place.dataset.signature === signature) return;
     place.dataset.signature = signature;
-    place.replaceChildren(...doc.incidents.map((one) => {
+    place.replaceChildren(...doc.incidents.map((one, at) => {
       const box = make("article", "");
       const head = make("h3", "");
-      head.append(make("span", one.state === "closed" ? "closed" : one.outcome, `badge ${moodClass(one.outcome)}`), make("span", one.sentence));
+      const since = `${named(one.role)}: ${one.finding}, since step ${one.onset}, reported at step ${one.reported}`;
+      head.append(make("span", one.state === "closed" ? "closed" : one.outcome, `badge ${moodClass(one.outcome)}`), make("span", at ? one.sentence : since));
       box.append(head);
       const facts = make("dl", "");
       const lines = [["Evidence", one.evidence], ["Damage", one.damage],
-        ...one.consequences.map((next) => [`step ${next.onset}`, `${next.text}.`]), ...one.advice.map((text, at) => [at ? "" : "Do next", text])];
+        ...one.consequences.map((next) => [`step ${next.onset}`, `${next.text}.`]), ...one.advice.map((text, order) => [order ? "" : "Do next", text])];
       for (const [name, text] of lines.filter((line) => line[1])) facts.append(make("dt", name), make("dd", text));
       box.append(facts);
       return box;
