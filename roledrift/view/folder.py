@@ -22,6 +22,9 @@ from roledrift.view import documents
 from roledrift.view.follow import FollowedRun
 from roledrift.view.judging import AtOnce, Bench, Judged
 
+IN_MEMORY = 8
+"""Runs whose steps are kept at most: a long one takes a hundred megabytes."""
+
 _NOTHING = Judged("", "")
 
 
@@ -121,12 +124,16 @@ class Folder:
             StoreError: If there is none, or no longer.
         """
         with self._lock:
-            if key not in self._followed:
+            run = self._followed.pop(key, None)
+            if run is None:
                 path = next((path for path in self._seen if key_of(path) == key), None)
                 if path is None:
                     raise StoreError("this run is no longer there")
-                self._followed[key] = FollowedRun(path)
-            return self._followed[key]
+                run = FollowedRun(path)
+            self._followed[key] = run
+            while len(self._followed) > IN_MEMORY:
+                del self._followed[next(iter(self._followed))]
+            return run
 
     def _find(self) -> tuple[dict[Path, str], list[str]]:
         found: dict[Path, str] = {}

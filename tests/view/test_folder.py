@@ -5,7 +5,7 @@ import pytest
 
 from roledrift.errors import StoreError
 from roledrift.store.reader import open_run
-from roledrift.view.folder import Folder, key_of
+from roledrift.view.folder import IN_MEMORY, Folder, key_of
 from roledrift.view.judging import AtOnce
 from tests.view.conftest import Writing
 
@@ -74,3 +74,15 @@ def test_a_run_without_steps_has_no_verdict(tmp_path: Path) -> None:
     Writing(tmp_path / "x").close()
     (row,) = Folder([str(tmp_path)]).listing()["runs"]
     assert (row["outcome"], row["state"]) == ("no verdict", "empty")
+
+
+def test_a_bounded_number_of_runs_stays_in_memory(tmp_path: Path) -> None:
+    for number in range(IN_MEMORY + 2):
+        Writing(tmp_path / f"r{number:02d}").go_on(1).close()
+    folder = Folder([str(tmp_path)])
+    keys = [row["key"] for row in folder.listing()["runs"]]
+    first, second = folder.run(keys[0]), folder.run(keys[1])
+    for key in keys[2:]:
+        folder.run(key)
+        assert folder.run(keys[0]) is first
+    assert folder.run(keys[1]) is not second

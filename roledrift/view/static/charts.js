@@ -36,6 +36,18 @@ const Charts = (() => {
     });
   }
 
+  // One table of all lines. Lines of one run share their steps: only runs have to be joined.
+  function together(lines) {
+    const tables = [];
+    for (const line of lines) {
+      const last = tables[tables.length - 1];
+      if (last && last[0] === line.steps) last.push(line.values);
+      else tables.push([line.steps, line.values]);
+    }
+    if (!tables.length) return [[], []];
+    return tables.length === 1 ? tables[0] : uPlot.join(tables);
+  }
+
   // Powers of ten, at most about six of them; within one decade, its ends and two between.
   function decades(_plot, _axis, min, max) {
     const low = Math.floor(Math.log10(min));
@@ -113,8 +125,7 @@ const Charts = (() => {
       this.shown = shown;
       this.note.textContent = hidden ? `${hidden} values at or below 0 are not on the log scale.` : "";
       if (wanted && !positive && this.lines.length) this.note.textContent = "No value is above 0: no log scale.";
-      const tables = shown.map((line) => [line.steps, line.values]);
-      const data = tables.length ? uPlot.join(tables) : [[], []];
+      const data = together(shown);
       const shape = JSON.stringify([
         this.isLog, ink("ink"), shown.map((line) => [line.label, line.color, line.dash, line.raw]),
       ]);
