@@ -212,8 +212,9 @@ const Charts = (() => {
         ctx.lineTo(at, bbox.top + bbox.height);
         ctx.stroke();
         const wide = ctx.measureText(one.label).width;
-        const left = at + wide + 8 * devicePixelRatio > bbox.left + bbox.width;
-        const from = left ? at - wide - 4 * devicePixelRatio : at + 4 * devicePixelRatio;
+        const gap = 4 * devicePixelRatio;
+        const right = at + gap + wide <= bbox.left + bbox.width;
+        const from = right ? at + gap : Math.max(bbox.left + gap, at - gap - wide);
         let row = 0;
         while (rows[row] !== undefined && rows[row].some(([a, b]) => from < b && from + wide > a)) row += 1;
         (rows[row] = rows[row] || []).push([from, from + wide]);

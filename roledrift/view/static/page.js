@@ -34,6 +34,7 @@
   }
 
   function age(one) {
+    if (one.state === "unreadable") return "";
     const step = one.last_step === null ? "no step yet" : `step ${one.last_step}`;
     if (Source.still || one.state !== "open" || one.time === null) return `${step}, ${one.state}`;
     return `${step}, ${one.state}, ${ago(Date.now() / 1000 - one.time)}`;

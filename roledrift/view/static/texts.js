@@ -27,6 +27,7 @@ const Texts = (() => {
   async function load(name, ask, show) {
     asked = name;
     pane.hidden = false;
+    empty("Reading the texts …");
     try {
       const found = await ask();
       if (asked === name) show(found);
