@@ -13,6 +13,7 @@ NAMES = (
     "view_speed",
     "ingest_speed",
     "role_gradients",
+    "trl_demo",
     "price_table",
     "trainer_speed",
 )

@@ -74,10 +74,22 @@ def _encode(value: Any) -> Any:
         return {str(key): _encode(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
+    if type(value) is Stat:
+        # A run has hundreds of thousands of them.
+        return _encode_stat(value)
     if is_dataclass(value) and not isinstance(value, type):
         pairs = ((name, getattr(value, name)) for name in _field_names(type(value)))
         return {name: _encode(item) for name, item in pairs if item is not None}
     return value
+
+
+def _encode_stat(stat: Stat) -> dict[str, Any]:
+    found = {"n": _encode(stat.n), "mean": _encode(stat.mean)}
+    for name in _field_names(Stat)[2:]:
+        item = getattr(stat, name)
+        if item is not None:
+            found[name] = _encode(item)
+    return found
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {}
@@ -213,6 +225,9 @@ def _gram(body: Mapping[str, Any]) -> GramRecord:
     known["products"] = _rows(known["products"])
     known["halves"] = {role: _rows(its) for role, its in known.get("halves", {}).items()}
     known["relative_error"] = _number(known.get("relative_error", 0.0))
+    for name in ("closure", "covered"):
+        known[name] = _optional(known.get(name))
+    known["bypassed"] = _strings(known.get("bypassed", ()))
     return GramRecord(**known)
 
 

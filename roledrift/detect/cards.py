@@ -33,6 +33,7 @@ class Finding:
         layer: Where it stands between cause and effect.
         severity: The usual one; a verdict may say another.
         advice: What to do, most effective first; ``{role}`` is filled in.
+        sources: Papers, issues and measurements that threshold and advice come from.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Finding:
     layer: Layer
     severity: Severity
     advice: tuple[Remedy | str, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

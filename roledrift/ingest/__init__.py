@@ -13,6 +13,7 @@ from pathlib import Path
 
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import (
+    metrics,
     paper,
     pettingllms,
     prime_rl,
@@ -37,6 +38,7 @@ FORMATS: Mapping[str, Format] = {
         pettingllms.FORMAT,
         wandb_dir.FORMAT,
         verl.FORMAT,
+        metrics.FORMAT,
         table.FORMAT,
     )
 }

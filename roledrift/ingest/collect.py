@@ -55,6 +55,7 @@ class Tally:
         slots: Slots by role, in the order of first appearance.
         columns: Number of spans that had each column.
         held: Statistics that some role had, and totals.
+        together: Statistics of all roles together.
     """
 
     slots: dict[str, int] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class Tally:
     last: int = 0
     columns: Counter[str] = field(default_factory=Counter)
     held: set[str] = field(default_factory=set)
+    together: set[str] = field(default_factory=set)
 
 
 class Collector:
@@ -231,8 +233,7 @@ class Collector:
         tally.steps += 1
         tally.held.update(state.totals)
         for group, measured in groups.items():
-            if group != EVERYONE:
-                tally.held.update(measured)
+            (tally.together if group == EVERYONE else tally.held).update(measured)
         record = StepRecord(
             step=step,
             groups=groups,
@@ -252,6 +253,15 @@ def without_single_slots(record: StepRecord, slots: Mapping[str, int]) -> StepRe
         if "/" not in group or slots.get(group.partition("/")[0], 1) > 1
     }
     return replace(record, groups=groups)
+
+
+def of_the_only_role(record: StepRecord, role: str) -> StepRecord:
+    """``record`` of a run of one role: what is of all roles together is that role's."""
+    everyone = record.groups.get(EVERYONE)
+    if not everyone:
+        return record
+    own = {**everyone, **record.groups.get(role, {})}
+    return replace(record, groups={**record.groups, role: own})
 
 
 def _columns(rows: list[SpanRow]) -> Counter[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -12,11 +13,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from roledrift import __version__
-from roledrift.codec import from_json, to_json
 from roledrift.config import Config
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.collect import Collector, Tally, without_single_slots
+from roledrift.ingest.collect import Collector, Tally, of_the_only_role, without_single_slots
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap, workflow_of
@@ -95,8 +95,7 @@ def import_run(
     collector = Collector(job.ledger)
     with tempfile.TemporaryFile() as spool:
         for record, samples in _steps(form, job, collector):
-            lines = [to_json(record), *(to_json(one) for one in samples)]
-            spool.writelines(line.encode("utf-8", "backslashreplace") + b"\n" for line in lines)
+            pickle.dump((record, samples), spool, protocol=5)
         tally, facts = collector.tally, job.facts
         if not tally.steps:
             odd = "".join(f"; {what}: {times}" for what, times in job.ledger.counts.items())
@@ -107,13 +106,13 @@ def import_run(
         workflow = workflow_of(slots, routing or facts.routing, facts.workflow)
         if not routing and facts.routing is None and len(workflow.roles) > 1:
             facts.notes["routing"] = "not in the source; taken for shared unless --routing says so"
-        facts.notes.update(_gaps(form, tally))
+        facts.notes.update(_gaps(form, tally, alone=len(workflow.roles) == 1))
         notes = _notes(form, reason, job)
         done = Imported(
             job.source, out, form.name, reason, workflow, tally, job.ledger.counts, notes
         )
         if out is not None:
-            _write(out, _header(done, facts), spool)
+            _write(out, _header(done, facts), spool, tally.steps)
     return done
 
 
@@ -125,8 +124,9 @@ def _steps(
     yield from collector.finish()
 
 
-def _gaps(form: Format, tally: Tally) -> dict[str, str]:
+def _gaps(form: Format, tally: Tally, *, alone: bool) -> dict[str, str]:
     held = tally.held | {name for name, n in tally.columns.items() if n}
+    held |= tally.together if alone else set()
     return gaps.notes(gaps.missing(held), form.supplies, held)
 
 
@@ -155,7 +155,7 @@ def _header(done: Imported, facts: Facts) -> RunHeader:
     )
 
 
-def _write(out: Path, header: RunHeader, spool: IO[bytes]) -> None:
+def _write(out: Path, header: RunHeader, spool: IO[bytes], steps: int) -> None:
     there = out.exists()
     if there and any(out.iterdir()):
         raise StoreError(f"{out}: this directory holds something else; give an empty or a new one")
@@ -163,16 +163,15 @@ def _write(out: Path, header: RunHeader, spool: IO[bytes]) -> None:
     try:
         writer = RunWriter(out, header, writer="import")
         spool.seek(0)
-        samples: list[Sample] = []
-        for line in spool:
-            one = from_json(line.decode("utf-8"))
-            if isinstance(one, Sample):
-                policy = header.workflow.policy_of(one.role)
-                samples.append(replace(one, policy=policy))
-            elif isinstance(one, StepRecord):
-                _put(writer, samples)
-                writer.write_step(without_single_slots(one, slots))
-        _put(writer, samples)
+        for _ in range(steps):
+            # A temporary file that this process has written itself, and that nobody else can open.
+            record, samples = pickle.load(spool)
+            writer.write_step(_attributed(without_single_slots(record, slots), header.workflow))
+            if samples:
+                policies = {one.role: header.workflow.policy_of(one.role) for one in samples}
+                writer.write_samples(
+                    record.step, [replace(one, policy=policies[one.role]) for one in samples]
+                )
         writer.close()
     except OSError:
         if not there:
@@ -180,10 +179,8 @@ def _write(out: Path, header: RunHeader, spool: IO[bytes]) -> None:
         raise
 
 
-def _put(writer: RunWriter, samples: list[Sample]) -> None:
-    if samples:
-        writer.write_samples(samples[0].step, samples)
-        samples.clear()
+def _attributed(record: StepRecord, workflow: Workflow) -> StepRecord:
+    return of_the_only_role(record, workflow.role_names[0]) if len(workflow.roles) == 1 else record
 
 
 def job_for(

@@ -1,4 +1,4 @@
-"""Names under which trainers log numbers, as statistics of this library.
+"""Rows of logged numbers as statistics: of all roles, of single roles, of the whole step.
 
 A logged number has lost how many spans it is the mean of and how it was pooled: it becomes a
 statistic with ``n = 1``. verl's averages are unweighted means over micro-batches.
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from roledrift.ingest.values import number
+from roledrift.metric_names import STEP_KEYS, not_understood, resolve
 from roledrift.sums import EVERYONE
 
 LEAVES: Mapping[str, tuple[str, ...]] = {
@@ -34,60 +35,12 @@ LEAVES: Mapping[str, tuple[str, ...]] = {
 }
 """Last part of verl's ``actor/<role>/<leaf>``, ``actor/<leaf>`` and ``rollout_corr/<leaf>``."""
 
-EVERYBODY: Mapping[str, str] = {
-    "response_length/mean": "length",
-    "response_length/clip_ratio": "truncated",
-    "critic/advantages/mean": "advantage",
-    # TRL
-    "completions/mean_length": "length",
-    "completions/clipped_ratio": "truncated",
-    "frac_reward_zero_std": "zero_variance",
-    "clip_ratio/region_mean": "clip_fraction",
-    "clip_ratio": "clip_fraction",
-    "entropy": "entropy",
-    "kl": "reference.k3",
-    "grad_norm": "grad_norm",
-    # prime-rl
-    "entropy/mean": "entropy",
-    "entropy/all/mean": "entropy",
-    "mismatch_kl/mean": "rollout.k3",
-    "mismatch_kl/all/mean": "rollout.k3",
-    "optim/grad_norm": "grad_norm",
-    # tinker-cookbook
-    "optim/entropy": "entropy",
-    "optim/kl_sample_train_v1": "rollout.k1",
-}
-"""Keys that mix all roles."""
-
-TOTALS: Mapping[str, str] = {
-    "critic/rewards/mean": "reward",
-    "critic/score/mean": "score",
-    "batch/success": "success",
-    "batch/any_correct": "any_correct",
-    "batch/solve_none": "solve_none",
-    "batch/solve_all": "solve_all",
-    "batch/solve_partial": "solve_partial",
-    "reward": "reward",
-    "reward/mean": "reward",
-    "reward/all/mean": "reward",
-    "env/all/reward/total": "reward",
-    "eval_reward": "eval_reward",
-}
-
-STEP_KEYS = ("train/global_step", "training/global_step", "global_step", "progress/batch")
-"""Keys that hold the optimizer iteration, better than a logger's own count of calls."""
-
-_COUNTS = ("step", "time", "epoch", "training/epoch")
-"""Keys that count and measure nothing."""
-
 _ROLE_KEY = re.compile(r"actor/([^/]+)/([^/]+)\Z")
 _SHARED_KEY = re.compile(r"(?:rollout_corr|actor)/([^/]+)\Z")
 _ROLE_ACCURACY = re.compile(r"batch/([A-Za-z]\w*)_acc\Z")
 _VALIDATION = re.compile(
     r"val/[^/]+/pass@1\Z|val-core/.+/(?:acc|reward)/(?:mean|best)@\d+(?:/mean)?\Z"
 )
-_PREFIXES = ("train/",)
-
 _IMPLIED: Mapping[str, Mapping[str, int]] = {
     "n_strategies": {"orchestrator": 1, "worker": 3, "synthesizer": 1},
     "evaluator_acc": {"generator": 1, "evaluator": 1},
@@ -97,10 +50,13 @@ _IMPLIED: Mapping[str, Mapping[str, int]] = {
 }
 
 
-_Place = tuple[str, tuple[str, ...]]
+_Place = tuple[str, tuple[str, ...], int]
 # No role can have these names.
 _TOTAL = "/total"
 _VALIDATED = "/validation"
+_GROUPS: Mapping[str, str] = {"statistic": EVERYONE, "total": _TOTAL, "validation": _VALIDATED}
+_COUNTS = frozenset({"nonfinite_gradients"})
+"""Statistics of which several keys of a row add up."""
 
 
 @dataclass(slots=True)
@@ -124,25 +80,27 @@ class Translator:
     ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
         """Statistics per group, and totals. Values that are no numbers are passed over."""
         groups: dict[str, dict[str, float]] = {}
-        totals: dict[str, float] = {}
-        validations: dict[str, float] = {}
+        validations: dict[str, dict[str, float]] = {}
+        ranks: dict[tuple[str, str], int] = {}
         self._imply(data)
         for key, logged in data.items():
-            value = logged if isinstance(logged, float) else number(logged)
+            value = logged if isinstance(logged, float) else _value(logged)
             if value is None:
                 continue
             # The same hundred keys come in every row.
-            group, names = self._known.get(key) or self._place(key)
+            group, names, rank = self._known.get(key) or self._place(key)
             if group == _VALIDATED:
-                validations[key] = value
-            elif group == _TOTAL:
-                totals[names[0]] = value
-            elif names:
-                mine = groups.setdefault(group, {})
-                for name in names:
-                    mine[name] = value
-        if validations:
-            totals["val_accuracy"] = validations[min(validations)]
+                validations.setdefault(names[0], {})[key] = value
+                continue
+            mine = groups.setdefault(group, {}) if names else {}
+            for name in names:
+                if name in _COUNTS:
+                    mine[name] = mine.get(name, 0.0) + value
+                elif rank <= ranks.get((group, name), rank):
+                    mine[name], ranks[group, name] = value, rank
+        totals = groups.pop(_TOTAL, {})
+        for name, found in validations.items():
+            totals[name] = found[min(found)]
         if "reward" not in totals and "success" in totals:
             totals["reward"] = totals["success"]
         return groups, totals
@@ -153,16 +111,17 @@ class Translator:
         accuracy = _ROLE_ACCURACY.match(key)
         if accuracy and accuracy[1] in {**self.roles, **self.implied}:
             self.passed.pop(key, None)
-            return accuracy[1], ("correct",)
+            return accuracy[1], ("correct",), 0
+        metric = resolve(logged)
         if _VALIDATION.match(key):
-            place: _Place = (_VALIDATED, ())
-        elif key in TOTALS:
-            place = (_TOTAL, (TOTALS[key],))
-        elif key in EVERYBODY:
-            place = (EVERYONE, (EVERYBODY[key],))
+            place: _Place = (_VALIDATED, ("val_accuracy",), 0)
+        elif _ROLE_KEY.match(key) or key.startswith("rollout_corr/"):
+            place = self._actor(key)
+        elif metric is not None and metric.kind in _GROUPS:
+            place = (_GROUPS[metric.kind], (metric.name,), metric.rank)
         else:
             place = self._actor(key)
-        if place[0] != _VALIDATED and not place[1] and _measures(logged):
+        if not place[1] and metric is None:
             self.passed.setdefault(key)
         if not accuracy:
             # Whose accuracy it is may only be known later in the row.
@@ -176,10 +135,10 @@ class Translator:
             names = LEAVES.get(leaf, ())
             if names:
                 self.roles.setdefault(role)
-            return role, names
+            return role, names, 0
         mixed = _SHARED_KEY.match(key)
         self.shared = self.shared or key.startswith("rollout_corr/")
-        return EVERYONE, LEAVES.get(mixed[1], ()) if mixed else ()
+        return EVERYONE, LEAVES.get(mixed[1], ()) if mixed else (), 0
 
     def _imply(self, data: Mapping[str, object]) -> None:
         if self.implied:
@@ -200,9 +159,9 @@ def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, obj
     found: dict[str, object] = {}
     for key, logged in data.items():
         if not _of_use(key):
-            if key not in passed and number(logged) is not None and _measures(key):
+            if key not in passed and number(logged) is not None and resolve(key) is None:
                 passed[key] = None
-        elif (value := number(logged)) is not None:
+        elif (value := _value(logged)) is not None:
             found[key] = value
     return found
 
@@ -210,21 +169,27 @@ def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, obj
 @lru_cache(maxsize=1 << 16)
 def _of_use(logged: str) -> bool:
     key = _bare(logged)
+    metric = resolve(logged)
+    if metric is not None and metric.kind in _GROUPS:
+        return True
     found = _ROLE_KEY.match(key) or _SHARED_KEY.match(key)
     if found:
         return found[found.lastindex or 1] in LEAVES
     return (
-        key in TOTALS
-        or key in EVERYBODY
-        or logged in STEP_KEYS
+        logged in STEP_KEYS
         or key.removeprefix("batch/") in _IMPLIED
         or _ROLE_ACCURACY.match(key) is not None
         or _VALIDATION.match(key) is not None
     )
 
 
-def _measures(logged: str) -> bool:
-    return not (logged.startswith("_") or logged in STEP_KEYS or logged in _COUNTS)
+def _value(logged: object) -> float | None:
+    """A logged value as a number; of a list of shares by position the largest one's share."""
+    if isinstance(logged, list):
+        parts = [one for part in logged if (one := number(part)) is not None and one >= 0]
+        total = sum(parts)
+        return max(parts) / total if len(parts) > 1 and 0 < total < float("inf") else None
+    return number(logged)
 
 
 def step_of(data: Mapping[str, object]) -> int | None:
@@ -238,15 +203,9 @@ def step_of(data: Mapping[str, object]) -> int | None:
 
 def passed_note(passed: Iterable[str]) -> dict[str, str]:
     """A note that names what was not translated; empty if everything was."""
-    names = list(passed)
-    if not names:
-        return {}
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return {"numbers not imported": f"{len(names)} keys: {', '.join(names[:8])}{more}"}
+    told = not_understood(passed)
+    return {"numbers not imported": told} if told else {}
 
 
 def _bare(key: str) -> str:
-    for prefix in _PREFIXES:
-        if key.startswith(prefix):
-            return key[len(prefix) :]
-    return key
+    return key.removeprefix("train/")

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from roledrift.errors import StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, right
-from roledrift.ingest.keys import Translator, passed_note
+from roledrift.ingest.history import History
 from roledrift.ingest.lines import document
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.values import content, number, prompt_of, rows, text, whole
@@ -25,7 +26,6 @@ _FUNCTION = re.compile(r"rewards/(.+)/mean\Z")
 _STATE = "trainer_state.json"
 _ROLE_COLUMNS = ("role", "agent", "agent_id", "agent_name")
 _KNOWN = {"step", "prompt", "completion", "advantage", "slot", "turn", "episode", "answer"}
-_LABELS = {"source": "foreign series", "pooling": "as logged by TRL, n unknown"}
 _BATCH = 512
 
 
@@ -86,9 +86,8 @@ def _read(job: Job) -> Events:
         if step in files:
             yield from _spans(files[step], step, functions, job)
         yield StepDone(step)
-    if not files:
-        job.facts.slots.setdefault("policy", 1)
-        job.facts.notes["roles"] = "TRL's numbers are of all roles together"
+    if files:
+        job.facts.slots.clear()
 
 
 def _history(job: Job) -> tuple[dict[int, Series], frozenset[str]]:
@@ -97,25 +96,19 @@ def _history(job: Job) -> tuple[dict[int, Series], frozenset[str]]:
     body = document(state, job.ledger) if state else None
     if body is None:
         return {}, frozenset()
-    translate = Translator()
-    merged: dict[int, dict[str, Any]] = {}
+    history = History(job)
+    functions: set[str] = set()
     for row in rows(body.get("log_history")):
-        step = whole(row.get("step"))
-        if step is None:
-            job.ledger.skip("log row without a step", _STATE)
-            continue
-        merged.setdefault(step, {}).update(
-            {key: value for key, value in row.items() if key not in ("step", "epoch")}
-        )
-    found = {}
-    functions = {
-        match[1] for data in merged.values() for key in data if (match := _FUNCTION.match(key))
-    }
-    for step, data in merged.items():
-        groups, totals = translate(data)
-        if groups or totals:
-            found[step] = Series(step, groups, totals, _LABELS)
-    job.facts.notes.update(passed_note(translate.passed))
+        functions |= {match[1] for key in row if (match := _FUNCTION.match(key))}
+        data = {key: value for key, value in row.items() if key not in ("step", "epoch")}
+        history.add(whole(row.get("step")), data, _STATE)
+    try:
+        found = {one.step: one for one in history.events() if isinstance(one, Series)}
+    except StoreError as error:
+        if not _completions(job.source):
+            raise
+        job.ledger.skip("trainer state without metrics of this training", error)
+        found = {}
     return found, frozenset(functions)
 
 

@@ -15,8 +15,8 @@ from roledrift.errors import SchemaError, StoreError
 from roledrift.judgement import Incident
 from roledrift.records import RunHeader
 from roledrift.store import layout
+from roledrift.store.decoding import decoded
 from roledrift.store.header import read_header
-from roledrift.store.lines import decoded
 
 _TAIL = 1 << 18
 """Bytes of the end of a file that are read; a line of a step rarely has a tenth of it."""

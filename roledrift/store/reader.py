@@ -20,8 +20,8 @@ from roledrift.errors import SchemaError, StoreError
 from roledrift.judgement import Alert, Incident
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store import layout
+from roledrift.store.decoding import decoded
 from roledrift.store.header import no_header, read_header, refuse_newer
-from roledrift.store.lines import decoded
 from roledrift.store.merging import Chunk, Measured, Segment, merge
 from roledrift.store.writer import segment_of
 from roledrift.workflow import Workflow

@@ -34,8 +34,13 @@ def _section(card: Card) -> str:
     return (
         f"\n## {card.name}\n\n{card.about}{own}\n\n"
         f"Needs {', '.join(card.needs)}. Reads {reads}.\n\n"
-        f"| finding | usual severity | kind | meaning |\n|---|---|---|---|\n{rows}"
+        f"| finding | usual severity | kind | meaning |\n|---|---|---|---|\n{rows}{_sources(card)}"
     )
+
+
+def _sources(card: Card) -> str:
+    found = dict.fromkeys(source for one in card.findings for source in one.sources)
+    return f"\nSources: {'; '.join(found)}.\n" if found else ""
 
 
 def test_the_page_is_that_of_the_cards() -> None:

@@ -67,7 +67,7 @@ def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     said = remarks(dry)
     assert said[0] == (
         "not in it: log-probabilities, entropy, validation, of single roles; so no verdict of "
-        "rollout_engine, policy_movement, entropy_collapse"
+        "rollout_engine, policy_movement, entropy_collapse, entropy_floor"
     )
     assert "validation: lay eval_results.jsonl beside the dump" in said[1]
 

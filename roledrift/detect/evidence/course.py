@@ -13,6 +13,7 @@ from typing import Literal
 
 from roledrift.detect.evidence.noise import Noise
 from roledrift.detect.evidence.scales import ABSURD
+from roledrift.detect.evidence.trend import Thinned
 from roledrift.judgement import Severity
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -25,6 +26,14 @@ RECENT = 6
 LOSS = 0.25
 """Share of the best accuracy whose loss is a fall."""
 
+LATE = 0.4
+"""Last part of a run that shows whether it still gains."""
+
+LEAST_LATE = 30
+"""Records that this part must have."""
+
+_TENTH = 0.1
+_NEVER = 0.75
 _GAIN = 0.05
 _NOISE = 3.0
 _JUMPS = 48
@@ -42,6 +51,7 @@ class Course:
         now: Mean of the last records; NaN before there are any.
         direction: Where it has gone; ``unknown`` before there are :data:`RECENT` records.
         improving: True while it is rising: the last records beat those before them.
+        history: The whole course, thinned.
         losing: True if it has fallen: by the validations where there are at least two.
     """
 
@@ -51,6 +61,8 @@ class Course:
         self.direction: Direction = "unknown"
         self.improving = False
         self._history: deque[float] = deque(maxlen=2 * RECENT)
+        self.history = Thinned()
+        self._is_share = True
         self._noise = Noise(_JUMPS)
         self._step = 0
         self._first: float | None = None
@@ -71,6 +83,8 @@ class Course:
             return
         self.source, self._step = source, record.step
         self._noise.see(now)
+        self.history.add(record.step, now)
+        self._is_share = self._is_share and 0.0 <= now <= 1.0
         self._history.append(now)
         self.now = fmean(list(self._history)[-RECENT:])
         if len(self._history) >= RECENT:
@@ -106,6 +120,34 @@ class Course:
         self._validations += 1
         if now > best:
             self._peak, self._peak_n = (step, now), n
+
+    @property
+    def settled(self) -> bool:
+        """True if the last 40 % of the run, of 30 records at least, have gained next to nothing.
+
+        That is: at most a tenth of all that was gained, with an upper bound; or, where nothing was
+        ever gained, less over the whole run than three quarters of what records scatter.
+        """
+        late, every = self.history.gain(LATE), self.history.gain()
+        if late is None or every is None or late.records < LEAST_LATE:
+            return False
+        low, high = self.history.range()
+        if high - low > 2 * max(late.error, every.error):
+            return late.most < _TENTH * (high - low)
+        return every.most < _NEVER * every.noise
+
+    @property
+    def rising(self) -> bool:
+        """True if the second half of the run has gained something, beyond its noise."""
+        late = self.history.gain(0.5)
+        return late is not None and late.least > 0
+
+    @property
+    def level(self) -> float | None:
+        """What share is solved, where the accuracy is known or the reward lies between 0 and 1."""
+        if math.isnan(self.now) or (self.source == "reward" and not self._is_share):
+            return None
+        return self.now
 
     @property
     def losing(self) -> bool:

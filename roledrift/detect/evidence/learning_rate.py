@@ -44,6 +44,11 @@ class LearningRates:
         rate = self._rates.get(self._policies[role])
         return 1.0 if rate is None else rate.now / rate.reached
 
+    def now(self, role: str) -> float:
+        """The present rate; 1 if none was recorded."""
+        rate = self._rates.get(self._policies.get(role, ""))
+        return 1.0 if rate is None else rate.now
+
     @property
     def known(self) -> bool:
         """True once any rate was recorded."""

@@ -1,0 +1,199 @@
+"""Any file of logged metrics: JSON lines, a JSON list, CSV, or the dictionaries of a console log.
+
+The columns are told by their names (:mod:`roledrift.metric_names`); nothing has to be mapped.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from roledrift.errors import StoreError
+from roledrift.ingest import gaps
+from roledrift.ingest.form import Format, Job
+from roledrift.ingest.history import History
+from roledrift.ingest.keys import step_of
+from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.lines import MAX_FILE, decoded, documents, head, lines
+from roledrift.ingest.rows import Events
+from roledrift.ingest.unpacking import BROKEN, opened, plain
+from roledrift.ingest.values import number, rows, whole
+
+_JSON_LINES = (".jsonl", ".ndjson")
+_TABLES = (".csv", ".tsv")
+_CONSOLES = (".log", ".txt", ".out", ".err")
+_LISTS = ("log_history", "history", "metrics", "logs", "rows", "data")
+"""Where a JSON document keeps its rows."""
+
+_STEPS = ("step", "_step", "steps", "training_step", "current_step")
+_PRINTED = re.compile(r"\{\s*['\"][A-Za-z_][^{}]*\}")
+_LOOKED_AT = 40
+_DATA = "data"
+
+Row = tuple[str, Mapping[str, Any]]
+
+
+def _sniff(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    found = _kind(path)
+    if found is None:
+        return None
+    reader, title = found
+    sample = islice(reader(path, Ledger()), _LOOKED_AT)
+    return title if any(_numbers(row) for _, row in sample) else None
+
+
+def _kind(path: Path) -> tuple[Any, str] | None:
+    name = plain(path.name).lower()
+    if name.endswith(_JSON_LINES):
+        return documents, "JSON lines of logged metrics"
+    if name.endswith(_TABLES):
+        return _table, "a table of logged metrics"
+    if name.endswith(".json"):
+        return _document, "a JSON document with rows of logged metrics"
+    if name.endswith(_CONSOLES) and _PRINTED.search(head(path, 1 << 22).decode("utf-8", "replace")):
+        return _printed, "a console log with dictionaries of metrics"
+    return None
+
+
+def _read(job: Job) -> Events:
+    found = _kind(job.source)
+    if found is None:
+        raise StoreError(
+            f"{job.source}: not a kind of file that rows of metrics are read from (give .jsonl, "
+            ".json, .csv, .tsv, or a console log .log)"
+        )
+    history = History(job)
+    printed = 0
+    for where, row in found[0](job.source, job.ledger):
+        data = _flat(row)
+        step = _step(data)
+        if step is None and found[0] is _printed and "loss" in data and "train_runtime" not in data:
+            # The trainer prints no steps, but one dictionary per log.
+            printed += 1
+            step = printed
+            job.facts.notes["steps"] = "the console names none: the dictionaries are counted"
+        history.add(step, data, where)
+    yield from history.events()
+
+
+def _step(data: Mapping[str, object]) -> int | None:
+    found = step_of(data)
+    for key in _STEPS if found is None else ():
+        found = whole(data.get(key))
+        if found is not None:
+            return found
+    return found
+
+
+def _numbers(row: Mapping[str, Any]) -> bool:
+    return any(number(value) is not None for value in _flat(row).values())
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, object]:
+    """Nested dictionaries as keys joined with ``/``; a file logger's ``data`` adds nothing."""
+    found: dict[str, object] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            inner = _flat(value)
+            head_ = "" if key in (_DATA, "metrics", "logs") else f"{key}/"
+            found |= {f"{head_}{name}": one for name, one in inner.items()}
+        elif isinstance(key, str):
+            found[key] = value
+    return found
+
+
+def _table(path: Path, ledger: Ledger) -> Iterator[Row]:
+    decoded_lines = (raw.decode("utf-8", "replace") for _, raw in lines(path, ledger))
+    first = next((line for line in decoded_lines if line.strip()), "")
+    delimiter = max((",", ";", "\t"), key=first.count)
+    comma = delimiter == ";"
+    body = (line + "\n" for line in chain([first], decoded_lines))
+    table = csv.DictReader(body, delimiter=delimiter)
+    while True:
+        try:
+            row = next(table)
+        except StopIteration:
+            return
+        except csv.Error:
+            ledger.skip("broken CSV row", f"{path.name}:{table.line_num}")
+            continue
+        cells = {
+            key: value.replace(",", ".") if comma else value
+            for key, value in row.items()
+            if isinstance(key, str) and isinstance(value, str) and value.strip()
+        }
+        yield f"{path.name}:{table.line_num}", {_column(key): one for key, one in cells.items()}
+
+
+def _column(name: str) -> str:
+    """The metric of a column; W&B's export puts the run's name before it: ``run - reward``."""
+    return name.rsplit(" - ", 1)[-1].strip()
+
+
+def _document(path: Path, ledger: Ledger) -> Iterator[Row]:
+    try:
+        with opened(path) as file:
+            body = decoded(file.read(MAX_FILE), path.name, ledger)
+    except BROKEN as error:
+        ledger.skip(f"unreadable file ({type(error).__name__})", path.name)
+        return
+    if isinstance(body, dict):
+        found = next((rows(body[name]) for name in _LISTS if rows(body.get(name))), [])
+        if not found and (columns := _columns(body)):
+            found = columns
+    else:
+        found = rows(body)
+    for index, row in enumerate(found):
+        yield f"{path.name}[{index}]", row
+
+
+def _columns(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a document that holds a list of values per metric."""
+    lists = {key: value for key, value in body.items() if isinstance(value, list) and value}
+    sizes = {len(value) for value in lists.values()}
+    if len(lists) < 2 or len(sizes) != 1:
+        return []
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def _printed(path: Path, ledger: Ledger) -> Iterator[Row]:
+    """Dictionaries that a trainer printed, also behind a progress bar on the same line."""
+    for line_number, raw in lines(path, ledger):
+        if b"{" not in raw:
+            continue
+        line = raw.decode("utf-8", "replace")
+        for found in _PRINTED.finditer(line):
+            body = _literal(found[0])
+            if body is not None:
+                yield f"{path.name}:{line_number}", body
+
+
+def _literal(text: str) -> dict[str, Any] | None:
+    safe = re.sub(r"(?<![\w'\"])(?:nan|inf|NaN|Infinity)(?![\w'\"])", "None", text)
+    try:
+        body = ast.literal_eval(safe)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        try:
+            body = json.load(io.StringIO(text))
+        except (ValueError, RecursionError):
+            return None
+    return body if isinstance(body, dict) else None
+
+
+_LOG_IT = "log it per role, or watch the run live (docs/integrations)"
+FORMAT = Format(
+    "metrics",
+    "logged metrics: JSON lines, JSON, CSV or a console log",
+    _sniff,
+    _read,
+    {one.name: _LOG_IT for one in gaps.QUANTITIES},
+)
