@@ -10,6 +10,7 @@ NAMES = (
     "token_statistics",
     "judging_speed",
     "report_speed",
+    "view_speed",
     "ingest_speed",
     "hostile_input",
     "killed_writer",

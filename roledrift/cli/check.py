@@ -22,7 +22,7 @@ from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.records import RunHeader, StepRecord
-from roledrift.store.reader import Run, find_runs, open_run, reference_steps
+from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
 DEFAULT = "input"
@@ -161,7 +161,7 @@ def _unreadable(path: str, error: RoleDriftError) -> Checked:
 
 
 def check_run(
-    run: Run,
+    run: StoredRun,
     config: Config | None = None,
     *,
     fail_on: str = DEFAULT,

@@ -100,6 +100,7 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
     "import": {"runs": tuple[ImportedRun, ...], "failed": Mapping[str, str]},
     "ls": {"runs": tuple[Row, ...], "truncated": bool},
     "report": {"runs": int, "files": tuple[str, ...]},
+    "view": {"address": str},
     "watch": {"runs": tuple[WatchedRun, ...], "problems": tuple[str, ...]},
 }
 """Verb to the fields of its document beside ``schema``."""

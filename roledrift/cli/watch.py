@@ -23,7 +23,7 @@ from roledrift.notices import Notice, Notices
 from roledrift.notify.console import line, printable
 from roledrift.records import LENGTH_UNIT, StepRecord
 from roledrift.report.moods import MOODS, Mood, mood_of, still_open, urgency
-from roledrift.store.reader import Run, find_runs, open_run, reference_steps
+from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 from roledrift.sums import EVERYONE
 
@@ -205,7 +205,7 @@ def _is_bad(one: Watched) -> bool:
     return one.state == "silent" or exit_code(one.conclusion.outcome) == console.FINDINGS
 
 
-def _fresh(run: Run, one: Watched) -> list[StepRecord]:
+def _fresh(run: StoredRun, one: Watched) -> list[StepRecord]:
     """Records after the last one judged; a run that went back to a checkpoint starts there."""
     records = run.steps()
     known = {record.step: record.writer for record in one.records}

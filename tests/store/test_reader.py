@@ -408,3 +408,29 @@ def test_a_reference_run_must_fit(tmp_path: Path) -> None:
     write(tmp_path / "empty", range(0)).close()
     with pytest.raises(StoreError, match="no step"):
         reference_steps(str(tmp_path / "empty"), HEADER.workflow)
+
+
+def test_a_growing_run_is_read_on_like_it_is_read_whole(tmp_path: Path) -> None:
+    writer = write(tmp_path / "a", range(3))
+    file = tmp_path / "a" / f"steps.{writer.writer}.jsonl"
+    run = open_run(tmp_path / "a")
+    before = run.steps()
+    whole, line = file.read_bytes(), to_json(step(3)).encode() + b"\n"
+    for cut in (5, len(line) - 1, len(line)):
+        file.write_bytes(whole + line[:cut])
+        run = run.reread()
+        again = open_run(tmp_path / "a")
+        assert (run.steps(), run.problems) == (again.steps(), again.problems)
+        assert all(one is other for one, other in zip(run.steps(), before, strict=False))
+    file.write_bytes(whole[: len(whole) // 2])
+    assert run.reread().steps() == open_run(tmp_path / "a").steps()
+
+
+def test_a_resumed_run_is_read_on_with_what_it_replaced(tmp_path: Path) -> None:
+    write(tmp_path / "a", range(4)).close()
+    run = open_run(tmp_path / "a")
+    assert len(run.steps()) == 4
+    write(tmp_path / "a", range(2, 6)).close()
+    run, again = run.reread(), open_run(tmp_path / "a")
+    assert run.steps() == again.steps()
+    assert (run.seams, run.state) == (again.seams, again.state) == ((2,), "finished")
