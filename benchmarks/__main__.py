@@ -12,6 +12,7 @@ NAMES = (
     "report_speed",
     "ingest_speed",
     "role_gradients",
+    "trl_demo",
     "price_table",
     "trainer_speed",
 )

@@ -17,7 +17,6 @@ _TIERS = {
     "economy: token statistics": None,
     "business: and role gradients, tap": "tap fold, mixed micro-batches",
     "business: one role per micro-batch": "tap fold, one group per micro-batch",
-    "business: replaced layers": "replace fold, mixed micro-batches",
     "business: role-ordered micro-batches": "role-ordered fold",
 }
 

@@ -118,11 +118,9 @@ class Step:
         self.finish()
         return clock() - begin
 
-    def probed(
-        self, capture: str, labels: Labels, *, idle: bool = False, halves: bool = False
-    ) -> float:
+    def probed(self, labels: Labels, *, idle: bool = False, halves: bool = False) -> float:
         """CPU seconds of a step with a probe attached; ``idle``: in a step it does not measure."""
-        probe = RoleGradientProbe(VOTING, every=2, capture=capture, halves=halves)  # type: ignore[arg-type]
+        probe = RoleGradientProbe(VOTING, every=2, halves=halves)
         probe.attach(self.model)
         if idle:
             probe.drain_gradients()
@@ -156,12 +154,11 @@ def variants(step: Step) -> dict[str, Callable[[], float]]:
     return {
         "plain": step.plain,
         "plain again (noise)": step.plain,
-        "tap fold, mixed micro-batches": lambda: step.probed("tap", mixed),
-        "tap fold, mixed, halved by problem": lambda: step.probed("tap", mixed, halves=True),
-        "tap fold, a step not measured": lambda: step.probed("tap", mixed, idle=True),
-        "tap fold, one group per micro-batch": lambda: step.probed("tap", alone),
-        "tap fold, one slot, halved by problem": lambda: step.probed("tap", alone, halves=True),
-        "replace fold, mixed micro-batches": lambda: step.probed("replace", mixed),
+        "tap fold, mixed micro-batches": lambda: step.probed(mixed),
+        "tap fold, mixed, halved by problem": lambda: step.probed(mixed, halves=True),
+        "tap fold, a step not measured": lambda: step.probed(mixed, idle=True),
+        "tap fold, one group per micro-batch": lambda: step.probed(alone),
+        "tap fold, one slot, halved by problem": lambda: step.probed(alone, halves=True),
         "role-ordered fold": step.ordered,
     }
 

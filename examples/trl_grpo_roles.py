@@ -16,7 +16,12 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    TrainerCallback,
+)
 from trl import GRPOConfig, GRPOTrainer
 
 from roledrift import RoleDriftCallback
@@ -66,26 +71,22 @@ def reward(completions: list[str], role: list[str], **_: object) -> list[float]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--out", type=Path, default=Path("runs/trl_roles"))
-    parser.add_argument("--steps", type=int, default=12)
-    asked = parser.parse_args()
-
-    trainer = GRPOTrainer(
+def trainer(out: Path, steps: int, callbacks: list[TrainerCallback]) -> GRPOTrainer:
+    """A GRPO training of two roles on little sums."""
+    return GRPOTrainer(
         model=tiny_model(),
         processing_class=tiny_tokenizer(),
         reward_funcs=reward,
         train_dataset=dataset(),
         peft_config=LoraConfig(r=8, target_modules="all-linear"),
         args=GRPOConfig(
-            output_dir=str(asked.out),
+            output_dir=str(out),
             per_device_train_batch_size=16,
             gradient_accumulation_steps=2,
             num_generations=8,
             max_completion_length=16,
             learning_rate=1e-2,
-            max_steps=asked.steps,
+            max_steps=steps,
             logging_steps=1,
             save_strategy="no",
             report_to="none",
@@ -93,11 +94,20 @@ def main() -> None:
             bf16=False,
             disable_tqdm=True,
         ),
-        # All that roledrift needs. config={"stop_on": ["length_inflation"]} would also let it end
-        # the run when the answers of the aggregator have grown.
-        callbacks=[RoleDriftCallback("voting", task="sums")],
+        callbacks=callbacks,
     )
-    trainer.train()  # says at its end how to see the run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--out", type=Path, default=Path("runs/trl_roles"))
+    parser.add_argument("--steps", type=int, default=12)
+    asked = parser.parse_args()
+
+    # All that roledrift needs. config={"stop_on": ["length_inflation"]} would also let it end the
+    # run when the answers of the aggregator have grown.
+    watch = RoleDriftCallback("voting", task="sums")
+    trainer(asked.out, asked.steps, [watch]).train()  # says at its end how to see the run
 
 
 if __name__ == "__main__":

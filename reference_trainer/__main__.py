@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from reference_trainer.children import termination_interrupts
 from reference_trainer.errors import SettingsError
 from reference_trainer.ranks import processes
 from roledrift import RoleDriftError
 
 _CACHE = Path("runs/.cache")
+_INTERRUPTED = 130
+"""What a shell reports of a command that an interrupt ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (2 for a wrong setting)."""
+    """Run one command; returns the exit code: 2 for a wrong setting, 130 after an interrupt."""
     options = _parser().parse_args(arguments)
     commands = {
         "train": _train,
@@ -28,10 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
     try:
         _refuse_ranks(options.command)
-        return commands[options.command](options)
+        with termination_interrupts():
+            return commands[options.command](options)
     except RoleDriftError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt as interrupt:
+        how = str(interrupt) or "what was written so far stays"
+        print(f"{options.command}: interrupted; {how}", file=sys.stderr)
+        return _INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -2,7 +2,8 @@
 
 One folder per checkpoint, named and arranged like those of the paper's code where that has a name
 for the thing: ``global_step_<n>/actor/lora_adapter[_<policy>]/`` in PEFT's format. A folder gets
-its name only once it is complete, so whatever is called ``global_step_<n>`` can be resumed from.
+its name only once it is complete, and its manifest has the hash of every file: what is damaged
+later is not resumed from.
 
 The learning rate is a function of the step and every random stream is derived from the run's seed
 and the step (:mod:`reference_trainer.seeds`), so what is left to keep is small: adapters, the
@@ -24,6 +25,7 @@ import numpy as np
 import torch
 
 from reference_trainer.errors import SettingsError
+from reference_trainer.manifest import damage, write_manifest
 from reference_trainer.policies import AdapterBank
 from roledrift.workflow import SHARED_POLICY
 
@@ -63,11 +65,13 @@ def load_adapters(bank: AdapterBank, folder: Path) -> None:
         folder: One that :func:`save_adapters` or :func:`save_checkpoint` wrote.
 
     Raises:
-        SettingsError: If a policy of the bank is not there.
+        SettingsError: If a policy of the bank is not there, or a checkpoint is damaged.
     """
     if not (folder / "actor").is_dir():
         bank.load(folder)
         return
+    if wrong := damage(folder):
+        raise SettingsError(f"checkpoint {folder} {wrong}")
     found = {policy: folder / "actor" / _adapter(policy) for policy in bank.policies}
     missing = [policy for policy, where in found.items() if not where.is_dir()]
     if missing:
@@ -106,6 +110,7 @@ def save_checkpoint(
         (draft / "actor" / policy).rename(draft / "actor" / _adapter(policy))
     torch.save(_state(bank), draft / _STATE)
     (draft / _POSITION).write_text(json.dumps(asdict(position)) + "\n", "utf-8")
+    write_manifest(draft)
     _put(draft, final)
     write_atomically(folder / _LATEST, f"{position.step}")
     _prune(folder, keep=keep, spare=spare)
@@ -122,14 +127,35 @@ def checkpoints(folder: Path) -> dict[int, Path]:
     return dict(sorted(found.items()))
 
 
-def restore_latest(bank: AdapterBank, folder: Path) -> Position | None:
-    """Put the run back to its latest checkpoint; None if there is none.
+def latest_whole(folder: Path) -> tuple[Path | None, tuple[str, ...]]:
+    """The newest checkpoint that is as it was written.
+
+    Returns:
+        Its folder, None if there is no checkpoint at all; and a sentence on every newer one that is
+        damaged.
 
     Raises:
-        SettingsError: If the checkpoint belongs to another routing.
+        SettingsError: If there are checkpoints and all are damaged.
     """
-    there = checkpoints(folder)
-    return restore(bank, there[max(there)]) if there else None
+    sentences: list[str] = []
+    for one in reversed(checkpoints(folder).values()):
+        wrong = damage(one)
+        if not wrong:
+            return one, tuple(sentences)
+        sentences.append(f"checkpoint {one} {wrong}")
+    if sentences:
+        raise SettingsError(
+            f"{'; '.join(sentences)}. No checkpoint can be resumed from: delete {folder} and "
+            "resume again to begin anew, or train into another folder"
+        )
+    return None, ()
+
+
+def drop_after(folder: Path, step: int) -> None:
+    """Delete the checkpoints that were made after iteration ``step``."""
+    for there, one in checkpoints(folder).items():
+        if there > step:
+            _delete(one)
 
 
 def restore(bank: AdapterBank, checkpoint: Path) -> Position:
@@ -190,12 +216,23 @@ def _prune(folder: Path, *, keep: int, spare: Collection[int]) -> None:
     there = checkpoints(folder)
     if keep <= 0 or len(there) <= keep:
         return
-    accuracies = {step: position_of(one).accuracy for step, one in there.items()}
+    accuracies = {step: _accuracy(one) for step, one in there.items()}
     best = max(there, key=lambda step: (-1.0 if (a := accuracies[step]) is None else a, -step))
     for step in list(there)[:-keep]:
         if step != best and step not in spare:
-            # The name goes first: half a checkpoint must not look like a whole one.
-            shutil.rmtree(there[step].rename(folder / f".old-{there[step].name}"))
+            _delete(there[step])
+
+
+def _delete(checkpoint: Path) -> None:
+    # The name goes first: half a checkpoint must not look like a whole one.
+    shutil.rmtree(checkpoint.rename(checkpoint.with_name(f".old-{checkpoint.name}")))
+
+
+def _accuracy(checkpoint: Path) -> float | None:
+    try:
+        return position_of(checkpoint).accuracy
+    except (OSError, ValueError, TypeError):  # a damaged one must not end a run that goes well
+        return None
 
 
 def _draft(final: Path) -> Path:

@@ -20,6 +20,7 @@ from reference_trainer.paper_files import (
 )
 from reference_trainer.regrading import RoleGrades, measure, regrade
 from reference_trainer.rollout.engine import Sampling
+from reference_trainer.rollout.grading import Grading
 from reference_trainer.rollout.player import play_episodes
 from reference_trainer.seeds import derive
 from reference_trainer.setup import Setup
@@ -100,14 +101,23 @@ def _play(setup: Setup, *, step: int, rollouts: int) -> list[Played]:
         seed=derive(config.seed, "validation", step),
     )
     asked = dict(problems)
+    with Grading(task) as grading:
+        for episode in episodes:
+            for span in episode.spans:
+                if stage.workflow.role(span.role).duty in ("solve", "synthesize"):
+                    grading.begin(asked[episode.problem], span.text)
+        graded = [
+            regrade(episode, asked[episode.problem], task=grading, workflow=stage.workflow)
+            for episode in episodes
+        ]
     return [
         Played(
             asked[episode.problem],
             episode,
-            regrade(episode, asked[episode.problem], task=task, workflow=stage.workflow),
+            own,
             tuple(
                 str(stage.tokenizer.decode(list(span.prompt_ids))).strip() for span in episode.spans
             ),
         )
-        for episode in episodes
+        for episode, own in zip(episodes, graded, strict=True)
     ]

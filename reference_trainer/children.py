@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
 
 Say = Callable[[int, str], None]
 """Gets the number of a command and a line that it printed, from a thread of its own."""
+
+_GRACE_SECONDS = 10.0
+"""How long a process may take to end before it is killed."""
 
 
 def run_all(
@@ -21,6 +29,9 @@ def run_all(
 ) -> list[int]:
     """Run ``python -m reference_trainer <command>`` for every command.
 
+    An interrupt (or any other error) ends the processes that run, begins no others, and is raised
+    again once they have ended.
+
     Args:
         commands: Their arguments.
         jobs: How many run at the same time.
@@ -30,30 +41,86 @@ def run_all(
     Returns:
         Exit codes, in order.
     """
+    family = _Family()
 
     def run(number: int) -> int:
-        code = _run(commands[number], lambda line: say(number, line))
-        if done is not None:
+        code = family.run(commands[number], lambda line: say(number, line))
+        if done is not None and not family.ending:
             done(number, code)
         return code
 
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        return list(pool.map(run, range(len(commands))))
+        waiting = [pool.submit(run, number) for number in range(len(commands))]
+        try:
+            return [one.result() for one in waiting]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            family.end()
+            raise
 
 
-def _run(command: Sequence[str], say: Callable[[str], None]) -> int:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "reference_trainer", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
-        text=True,
-    )
-    assert child.stdout is not None
+@contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """Let SIGTERM, which schedulers send, end this process as an interrupt from the keyboard does.
+
+    Does nothing outside the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        for line in child.stdout:
-            say(line.rstrip())
+        yield
     finally:
-        if child.poll() is None and sys.exc_info()[0] is not None:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+class _Family:
+    """The processes that run; after :meth:`end` there are none and none is started."""
+
+    def __init__(self) -> None:
+        self.ending = False
+        self._lock = threading.Lock()
+        self._running: list[subprocess.Popen[str]] = []
+
+    def run(self, command: Sequence[str], say: Callable[[str], None]) -> int:
+        """Run one process to its end; its exit code, -1 if it was not started any more."""
+        with self._lock:
+            if self.ending:
+                return -1
+            child = subprocess.Popen(
+                [sys.executable, "-m", "reference_trainer", *command],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+                text=True,
+            )
+            self._running.append(child)
+        assert child.stdout is not None
+        try:
+            for line in child.stdout:
+                say(line.rstrip())
+        finally:
+            if sys.exc_info()[0] is not None:
+                child.terminate()
+            code = child.wait()
+            with self._lock:
+                self._running.remove(child)
+        return code
+
+    def end(self) -> None:
+        """Ask every process to end, and kill those that do not."""
+        with self._lock:
+            self.ending = True
+            running = list(self._running)
+        for child in running:
             child.terminate()
-    return child.wait()
+        for child in running:
+            try:
+                child.wait(_GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()

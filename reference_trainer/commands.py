@@ -41,6 +41,8 @@ def _train_and_say(config: Config, *, out: Path, cache: Path, resume: bool, rank
         print(f"{config.name}: {ranks.count} processes, {config.parallel.mode}")
     print(f"{config.name}: stress: {config.stress.label}", flush=True)
     setup = prepare(config, cache=cache, ranks=ranks)
+    if setup.protection is not None:
+        print(f"{config.name}: sandbox: {setup.protection.label}", flush=True)
     with Progress(config.name, total=config.train.steps) as progress:
 
         def advance(report: StepReport) -> None:

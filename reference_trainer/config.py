@@ -26,6 +26,8 @@ from reference_trainer.stress import problems as stress_problems
 from reference_trainer.tasks.code import MOST_TESTS, CodeTask
 from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.tasks.math import MathTask
+from reference_trainer.tasks.sandbox_settings import SandboxSettings
+from reference_trainer.tasks.sandbox_settings import problems as sandbox_problems
 from reference_trainer.warm_up import PretrainSettings
 from reference_trainer.warm_up import problems as warm_up_problems
 from reference_trainer.workflows import NAMES, Rules, load_script
@@ -185,6 +187,7 @@ class Config:
         stress: What goes wrong on purpose.
         monitor: Monitoring.
         parallel: Several processes.
+        sandbox: Where programs run that the model writes.
     """
 
     name: str = "run"
@@ -207,6 +210,7 @@ class Config:
     stress: Stress = field(default_factory=Stress)
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
     parallel: ParallelSettings = field(default_factory=ParallelSettings)
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
 
     @property
     def scale(self) -> str:
@@ -289,6 +293,7 @@ def _problems(config: Config) -> list[str]:
         if value <= 0
     ]
     problems += warm_up_problems(config.pretrain)
+    problems += sandbox_problems(config.sandbox)
     problems += _task_problems(config) + _engine_problems(config.rollout)
     if config.workflow not in NAMES:
         return [*problems, f"workflow {config.workflow!r} is unknown; there are {list(NAMES)}"]

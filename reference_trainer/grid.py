@@ -7,6 +7,7 @@ the control of every task and scale: 42 cells, each its own run directory and it
 from __future__ import annotations
 
 import json
+import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,6 +31,9 @@ WORKFLOWS = ("eval_opt", "voting", "orch_workers")
 ROUTINGS = {"sp": "shared", "ip": "isolated"}
 TASKS = ("math", "code")
 SCALES = ("S", "M", "L")
+
+_REASON = 400
+"""Characters of a failed run's last line that are printed: a few lines of a screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +197,7 @@ def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> i
     """Warm up the base models, then train every cell that is not finished.
 
     A cell that fails does not stop the others; running the same command again takes up every cell
-    where it was.
+    where it was. An interrupt ends the processes that run; ``grid.json`` is written all the same.
 
     Args:
         jobs: From :func:`plan`.
@@ -224,11 +228,17 @@ def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> i
         ["train", str(files[job.name]), "--out", str(out / job.name), "--resume", *common]
         for job in todo
     ]
-    _stage("base models", list(bases), warm_ups, out=out, parallel=parallel)
-    failed = _stage("cells", [job.name for job in todo], trains, out=out, parallel=parallel)
-    rows = summary(out)
-    write_atomically(out / "grid.json", json.dumps(rows, indent=2) + "\n")
-    for row in rows:
+    try:
+        _stage("base models", list(bases), warm_ups, out=out, parallel=parallel)
+        failed = _stage("cells", [job.name for job in todo], trains, out=out, parallel=parallel)
+    except KeyboardInterrupt:
+        _write_summary(out)
+        finished = sum(status(out / job.name) == "finished" for job in ready)
+        raise KeyboardInterrupt(
+            f"{finished} of {len(jobs)} runs are finished. The same command goes on from the "
+            "latest checkpoints of the others"
+        ) from None
+    for row in _write_summary(out):
         print(_row_line(row))
     missing = len(jobs) - len(ready)
     print(f"grid: {len(failed)} failed, {missing} cannot be run; results in {out / 'grid.json'}")
@@ -263,6 +273,12 @@ def summary(out: Path) -> list[dict[str, Any]]:
                 "last": curve[max(curve)] if curve else None,
             }
         )
+    return rows
+
+
+def _write_summary(out: Path) -> list[dict[str, Any]]:
+    rows = summary(out)
+    write_atomically(out / "grid.json", json.dumps(rows, indent=2) + "\n")
     return rows
 
 
@@ -309,5 +325,7 @@ def _stage(
         codes = run_all(commands, jobs=parallel, say=say, done=done)
     failed = [number for number, code in enumerate(codes) if code]
     for number in failed:
-        print(f"grid: {names[number]} failed with exit code {codes[number]}: {last[number]}")
+        reason = textwrap.shorten(last[number], _REASON, placeholder=" ...") or "no output"
+        print(f"grid: {names[number]} failed with exit code {codes[number]}: {reason}")
+        print(f"  its output is in {logs / names[number]}.txt")
     return [names[number] for number in failed]

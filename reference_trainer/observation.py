@@ -57,6 +57,7 @@ class Observation:
         resume: Write a further segment of the run in ``out``, if there is one. What is judged and
             which problems are followed is as if there had been one segment.
         done: Iterations of earlier segments that are not done again.
+        notes: More for the run's header.
 
     Raises:
         RoleDriftError: If the monitor's settings are wrong, or ``out`` already holds a run and
@@ -72,6 +73,7 @@ class Observation:
         out: Path,
         resume: bool = False,
         done: int = 0,
+        notes: Mapping[str, str] | None = None,
     ) -> None:
         self._config = config
         self._out = out
@@ -88,7 +90,7 @@ class Observation:
             task=stage.scene.task.name,
             scale=config.scale,
             seed=config.seed,
-            notes=_notes(config),
+            notes=_notes(config) | dict(notes or {}),
         )
         self.advised: set[int] = set()
         """Steps whose checkpoints an alert of this process names as the last clean one."""
@@ -111,6 +113,7 @@ class Observation:
         self._canaries = [
             (i, stage.scene.task.problem("validation", i)) for i in range(sampling.canaries)
         ]
+        self._texts_every = sampling.every
         self._sampler = TextSampler(sampling, [problem.id for _, problem in self._canaries])
 
     def before_training(self, episodes: Sequence[Episode], evaluation: Evaluation) -> None:
@@ -128,8 +131,13 @@ class Observation:
 
     def after_rollout(self, step: int, episodes: Sequence[Episode]) -> None:
         """Keep the texts of the canary problems and some others, with what is known about them."""
-        with self.monitor.fenced("texts"):
-            canaries = self._play_canaries()  # every rank plays its part
+        if not self.monitor.due(step, self._texts_every):
+            return
+        canaries: list[Episode] = []
+        if self._canaries:
+            with self.monitor.fenced("canaries", cost="canaries"):
+                canaries = self._play_canaries()  # every rank plays its part
+        with self.monitor.fenced("texts", cost="texts"):
             if self._stage.ranks.number > 0:
                 return
             rows = [
@@ -265,8 +273,6 @@ class Observation:
 
     def _play_canaries(self) -> list[Episode]:
         """The canary problems, with the same random numbers at every step."""
-        if not self._canaries:
-            return []
         rollout = self._config.rollout
         return play_episodes(
             self._stage,

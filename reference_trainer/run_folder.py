@@ -16,8 +16,14 @@ from reference_trainer.checkpoint import write_atomically
 from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 
-_MAY_CHANGE = ("name", "train.steps", "checkpoint.every", "checkpoint.keep", "parallel.mode")
+_MAY_CHANGE = (
+    *("name", "train.steps", "checkpoint.every", "checkpoint.keep", "parallel.mode"),
+    *("sandbox.floor", "sandbox.workers"),
+)
 """Settings that a resumed run may have differently: they change no iteration."""
+
+_SHOWN = 5
+"""Differing settings that a message names."""
 
 
 class RunFolder:
@@ -61,7 +67,8 @@ class RunFolder:
 
     def refuse_another(self, config: Config) -> None:
         """Raise a :class:`SettingsError` if the run that is here has other settings."""
-        stored = dict(_flat(json.loads(self._config.read_text("utf-8"))["config"]))
+        # Read like any other: a setting that an earlier version did not know has its default.
+        stored = dict(_flat(json.loads(json.dumps(asdict(self.config()), default=str))))
         mine = dict(_flat(json.loads(json.dumps(asdict(config), default=str))))
         differing = [
             f"{name} was {stored.get(name)!r}, is {mine.get(name)!r}"
@@ -69,8 +76,12 @@ class RunFolder:
             if stored.get(name) != mine.get(name) and name not in _MAY_CHANGE
         ]
         if differing:
+            shown = "; ".join(differing[:_SHOWN])
+            more = len(differing) - _SHOWN
+            rest = f"; and {more} more, see {self._config}" if more > 0 else ""
             raise SettingsError(
-                f"{self.path.parent} cannot be resumed with other settings: {'; '.join(differing)}"
+                f"{self.path.parent} cannot be resumed with other settings: {shown}{rest}. Resume "
+                "it with its own settings, or train into another folder"
             )
 
     def config(self) -> Config:
@@ -83,7 +94,14 @@ class RunFolder:
             raise SettingsError(
                 f"{self.path.parent} holds no trainer/config.json: give a folder written by `train`"
             )
-        return from_mapping(json.loads(self._config.read_text("utf-8"))["config"])
+        try:
+            return from_mapping(json.loads(self._config.read_text("utf-8"))["config"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SettingsError(
+                f"{self._config} cannot be read: it must hold the settings that this version of "
+                f"`train` writes, but {error}. Put it back from a copy, use the version that wrote "
+                "it, or train into another folder"
+            ) from error
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one line to the trace."""

@@ -21,7 +21,11 @@ from reference_trainer.rollout.transformers_engine import TransformersEngine
 from reference_trainer.rollout.vllm_engine import Served, VllmEngine
 from reference_trainer.stress import MISSERVING
 from reference_trainer.tasks import Task
+from reference_trainer.tasks.code import CodeTask
 from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
+from reference_trainer.tasks.protection import Protection
+from reference_trainer.tasks.sandbox import Sandbox
+from reference_trainer.tasks.sandbox_settings import open_sandbox
 from reference_trainer.workflows import Scene, load_script
 from reference_trainer.workflows.prompts import load_prompts
 
@@ -35,19 +39,33 @@ class Setup:
         stage: Workflow, task and engine.
         bank: Model and adapters.
         served: Proves after every update that the engine serves the adapters.
+        protection: What keeps programs in that the model writes; None if the task runs none.
     """
 
     config: Config
     stage: Stage
     bank: AdapterBank
     served: AdapterCheck
+    protection: Protection | None = None
 
 
 def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
-    """Load (or warm up) the base model and put workflow, adapters and engine together."""
+    """Load (or warm up) the base model and put workflow, adapters and engine together.
+
+    Raises:
+        SettingsError: Before anything is loaded, if the task runs programs and this machine keeps
+            them in less well than ``sandbox.floor`` asks for.
+    """
+    sandbox = _sandbox(config)
     with first_rank_first(ranks):
         folder = base_folder(config, cache)
     base, tokenizer = load_model(folder, config.model)
+    if config.prompts.startswith("chat-") and tokenizer.chat_template is None:
+        raise SettingsError(
+            f"the tokenizer in {folder} has no chat template, and prompts = {config.prompts!r} are "
+            "messages to an instruction-tuned model: give the folder of such a model, or put its "
+            "template beside the tokenizer as chat_template.jinja"
+        )
     ends = end_ids(base, tokenizer)
     workflow = config.routed()
     policies = tuple(dict.fromkeys(workflow.policies))
@@ -63,7 +81,10 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
         bank.load_adapter(workflow.policy_of(role), Path(start))
     ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
     scene = Scene(
-        _task(config), load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
+        _task(config, sandbox),
+        load_prompts(config.prompts),
+        config.rollout.lenient_selection,
+        config.rules,
     )
     if ranks.count > 1 and config.rollout.engine == "vllm":
         raise SettingsError(
@@ -72,12 +93,21 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
         )
     engine = _engine(config, bank, folder=folder, ends=ends)
     stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer, ranks)
-    return Setup(config, stage, bank, _adapter_check(stage, bank, config))
+    check = _adapter_check(stage, bank, config)
+    return Setup(config, stage, bank, check, None if sandbox is None else sandbox.protection)
 
 
-def _task(config: Config) -> Task:
-    if isinstance(config.task, DapoMathSource | DeepCoderSource):
+def _sandbox(config: Config) -> Sandbox | None:
+    """Where the task runs programs; None if it runs none."""
+    runs_programs = isinstance(config.task, CodeTask | DeepCoderSource)
+    return open_sandbox(config.sandbox) if runs_programs else None
+
+
+def _task(config: Config, sandbox: Sandbox | None) -> Task:
+    if isinstance(config.task, DapoMathSource):
         return config.task.load()
+    if isinstance(config.task, DeepCoderSource):
+        return config.task.load(sandbox, config.sandbox.limits)
     return config.task
 
 

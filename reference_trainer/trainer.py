@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,8 +13,10 @@ from statistics import fmean
 from reference_trainer.checkpoint import (
     Position,
     checkpoints,
+    drop_after,
+    latest_whole,
     load_adapters,
-    restore_latest,
+    restore,
     save_adapters,
     save_checkpoint,
     write_atomically,
@@ -149,8 +152,9 @@ def _observation(setup: Setup, out: Path, *, resume: bool, done: int) -> Observa
     """The monitor's side, if it is on; it knows the checkpoint that the run goes on from."""
     if not setup.config.monitor.enabled:
         return None
+    notes = {"sandbox": setup.protection.label} if setup.protection else {}
     observation = Observation(
-        setup.config, setup.stage, setup.bank, out=out, resume=resume, done=done
+        setup.config, setup.stage, setup.bank, out=out, resume=resume, done=done, notes=notes
     )
     if where := checkpoints(RunFolder(out).checkpoints).get(done):
         observation.monitor.note_checkpoint(done, where)
@@ -189,8 +193,12 @@ def _take_up(setup: Setup, folder: RunFolder, *, resume: bool) -> int:
     if finished and (finished["stopped"] or finished["steps"] >= setup.config.train.steps):
         load_adapters(setup.bank, folder.adapters)
         return setup.config.train.steps
-    position = restore_latest(setup.bank, folder.checkpoints)
-    return 0 if position is None else position.step
+    checkpoint, damaged = latest_whole(folder.checkpoints)
+    if setup.stage.ranks.number == 0:
+        for sentence in damaged:
+            assert checkpoint is not None
+            print(f"{sentence}. The run goes on from {checkpoint.name}.", file=sys.stderr)
+    return 0 if checkpoint is None else restore(setup.bank, checkpoint).step
 
 
 def _validate_base(setup: Setup) -> list[Episode]:
@@ -202,6 +210,8 @@ def _begin(setup: Setup, folder: RunFolder | None, before: Evaluation | None, *,
     config = setup.config
     if folder is not None and folder.holds_a_run():
         folder.go_on(config, after=done)
+        # Only damaged ones: the run is taken up from the newest that is whole.
+        drop_after(folder.checkpoints, done)
     elif folder is not None:
         folder.begin(config)
     if done == 0 and folder is not None:

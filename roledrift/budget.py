@@ -1,61 +1,164 @@
-"""What watching may cost: schedules are stretched while it costs more than its share of a step."""
+"""What watching may cost: it is thinned while it costs more than its share of a step.
+
+Two settings are turned, the first one first. Costly measurements (role gradients, re-scoring,
+texts, canaries) are taken more rarely by a *factor*. If the rest is still too much, as it is where
+a step takes a tenth of a second, only one step of a *stride* is recorded at all, in hosts that can
+leave a step out.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from statistics import median
 
+from roledrift.protocols import Reducer
+
+PERIODIC = frozenset({"gradients", "rescore", "texts", "canaries"})
+"""Costs of what is measured more rarely by the factor; all others come with every record."""
+_LOG = logging.getLogger("roledrift")
 _WINDOW = 8
-_LARGEST = 64
+_KEPT = 32
+_LARGEST = 6
+"""Largest factor and stride, as powers of two."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    plain_ms: float
+    fixed_ms: float | None
+    periodic_ms: float
+    turns: float
 
 
 class Budget:
-    """Decides by which factor the schedules of costly measurements are stretched.
+    """Decides how much watching is thinned.
 
-    The share is a median over windows of eight steps, so neither one slow step nor one slow write
-    changes it. Above the budget the factor doubles; below a quarter of it, it halves again.
+    After each eight recorded steps it takes the mildest setting at which what was measured fits the
+    budget. What comes with every record and the step without watching are medians, so one slow step
+    or one slow write changes nothing.
 
     Args:
-        share: Part of a step's wall time that watching may take; 0 switches the control off.
+        share: Part of the time of an unwatched step that watching may take; 0 switches it off.
     """
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._shares: list[float] = []
+        self._steps: deque[_Step] = deque(maxlen=_KEPT)
+        self._new = 0
+        self._carried = 0.0
         self.factor = 1
+        self.stride = 1
+        self.can_skip = False
+        """Whether the host can leave a step out; see :meth:`roledrift.monitor.Monitor.skips`."""
 
     def due(self, step: int, every: int) -> bool:
         """Is a measurement that is asked for every ``every`` steps due now? 0 is never."""
         return every > 0 and step % (every * self.factor) == 0
 
-    def see(self, cost_ms: float, wall_ms: float) -> None:
+    def see(self, cost_ms: Mapping[str, float], wall_ms: float, *, recorded: bool = True) -> None:
         """Take one step.
 
         Args:
-            cost_ms: What watching cost in it.
+            cost_ms: What watching cost in it, by part.
             wall_ms: Its length, watching included; not positive for a step that is not known.
+            recorded: Whether it has a record.
         """
-        if self._share > 0 and wall_ms > 0:
-            self._shares.append(cost_ms / wall_ms)
+        if self._share <= 0 or wall_ms <= 0:
+            return
+        whole, periodic = sum(cost_ms.values()), sum(cost_ms.get(name, 0.0) for name in PERIODIC)
+        # A record's cost goes on after its step, when it is written.
+        self._carried += whole - periodic
+        fixed = None
+        if recorded:
+            fixed, self._carried = self._carried, 0.0
+        self._steps.append(_Step(wall_ms - whole, fixed, periodic, 1 / self.factor))
+        self._new += recorded
 
     @property
     def full(self) -> bool:
         """Is there enough for a decision? The same on every rank."""
-        return len(self._shares) >= _WINDOW
+        return self._new >= _WINDOW
 
-    def wish(self) -> int:
-        """-1, 0 or 1: shorten, keep or stretch, from the steps since the last decision."""
-        typical = median(self._shares)
-        if typical > self._share and self.factor < _LARGEST:
-            return 1
-        return -1 if typical < self._share / 4 and self.factor > 1 else 0
+    def _predicted(self) -> Callable[[int, int], float]:
+        """Share of a plain step that watching takes at a factor and a stride."""
+        plain = max(median(one.plain_ms for one in self._steps), 1e-9)
+        fixed = median(one.fixed_ms for one in self._steps if one.fixed_ms is not None)
+        # At factor 1: a measurement every fourth step costs a quarter of itself in each step.
+        periodic = sum(one.periodic_ms for one in self._steps)
+        periodic /= sum(one.turns for one in self._steps)
+        return lambda factor, stride: (fixed / stride + periodic / factor) / plain
 
-    def decide(self, wish: int) -> str:
-        """Follow a wish and start over; a sentence if the factor has changed, else nothing."""
-        typical, self._shares = median(self._shares), []
-        if not wish:
+    def wish(self) -> tuple[int, int]:
+        """Powers of two of the factor and the stride that fit the budget."""
+        share = self._predicted()
+        now = (self.factor, self.stride)
+        for factor, stride in self._settings():
+            # Back to a milder setting only with room to spare, or it would go back and forth.
+            milder = factor < now[0] or stride < now[1]
+            if share(factor, stride) <= self._share * (0.5 if milder else 1.0):
+                return factor.bit_length() - 1, stride.bit_length() - 1
+        return _LARGEST, _LARGEST if self.can_skip else 0
+
+    def _settings(self) -> Iterator[tuple[int, int]]:
+        for power in range(_LARGEST + 1):
+            for other in range(power + 1 if self.can_skip else 1):
+                yield 1 << power, 1 << other
+
+    def decide(self, wish: tuple[int, int]) -> str:
+        """Follow a wish and start over; a sentence if something has changed, else nothing."""
+        share = self._predicted()
+        before = share(1, 1)
+        self._new = 0
+        wanted = (1 << wish[0], 1 << wish[1])
+        if wanted == (self.factor, self.stride):
             return ""
-        self.factor = self.factor * 2 if wish > 0 else self.factor // 2
+        self.factor, self.stride = wanted
+        parts = [f"gradients, re-scoring and texts every x{self.factor} of what was asked"]
+        if self.stride > 1:
+            parts.append(f"one of {self.stride} steps recorded")
         return (
-            f"every x{self.factor} of what was asked from here on: watching took {typical:.1%} of "
-            f"a step, the budget is {self._share:.1%}"
+            f"{', '.join(parts)} from here on: unthinned, watching takes {before:.1%} of a step, "
+            f"the budget is {self._share:.1%}"
         )
+
+
+class Pace:
+    """Keeps a budget step by step, alike on all ranks.
+
+    Args:
+        budget: What is kept.
+        reducer: Spreads the first rank's decision; None for a single process.
+    """
+
+    def __init__(self, budget: Budget, reducer: Reducer | None) -> None:
+        self._budget = budget
+        self._reducer = reducer
+        self._last: float | None = None
+        self._told = False
+
+    def step(self, cost_ms: Mapping[str, float], end: float, *, recorded: bool = True) -> str:
+        """Take the step that ends at ``end`` seconds; a sentence if the pace has changed."""
+        changed = self._step(cost_ms, end, recorded=recorded)
+        if changed:
+            # Once aloud; all changes are in the records.
+            (_LOG.info if self._told else _LOG.warning)("%s", changed)
+            self._told = True
+        return changed
+
+    def _step(self, cost_ms: Mapping[str, float], end: float, *, recorded: bool) -> str:
+        budget = self._budget
+        if self._last is not None:
+            budget.see(cost_ms, (end - self._last) * 1e3, recorded=recorded)
+        self._last = end
+        if not budget.full:
+            return ""
+        factor, stride = budget.wish()
+        return budget.decide((self._spread(factor), self._spread(stride)))
+
+    def _spread(self, power: int) -> int:
+        if self._reducer is None:
+            return power
+        return sum(self._reducer.spread(power > one) for one in range(_LARGEST))

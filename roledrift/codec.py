@@ -225,6 +225,9 @@ def _gram(body: Mapping[str, Any]) -> GramRecord:
     known["products"] = _rows(known["products"])
     known["halves"] = {role: _rows(its) for role, its in known.get("halves", {}).items()}
     known["relative_error"] = _number(known.get("relative_error", 0.0))
+    for name in ("closure", "covered"):
+        known[name] = _optional(known.get(name))
+    known["bypassed"] = _strings(known.get("bypassed", ()))
     return GramRecord(**known)
 
 

@@ -20,6 +20,7 @@ DEFAULT_WEBHOOK_ENV = "ROLEDRIFT_WEBHOOK_URL"
 
 _REMOVED = {
     "baseline.skip": "learning-rate warm-up is accounted for; leave the key out",
+    "gradients.capture": "role gradients are always measured by taps; leave the key out",
     "extensions": "sections of installed detectors are under detectors.<name>",
 }
 """Keys of earlier versions, with what to do instead."""
@@ -83,14 +84,11 @@ class GradientsConfig:
     Attributes:
         every: Measure every this many optimizer steps; 0 switches it off. At tier ``full`` every
             step is measured.
-        capture: ``tap`` leaves training bit-identical; ``replace`` is cheaper, and changes the
-            order in which weight gradients are summed.
         store: ``fold`` (at most 1 MiB, error stated), ``full`` (exact), or ``sketch`` (also for
             full fine-tuning; larger error).
     """
 
     every: int = 4
-    capture: Literal["tap", "replace"] = "tap"
     store: Literal["fold", "full", "sketch"] = "fold"
 
 
@@ -196,6 +194,9 @@ def recorded(body: Mapping[str, Any]) -> Config:
     baseline = kept.get("baseline")
     if isinstance(baseline, Mapping):
         kept["baseline"] = {key: value for key, value in baseline.items() if key != "skip"}
+    gradients = kept.get("gradients")
+    if isinstance(gradients, Mapping):
+        kept["gradients"] = {key: value for key, value in gradients.items() if key != "capture"}
     # stop_on and the detectors' sections changed their meaning with version 0.2.
     if "false_alerts_per_run" in body:
         kept["stop_on"] = body.get("stop_on", ())

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from roledrift.budget import Pace
 from roledrift.checkpoints import Checkpoints
 from roledrift.errors import CaptureError
 from roledrift.judgement import Alert, Decision, Incident
@@ -27,6 +27,7 @@ from roledrift.pending import BasePolicy, Pending
 from roledrift.protocols import Closing, GradientSource, SpanSource
 from roledrift.records import GramRecord, RunHeader, Sample, StepRecord, summarise
 from roledrift.relative import relative
+from roledrift.resuming import replay_records, replay_texts
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums, add, counted
 from roledrift.textpairs import TextPairs
@@ -67,11 +68,8 @@ class Monitor:
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], str] | None = None,
     ) -> None:
-        self.header = header
-        self.workflow = header.workflow
-        self._parts = parts
-        self._strict = strict
-        self._clock = clock
+        self.header, self.workflow = header, header.workflow
+        self._parts, self._strict, self._clock = parts, strict, clock
         self._now = now or _utc_now
         self._sources: list[SpanSource | GradientSource] = []
         self._pending = Pending()
@@ -83,7 +81,8 @@ class Monitor:
         self._judged = 0
         self._checkpoints = Checkpoints()
         self._started = False
-        self._last_end: float | None = None
+        self._pace = Pace(parts.budget, parts.reducer)
+        self._inside = 0.0
         self._closed = False
 
     def attach(self, source: SpanSource | GradientSource) -> None:
@@ -209,31 +208,41 @@ class Monitor:
         if reducer is not None:
             with self.fenced("spread the decision"):
                 decision = replace(decision, stop=reducer.spread(decision.stop))
-        with self.fenced("budget"):
-            self._keep_budget(sum(pending.cost_ms.values()))
+        self._keep_budget(pending)
         return decision
 
     def due(self, step: int, every: int) -> bool:
         """Whether a measurement that was asked for every so many steps is due, within budget."""
         return self._parts.budget.due(step, every)
 
-    def _keep_budget(self, cost_ms: float) -> None:
-        """Stretch the schedules while watching costs more than its share; the same on all ranks."""
-        budget, end = self._parts.budget, self._clock()
-        if self._last_end is not None:
-            budget.see(cost_ms, (end - self._last_end) * 1e3)
-        self._last_end = end
-        if not budget.full:
-            return
-        wish, reducer = budget.wish(), self._parts.reducer
-        if reducer is not None:
-            wish = int(reducer.spread(wish > 0)) - int(reducer.spread(wish < 0))
-        said = budget.decide(wish)
-        if said:
-            self.label(schedule=said)
-            for source in self._sources:
-                if isinstance(source, GradientSource):
-                    source.stretch(budget.factor)
+    def skips(self, step: int) -> bool:
+        """Whether the host is to leave this step out: measure nothing, call :meth:`skip_step`.
+
+        Only where steps are too short for what is measured in every one of them. A host that never
+        asks records every step.
+        """
+        self._parts.budget.can_skip = True
+        return step % self._parts.budget.stride != 0
+
+    def skip_step(self) -> None:
+        """Let a step go by without a record, in the place of :meth:`end_step`."""
+        self._drain_gradients()
+        # What was done to the roles in it belongs to no record; what was said is kept for the next.
+        self._pending.updates.clear()
+        self._keep_budget(self._pending, recorded=False)
+        self._pending.cost_ms.clear()
+
+    def _keep_budget(self, pending: Pending, *, recorded: bool = True) -> None:
+        """Thin what is measured while it costs more than its share."""
+        with self.fenced("budget"):
+            changed = self._pace.step(pending.cost_ms, self._clock(), recorded=recorded)
+            if changed:
+                self.label(schedule=changed)
+                for source in self._gradient_sources():
+                    source.stretch(self._parts.budget.factor)
+
+    def _gradient_sources(self) -> Iterator[GradientSource]:
+        return (one for one in self._sources if isinstance(one, GradientSource))
 
     def closing_line(self, where: str | Path) -> str:
         """What the run in directory ``where`` is, in a line; empty if this process judges none."""
@@ -281,7 +290,7 @@ class Monitor:
             cost: Name under which its time is recorded; empty for not timed.
             into: Internal.
         """
-        begin = self._clock()
+        begin, outer, self._inside = self._clock(), self._inside, 0.0
         try:
             yield
         except Exception as error:  # the one fence: a monitor never kills a training run
@@ -289,9 +298,10 @@ class Monitor:
                 raise
             self._count(f"{part}: {type(error).__name__}", error, into)
         finally:
-            if cost:
-                kept = into or self._pending
-                kept.cost_ms[cost] += (self._clock() - begin) * 1e3  # type: ignore[assignment]
+            spent, inside = (self._clock() - begin) * 1e3, self._inside
+            self._inside = outer + (spent if cost else inside)
+            if cost:  # what is fenced inside has its own cost
+                (into or self._pending).cost_ms[cost] += spent - inside  # type: ignore[assignment]
 
     def _count(self, what: str, error: Exception, into: Pending | None) -> None:
         (into or self._pending).faults[what] += 1
@@ -301,18 +311,22 @@ class Monitor:
 
     def _drain(self) -> None:
         for source in self._sources:
-            name = type(source).__name__
             if isinstance(source, SpanSource):
                 tables: Sequence[SpanTable] = ()
-                with self.fenced(f"drain {name}", cost="capture"):
+                with self.fenced(f"drain {type(source).__name__}", cost="capture"):
                     tables = source.drain()
                     self._pending.faults.update(source.faults())
                 for table in tables:
                     self.observe(table)
-            if isinstance(source, GradientSource):
-                with self.fenced(f"drain {name}", cost="gradients"):
-                    self._pending.gradients.extend(source.drain_gradients())
-                    self._pending.faults.update(source.faults())
+        self._drain_gradients()
+
+    def _drain_gradients(self) -> None:
+        for source in self._gradient_sources():
+            with self.fenced(f"drain {type(source).__name__}", cost="gradients"):
+                self._pending.gradients.extend(source.drain_gradients())
+                self._pending.faults.update(source.faults())
+                # What it did inside the host's own backward pass.
+                self._pending.cost_ms["gradients"] += source.cost_ms()  # type: ignore[assignment]
 
     def _finish(self, step: int, sums: Sums, pending: Pending, *, base: Sums) -> Decision:
         self._start(step)
@@ -339,7 +353,7 @@ class Monitor:
             with self.fenced("write", cost="write"):
                 sink.write_step(record)
             if pending.samples:
-                with self.fenced("write samples", cost="write"):
+                with self.fenced("write samples", cost="texts"):
                     sink.write_samples(record.step, pending.samples)
         self._keep(alerts, changed)
         self._tell(notices)
@@ -375,20 +389,11 @@ class Monitor:
         if self._started:
             return
         self._started = True
-        if self._parts.history is not None and self._parts.judge is not None:
-            with self.fenced("replay of earlier segments"):
-                for record in self._parts.history():
-                    if record.step < step:
-                        alerts = self._parts.judge.update(record)
-                        self._notices.update(self._parts.judge.changed, alerts)
-                        self._judged += 1
-                        self._checkpoints.recall(record.checkpoints)
-            self._keep((), self._notices.known)
-        if self._parts.texts is not None:
-            with self.fenced("texts of earlier segments"):
-                earlier = [one for one in self._parts.texts() if one.step < step]
-                for _, texts in groupby(earlier, key=lambda one: one.step):
-                    self._texts.keep(texts)
+        with self.fenced("replay of earlier segments"):
+            self._judged += replay_records(self._parts, step, self._notices, self._checkpoints)
+        self._keep((), self._notices.known)
+        with self.fenced("texts of earlier segments"):
+            replay_texts(self._parts, step, self._texts)
 
 
 def _utc_now() -> str:

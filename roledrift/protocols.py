@@ -60,6 +60,10 @@ class GradientSource(Protocol):
         """Measure ``factor`` times more rarely than was asked; 1 is as asked."""
         ...
 
+    def cost_ms(self) -> float:
+        """What it did inside the host's forward and backward since the last call, in ms."""
+        ...
+
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
         ...

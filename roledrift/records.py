@@ -179,6 +179,12 @@ class GramRecord:
             products of its slots' gradients on either half of the step's problems, in the order
             slot 0 half 0, slot 0 half 1, slot 1 half 0, ... Rows and columns of a slot add up to
             those in ``products``. A role of which a part was not seen is left out.
+        closure: ``|sum of the groups - .grad| / max(|.grad|, sqrt(sum |group|^2))`` over the
+            weights that are covered; None where that was not checked.
+        covered: Share of the norm of the policy's whole gradient that these weights hold; None
+            where it is not known.
+        bypassed: Layers whose gradient was not seen because something used their weight without
+            calling them. They count as not covered.
     """
 
     policy: str
@@ -187,6 +193,9 @@ class GramRecord:
     method: str = "exact"
     relative_error: float = 0.0
     halves: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    closure: float | None = None
+    covered: float | None = None
+    bypassed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,9 +166,9 @@ def rollout(
     are left out where processes cut through them: half a group does not say whether it is uniform.
     """
     device, count = out["completion_ids"].device, len(made.roles)
-    mask_BC = by_the_model(source, out)
+    spans = made.spans(range(count), out["completion_ids"].shape[1])
+    mask_BC = by_the_model(source, out, spans)
     size, roles = trainer.num_generations, len(workflow.role_names)
-    spans = made.spans(range(count), mask_BC.shape[1])
     groups = [made.number * count + row // size for row in spans.rows]
     if made.masks is not None:  # an advantage group holds rows of one role
         groups = [group * roles + role for group, role in zip(groups, spans.roles, strict=True)]
@@ -188,12 +188,16 @@ def rollout(
     )
 
 
-def by_the_model(source: Scored, out: Mapping[str, Any]) -> Tensor:
-    """Mask ``(B, C)`` of the tokens that the model wrote: not padding, not a tool's answer."""
+def by_the_model(source: Scored, out: Mapping[str, Any], spans: Spans) -> Tensor:
+    """Mask ``(B, C)`` of the tokens that the model wrote: not padding, not a tool's answer.
+
+    Where a row names the role of each token that is what the roles wrote, also a role whose tokens
+    bear no loss.
+    """
     width, device = out["completion_ids"].shape[1], out["completion_ids"].device
     length_B = column([len(ids) for ids in source.ids], device)
     mask_BC = torch.arange(width, device=device) < length_B[:, None]
-    if out.get("tool_mask") is None:
+    if out.get("tool_mask") is None or spans.owned_NC is not None:
         return mask_BC
     # Rows that mask_truncated_completions took out have lost their tool mask as well.
     emptied_B: Tensor = out["completion_mask"].sum(dim=1) == 0
@@ -205,7 +209,7 @@ def written(source: Scored, out: Mapping[str, Any], spans: Spans) -> Sequence[Se
     """The tokens that each span's role wrote; None where they are those of the whole row."""
     if spans.owned_NC is None and out.get("tool_mask") is None:
         return None
-    own_NC = spans.own(by_the_model(source, out)).tolist()
+    own_NC = spans.own(by_the_model(source, out, spans)).tolist()
     return [
         [one for one, its in zip(source.ids[row], own, strict=False) if its]
         for row, own in zip(spans.rows, own_NC, strict=True)

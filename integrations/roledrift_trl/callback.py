@@ -14,14 +14,21 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from roledrift import __version__
 from roledrift.assembly import disabled, open_monitor, read_config
-from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
+from roledrift.capture.attaching import attach_gradients
+from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
 from roledrift.monitor import Monitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import open_run
 from roledrift.workflow import Workflow
-from roledrift_trl.checks import check_dataset, check_trainer, continues, scales_in_place
+from roledrift_trl.checks import (
+    check_dataset,
+    check_trainer,
+    compile_setting,
+    continues,
+    scales_in_place,
+)
 from roledrift_trl.forward import ForwardWatch, check_columns
 from roledrift_trl.watch import Watch
 
@@ -154,6 +161,7 @@ class RoleDriftCallback(TrainerCallback):
             slots=slots,
             halves=slots,
             scaler=trainer.accelerator.scaler,
+            compiles=compile_setting(trainer),
         )
         if probe is not None and generates and scales_in_place(trainer):
             probe.detach()

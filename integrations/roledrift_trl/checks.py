@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import Trainer, TrainingArguments
 
+from roledrift.capture.lora_layers import is_compiled
 from roledrift.errors import AttachError, ConfigError, StoreError
 from roledrift.store.reader import is_run
 from roledrift.workflow import Workflow
@@ -34,6 +35,13 @@ def check_trainer(trainer: Any) -> bool:
             "no trainer found on the call stack: set callback.trainer = trainer before train()"
         )
     if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
+        if any(one.__module__.partition(".")[0] == "trl" for one in type(trainer).__mro__):
+            raise AttachError(
+                f"{type(trainer).__name__} builds its batches anew, so no row has a role: "
+                "RoleDriftCallback watches trl.GRPOTrainer, trl.RLOOTrainer and "
+                "transformers.Trainer. Fine-tune on roles' texts with transformers.Trainer; for "
+                "another loop use roledrift.open_monitor and TokenCapture"
+            )
         return False
     lacking = [name for name in _METHODS if not hasattr(trainer, name)]
     if lacking:
@@ -48,6 +56,16 @@ def check_trainer(trainer: Any) -> bool:
             "use_liger_kernel=False, or use TRL 1.16, which has replaced that loss"
         )
     return True
+
+
+def compile_setting(trainer: Any) -> str:
+    """By what the trainer compiles its model, now or later; empty if it does not."""
+    if trainer.args.torch_compile:
+        return "torch_compile=True"
+    plugin = getattr(trainer.accelerator.state, "dynamo_plugin", None)
+    if plugin is not None and str(getattr(plugin.backend, "value", "NO")).upper() != "NO":
+        return "accelerate's dynamo plugin"
+    return "the program" if is_compiled(trainer.model_wrapped) else ""
 
 
 def scales_in_place(trainer: Any) -> bool:
@@ -96,13 +114,34 @@ def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | No
             )
     if there is None or not hasattr(dataset, "unique"):
         return
-    for value in dataset.unique(columns[0]):
+    _check_roles(dataset, workflow, columns[0])
+    if columns[1] is not None:
+        _check_slots(dataset, workflow, (columns[0], columns[1]))
+
+
+def _check_roles(dataset: Any, workflow: Workflow, column: str) -> None:
+    """Is every role one of the workflow?"""
+    for value in dataset.unique(column):
         if not isinstance(value, str):
-            raise ConfigError(f"column {columns[0]!r} holds {value!r}: every row needs a role name")
+            raise ConfigError(f"column {column!r} holds {value!r}: every row needs a role name")
         try:
             workflow.index(value)
         except ConfigError as error:
-            raise ConfigError(f"column {columns[0]!r} of the training dataset: {error}") from None
+            raise ConfigError(f"column {column!r} of the training dataset: {error}") from None
+
+
+def _check_slots(dataset: Any, workflow: Workflow, columns: tuple[str, str]) -> None:
+    """Is every slot one that its role has?"""
+    pairs = set(zip(*(dataset[name] for name in columns), strict=True))
+    for role, slot in sorted(pairs, key=repr):
+        count = workflow.role(role).slots
+        whole = isinstance(slot, int) and not isinstance(slot, bool)
+        # The slot of a role that has only one says nothing, and is not read.
+        if not whole or (count > 1 and not 0 <= slot < count):
+            raise ConfigError(
+                f"column {columns[1]!r} of the training dataset holds {slot!r} for {role}: every "
+                f"row needs a whole number, from 0 to {count - 1} for the {count} slots of {role}"
+            )
 
 
 def continues(out: Path, args: TrainingArguments, step: int) -> bool:

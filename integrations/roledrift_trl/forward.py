@@ -16,6 +16,7 @@ from torch import Tensor
 
 from roledrift.capture.batch import RoleBatch
 from roledrift.capture.gradients import RoleGradientProbe
+from roledrift.capture.hooks import WeakHook
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import ConfigError
 from roledrift.monitor import Monitor
@@ -45,10 +46,14 @@ class ForwardWatch:
         self._inputs: Mapping[str, Any] | None = None
         self._output: Any = None
         self._moved: set[int] = set()
+        self._resting = False
         monitor.attach(self._capture)
+        # Around a compiled model, not inside it: there they would be compiled too.
+        wrapped: Any = getattr(trainer, "model_wrapped", None)
+        model: Any = wrapped if hasattr(wrapped, "_orig_mod") else trainer.model
         self._handles = [
-            trainer.model.register_forward_pre_hook(self._without_role, with_kwargs=True),
-            trainer.model.register_forward_hook(self._seen),
+            model.register_forward_pre_hook(WeakHook(self._without_role), with_kwargs=True),
+            model.register_forward_hook(WeakHook(self._seen)),
         ]
 
     def measure_gradients(self, probe: RoleGradientProbe) -> None:
@@ -75,12 +80,17 @@ class ForwardWatch:
 
     def before_step(self) -> None:
         """Tell whose rows the optimizer step is taken on."""
+        if self._resting:
+            return
         names = self.monitor.workflow.role_names
         self.monitor.add_updates({names[one]: 1 for one in self._moved if one >= 0})
         self._moved = set()
 
     def after_step(self, step: int) -> bool:
         """Finish the record; True if the training is to stop."""
+        if self._resting:
+            self.monitor.skip_step()
+            return False
         return self.monitor.end_step(step).stop
 
     def _without_role(
@@ -95,6 +105,7 @@ class ForwardWatch:
             self._output = output
 
     def _labelled(self, call: Sequence[Any]) -> None:
+        self._resting = self.monitor.skips(int(self.trainer.state.global_step))
         # A copy: compute_loss takes labels out of the dictionary where it smooths them.
         self._inputs, self._output = dict(call[1]), None
         if self._gradients is not None and self._role in self._inputs:
@@ -110,6 +121,8 @@ class ForwardWatch:
         output, self._output = self._output, None
         if self._gradients is not None:
             self._gradients.set_groups(None)
+        if self._resting:
+            return
         if inputs is None or self._role not in inputs:
             self.monitor.count_fault("micro-batch without roles")
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,7 +33,8 @@ class Watch:
         self.monitor = monitor
         self._columns = columns
         self._config = from_mapping(monitor.header.config)
-        self._sampler = TextSampler(self._config.sampling, canaries)
+        # When texts are kept is the monitor's to say, which may have to thin them.
+        self._sampler = TextSampler(replace(self._config.sampling, every=1), canaries)
         self._capture = TokenCapture(monitor.workflow)
         self._score = score
         self._scored: batch.Scored | None = None
@@ -43,6 +45,7 @@ class Watch:
         self._again: list[batch.Rows] = []
         self._gradients: RoleGradientProbe | None = None
         self._moved: set[int] = set()
+        self._resting = False
         monitor.attach(self._capture)
 
     def measure_gradients(self, probe: RoleGradientProbe) -> None:
@@ -89,7 +92,10 @@ class Watch:
 
     def rewarded(self, call: Sequence[Any], result: Any) -> None:
         """Note what the reward functions saw and said."""
-        self._scored = batch.scored(call, result, self.trainer)
+        # Rows that are generated now are trained on until the next generation.
+        self._resting = self.monitor.skips(int(self.trainer.state.global_step))
+        if not self._resting:
+            self._scored = batch.scored(call, result, self.trainer)
 
     def generated(self, call: Sequence[Any], out: dict[str, Any]) -> None:
         """Note the roles of new rows, send row numbers along, measure the outputs."""
@@ -111,21 +117,32 @@ class Watch:
         out[batch.ROW] = torch.arange(len(rows))
         if "old_logps" in out:  # RLOO has scored the rows, and the reference model after the policy
             out |= dict(zip((batch.OLD, batch.REFERENCE), quiet, strict=False))
+        if self._resting:
+            return
         if source is None:
             self.monitor.count_fault("generation without a call of the reward functions")
             return
         outputs = batch.rollout(workflow, made, out, source=source, trainer=self.trainer)
         self._capture.add(outputs)
         self.monitor.add_totals({"reward": self.trainer._metrics["train"]["reward"][-1]})
-        if self._config.tier != "economy":
-            self.monitor.add_samples(
-                batch.samples(
-                    workflow, made, out, source=source, trainer=self.trainer, sampler=self._sampler
+        sampling = self._config.sampling
+        if self._config.tier != "economy" and self.monitor.due(step, sampling.every):
+            with self.monitor.fenced("texts", cost="texts"):
+                self.monitor.add_samples(
+                    batch.samples(
+                        workflow,
+                        made,
+                        out,
+                        source=source,
+                        trainer=self.trainer,
+                        sampler=self._sampler,
+                    )
                 )
-            )
 
     def forwarded(self, _call: Sequence[Any], result: Sequence[Any]) -> None:
         """Note the log-probabilities of the loss (with gradients), and those of new rows."""
+        if self._resting:
+            return
         if torch.is_grad_enabled():
             self._forward = result[:2]
         else:
@@ -136,6 +153,8 @@ class Watch:
         inputs, forward, self._forward = call[1], self._forward, None
         if self._gradients is not None:
             self._gradients.set_groups(None)
+        if self._resting:
+            return
         if forward is None or self._made is None or batch.ROW not in inputs:
             self.monitor.count_fault("micro-batch without log-probs or roles")
             return
@@ -149,7 +168,10 @@ class Watch:
 
     def before_step(self) -> None:
         """Choose the rows to score again, while the old weights are still there."""
-        step = int(self.trainer.state.global_step) + 1
+        if self._resting:
+            return
+        # Counted from 0, as the gradient probe counts: what is measured rarely meets in one step.
+        step = int(self.trainer.state.global_step)
         names = self.monitor.workflow.role_names
         self.monitor.add_updates({names[role]: 1 for role in self._moved if role >= 0})
         self._moved = set()
@@ -167,10 +189,13 @@ class Watch:
     def after_step(self, step: int) -> bool:
         """Score the chosen rows again, finish the record; True if the training is to stop."""
         rows, self._again = self._again, []
+        if self._resting:
+            self.monitor.skip_step()
+            return False
         with self.monitor.fenced("score again", cost="rescore"):
             again = rescoring.score_all(rows, self._score, trainer=self.trainer)
             reference: Sequence[batch.Rows | None] = [None] * len(again)
-            wanted = rescoring.wants_reference(self._config, step)
+            wanted = rescoring.wants_reference(self._config, step - 1)
             if again and wanted and rescoring.has_reference(self.trainer):
                 with rescoring.adapter_off(self.trainer.model):
                     reference = rescoring.score_all(rows, self._score, trainer=self.trainer)

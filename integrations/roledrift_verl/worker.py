@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, distributed, nn
 
+from roledrift.capture.attaching import attach_gradients
 from roledrift.capture.batch import RoleBatch
-from roledrift.capture.gradients import RoleGradientProbe, attach_gradients
+from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.tokens import TokenCapture
 from roledrift.records import GramRecord
 from roledrift.spans import SpanTable

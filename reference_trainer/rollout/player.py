@@ -1,9 +1,12 @@
-"""Plays many episodes in lockstep: all asks of a phase that go to one policy share one batch."""
+"""Plays many episodes in lockstep: all asks of a phase that go to one policy share one batch.
+
+Answers are graded while the next phase is sampled (:mod:`reference_trainer.rollout.grading`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transformers import PreTrainedTokenizerFast
 
@@ -11,6 +14,7 @@ from reference_trainer.episodes import Ask, Episode, Message, Outcome, Play, Rep
 from reference_trainer.errors import SettingsError
 from reference_trainer.ranks import ALONE, Ranks, block
 from reference_trainer.rollout.engine import Completion, Engine, Sampling
+from reference_trainer.rollout.grading import Grading
 from reference_trainer.seeds import derive
 from reference_trainer.tasks import Problem
 from reference_trainer.workflows import Scene, Script
@@ -38,15 +42,21 @@ class Stage:
     ranks: Ranks = ALONE
 
 
+Answered = tuple[Ask, tuple[int, ...], Completion | None, str]
+"""An ask, its prompt, and what was sampled: None after an overflow; with its text."""
+
+
 @dataclass(slots=True)
 class _Running:
-    """An episode under way."""
+    """An episode under way; ``new`` are the answers to ``asks``, also the last of ``done``."""
 
     problem: int
+    posed: Problem
     copy: int
     play: Play
     asks: list[Ask]
-    done: list[tuple[Ask, tuple[int, ...], Completion | None, str]]
+    done: list[Answered]
+    new: list[Answered]
     outcome: Outcome | None = None
 
 
@@ -101,27 +111,32 @@ def _play(
     seed: int,
 ) -> list[Episode]:
     """The episodes that this process plays."""
-    episodes = []
-    for number, problem in problems:
-        for copy in range(copies):
-            play = stage.script.play(problem, stage.scene)
-            episodes.append(_Running(number, copy, play, next(play), []))
-    phase = 0
-    while waiting := [episode for episode in episodes if episode.outcome is None]:
-        seeds = [
-            derive(seed, episode.problem, episode.copy, phase, place)
-            for episode in waiting
-            for place in range(len(episode.asks))
-        ]
-        _answer(stage, waiting, sampling=sampling, seeds=seeds)
-        phase += 1
+    with Grading(stage.scene.task) as grading:
+        scene = replace(stage.scene, task=grading)
+        episodes = []
+        for number, problem in problems:
+            for copy in range(copies):
+                play = stage.script.play(problem, scene)
+                episodes.append(_Running(number, problem, copy, play, next(play), [], []))
+        phase = 0
+        while waiting := [episode for episode in episodes if episode.outcome is None]:
+            seeds = [
+                derive(seed, episode.problem, episode.copy, phase, place)
+                for episode in waiting
+                for place in range(len(episode.asks))
+            ]
+            _answer(stage, waiting, sampling=sampling, seeds=seeds)
+            _begin_grading(stage.workflow, waiting, grading)
+            for episode in waiting:
+                _advance(episode)
+            phase += 1
     return [_finish(episode, stage.workflow) for episode in episodes]
 
 
 def _answer(
     stage: Stage, waiting: list[_Running], *, sampling: Sampling, seeds: Sequence[int]
 ) -> None:
-    """Answer the pending asks of all waiting episodes and advance each to its next phase."""
+    """Answer the pending asks of all waiting episodes."""
     asks = [ask for episode in waiting for ask in episode.asks]
     prompts = encode([ask.messages for ask in asks], stage.tokenizer)
     fits = [len(prompt) <= stage.scene.rules.max_prompt_tokens for prompt in prompts]
@@ -148,16 +163,28 @@ def _answer(
         (ask, prompts[i], completions.get(i), texts.get(i, "")) for i, ask in enumerate(asks)
     )
     for episode in waiting:
-        got = [next(answered) for _ in episode.asks]
-        episode.done += got
-        replies = [
-            Reply(text, completion.finish_reason if completion else "overflow")
-            for _, _, completion, text in got
-        ]
-        try:
-            episode.asks = episode.play.send(replies)
-        except StopIteration as end:
-            episode.outcome = end.value
+        episode.new = [next(answered) for _ in episode.asks]
+        episode.done += episode.new
+
+
+def _begin_grading(workflow: Workflow, waiting: list[_Running], grading: Grading) -> None:
+    """Start to grade the new outputs of all roles whose duty is to answer the problem."""
+    for episode in waiting:
+        for ask, _, _, text in episode.new:
+            if workflow.role(ask.role).duty in ("solve", "synthesize"):
+                grading.begin(episode.posed, text)
+
+
+def _advance(episode: _Running) -> None:
+    """Give the play its replies: it asks again, or ends."""
+    replies = [
+        Reply(text, completion.finish_reason if completion else "overflow")
+        for _, _, completion, text in episode.new
+    ]
+    try:
+        episode.asks = episode.play.send(replies)
+    except StopIteration as end:
+        episode.outcome = end.value
 
 
 def encode(

@@ -37,7 +37,11 @@ class Grade:
 
 
 class Task(Protocol):
-    """A source of problems with a grader."""
+    """A source of problems with a grader.
+
+    An optional attribute ``grading_workers`` says how many texts it grades at a time, see
+    :class:`~reference_trainer.rollout.grading.Grading`.
+    """
 
     @property
     def name(self) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Literal
 
 from reference_trainer.tasks import Grade, Problem, Split
 from reference_trainer.tasks.data import (
     DAPO_MATH,
     DEEPCODER,
+    TEST_ROWS,
     CodeRow,
     DataError,
     MathRow,
@@ -18,9 +19,17 @@ from reference_trainer.tasks.data import (
     load_deepcoder,
 )
 from reference_trainer.tasks.math_answers import Verifier, grade_math
-from reference_trainer.tasks.sandbox import Sandbox
+from reference_trainer.tasks.sandbox import Limits, Sandbox, default_sandbox
 from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
 
+_STREAMS = (
+    "\n\nYour program must read its input from standard input and write the answer, and nothing "
+    "else, to standard output. Do not run it on the examples yourself."
+)
+_FUNCTION = (
+    "\n\nWrite the function `{name}`, or a method of that name in a class `Solution`, which "
+    "returns the answer."
+)
 _STARTER = "\n\nBegin your program with this code:\n```python\n{code}\n```"
 
 
@@ -37,11 +46,6 @@ class DapoMathTask:
     splits: Splits[MathRow]
     verifier: Verifier | None = None
     name: str = "dapo_math"
-
-    @classmethod
-    def load(cls, source: str) -> Self:
-        """Read ``source``, a file, a folder or an id on the hub; raises like the loader."""
-        return cls(load_dapo_math(source))
 
     def problem(self, split: Split, index: int) -> Problem:
         """Row ``index`` of ``split``."""
@@ -61,11 +65,13 @@ class DeepCoderTask:
     Attributes:
         splits: Rows; ``test`` is the validation split. An index beyond the last row starts over.
         sandbox: Where programs run; None for the process's own.
+        limits: Limits of one test; None for the sandbox's usual ones.
         name: ``"deepcoder"``.
     """
 
     splits: Splits[CodeRow]
     sandbox: Sandbox | None = None
+    limits: Limits | None = None
     name: str = "deepcoder"
     _tests: dict[str, tuple[UnitTest, ...]] = field(init=False, repr=False, compare=False)
 
@@ -78,16 +84,18 @@ class DeepCoderTask:
             )
         object.__setattr__(self, "_tests", tests)
 
-    @classmethod
-    def load(cls, source: str) -> Self:
-        """Read ``source``, a file, a folder or an id on the hub; raises like the loader."""
-        return cls(load_deepcoder(source))
+    @property
+    def grading_workers(self) -> int:
+        """Programs graded at a time: as many as the sandbox runs."""
+        return (self.sandbox or default_sandbox()).workers
 
     def problem(self, split: Split, index: int) -> Problem:
-        """Row ``index`` of ``split``; ``answer`` stays empty, the tests are kept by id."""
+        """Row ``index`` of ``split`` with the form that its tests demand.
+
+        ``answer`` stays empty: the tests are kept by id.
+        """
         row = _row(self.splits, split, index)
-        starter = _STARTER.format(code=row.starter_code) if row.starter_code.strip() else ""
-        return Problem(row.id, row.question + starter, "")
+        return Problem(row.id, row.question + _demanded(row), "")
 
     def grade(self, problem: Problem, text: str) -> Grade:
         """Run the last fenced block of ``text`` on the row's tests, up to the first failure."""
@@ -95,7 +103,11 @@ class DeepCoderTask:
         if program is None:
             return Grade(False, None)
         report = grade_tests(
-            program, self._tests[problem.id], stop_at_first_failure=True, sandbox=self.sandbox
+            program,
+            self._tests[problem.id],
+            limits=self.limits,
+            stop_at_first_failure=True,
+            sandbox=self.sandbox,
         )
         return Grade(report.all_passed, program)
 
@@ -106,15 +118,17 @@ class DapoMathSource:
 
     Attributes:
         source: A file, a folder, or an id on the hub.
+        subset: Configuration of a hub data set; files have none.
         name: ``"dapo_math"``.
     """
 
     source: str = DAPO_MATH
+    subset: str = "en"
     name: Literal["dapo_math"] = "dapo_math"
 
     def load(self) -> DapoMathTask:
         """Read the rows; raises like the loader."""
-        return DapoMathTask.load(self.source)
+        return DapoMathTask(load_dapo_math(self.source, config=self.subset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +137,28 @@ class DeepCoderSource:
 
     Attributes:
         source: A file, a folder, or an id on the hub.
+        subset: Configuration of a hub data set; files have none.
+        test_rows: Size of the validation split.
         name: ``"deepcoder"``.
     """
 
     source: str = DEEPCODER
+    subset: str = "primeintellect"
+    test_rows: int = TEST_ROWS
     name: Literal["deepcoder"] = "deepcoder"
 
-    def load(self) -> DeepCoderTask:
-        """Read the rows; raises like the loader."""
-        return DeepCoderTask.load(self.source)
+    def load(self, sandbox: Sandbox | None = None, limits: Limits | None = None) -> DeepCoderTask:
+        """Read the rows for a task that runs programs in ``sandbox``; raises like the loader."""
+        splits = load_deepcoder(self.source, subset=self.subset, test_rows=self.test_rows)
+        return DeepCoderTask(splits, sandbox, limits)
+
+
+def _demanded(row: CodeRow) -> str:
+    """What the tests demand of a program's form and the question may not say."""
+    starter = _STARTER.format(code=row.starter_code) if row.starter_code.strip() else ""
+    if any(test.kind == "stdin_stdout" for test in row.tests):
+        return _STREAMS + starter
+    return starter or _FUNCTION.format(name=row.tests[0].function)
 
 
 def _row(splits: Splits[Row], split: Split, index: int) -> Row:

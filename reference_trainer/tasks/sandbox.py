@@ -3,7 +3,8 @@
 A program gets no network, no files but the system's and Python's own (read-only) and an empty
 directory that is gone afterwards, a clean environment, and limits on time, memory, processes and
 output; when it ends or breaks a limit everything it started is killed. What this machine offers
-decides how that is enforced; :class:`Protection` says what holds:
+decides how that is enforced; :class:`~reference_trainer.tasks.protection.Protection` says what
+holds:
 
 * ``bwrap``: bubblewrap builds the surroundings, each program has its own process namespace;
 * ``namespaces``: the same without bubblewrap;
@@ -37,6 +38,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from reference_trainer.tasks.protection import LEVELS, Level, Protection
 from reference_trainer.tasks.sandbox_launch import (
     USERS_PER_SANDBOX,
     first_line,
@@ -49,11 +51,7 @@ from reference_trainer.tasks.sandbox_program import Fence, Request
 
 _LOG = logging.getLogger(__name__)
 
-Level = Literal["bwrap", "namespaces", "rlimits"]
 Status = Literal["ok", "error", "timeout", "memory", "output", "killed"]
-
-LEVELS: tuple[Level, ...] = ("bwrap", "namespaces", "rlimits")
-"""Best first."""
 
 _GRACE_SECONDS = 20.0
 
@@ -77,43 +75,6 @@ class Limits:
     files: int = 128
     output: int = 8 << 20
     disk: int = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Protection:
-    """What is in force, found out by trying.
-
-    Attributes:
-        level: How programs are fenced in.
-        own_user: Programs run as a user of their own.
-        seccomp: Dangerous system calls are refused.
-        landlock: Files are confined by Landlock.
-    """
-
-    level: Level
-    own_user: bool
-    seccomp: bool
-    landlock: bool
-
-    @property
-    def network(self) -> bool:
-        """True if programs cannot reach the network."""
-        return self.level != "rlimits" or self.seccomp
-
-    @property
-    def writes(self) -> bool:
-        """True if programs cannot write outside their directory."""
-        return self.level != "rlimits" or self.landlock
-
-    @property
-    def reads(self) -> bool:
-        """True if programs cannot read what only the caller may read, its environment included."""
-        return self.level != "rlimits" or self.landlock or self.own_user
-
-    @property
-    def signals(self) -> bool:
-        """True if programs cannot end processes that are not theirs."""
-        return self.level != "rlimits" or self.seccomp or self.own_user
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +338,10 @@ def run_functional(
     preamble: str = "",
     sandbox: Sandbox | None = None,
 ) -> Returned:
-    """Call a function of a program, or a method of its class ``Solution``.
+    """Call a method of a program's class ``Solution``, or its function if it has no such class.
+
+    The function must be the program's own: a name that the preamble offers, and that the program
+    leaves as it is or imports again, counts as not defined.
 
     The result is read as JSON. A value of any other class, or JSON that is too deep or too large to
     read, counts as not returned.

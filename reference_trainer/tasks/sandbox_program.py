@@ -32,6 +32,9 @@ RESULT = 3
 HOME = "/box"
 """A program's directory where it has a root of its own. Not /tmp: a library may lie there."""
 
+_NOTHING = object()
+"""Stands for a name that is not bound."""
+
 _STACK = 120 << 20
 """Of the main thread. Linux keeps a gap of 128 MiB free for it below the address of its start."""
 
@@ -191,9 +194,10 @@ def _run(request: Request, code: str, home: str) -> int:
     try:
         if request.preamble:
             exec(compile(request.preamble, "preamble.py", "exec"), names)
+        given = names.get(request.function or "", _NOTHING)
         exec(compile(code, "solution.py", "exec"), names)
         if request.function is not None:
-            value = _plain(_find(names, request.function)(*request.arguments))
+            value = _plain(_find(names, request.function, given)(*request.arguments))
             text = dumps({"nonce": request.nonce, "value": value}).encode()
             for start in range(0, min(len(text), limit + 1), 1 << 16):
                 write(RESULT, text[start : start + (1 << 16)])
@@ -233,13 +237,20 @@ def _fresh_interpreter(home: str, name: str) -> dict[str, Any]:
     return module.__dict__
 
 
-def _find(names: dict[str, Any], function: str) -> Any:
-    """The function, or the method of that name of the class ``Solution``."""
-    if function in names:
-        return names[function]
+def _find(names: dict[str, Any], function: str, given: Any) -> Any:
+    """The program's own ``function``: a method of its class ``Solution`` if it has one.
+
+    A program without that class must have bound the name itself. What the preamble (or the
+    interpreter) already offered under the name is ``given``: a program does not earn a reward for
+    it, wherever it is found.
+    """
     if "Solution" in names:
-        return getattr(names["Solution"](), function)
-    raise NameError(f"the program defines no function {function!r} and no class Solution")
+        found = getattr(names["Solution"](), function)
+    else:
+        found = names.get(function, _NOTHING)
+    if found is _NOTHING or found is given:
+        raise NameError(f"the program defines no function {function!r}")
+    return found
 
 
 def _plain(value: Any) -> Any:

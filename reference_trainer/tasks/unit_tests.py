@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
@@ -158,25 +157,6 @@ def grade_tests(
         if stop_at_first_failure:
             break
     return TestReport(passed, len(tests), ran, first)
-
-
-def grade_many(
-    programs: Iterable[tuple[str, Sequence[UnitTest]]],
-    *,
-    limits: Limits | None = None,
-    stop_at_first_failure: bool = False,
-    sandbox: Sandbox | None = None,
-) -> list[TestReport]:
-    """:func:`grade_tests` for many programs at a time, as many as the sandbox has workers."""
-    sandbox = sandbox or default_sandbox()
-
-    def grade(program: tuple[str, Sequence[UnitTest]]) -> TestReport:
-        return grade_tests(
-            *program, limits=limits, stop_at_first_failure=stop_at_first_failure, sandbox=sandbox
-        )
-
-    with ThreadPoolExecutor(sandbox.workers) as pool:
-        return list(pool.map(grade, programs))
 
 
 def _run_test(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reference_trainer.episodes import Ask, Judgement, Message, Outcome, Play, Reply
+from reference_trainer.episodes import Ask, Judgement, Message, Outcome, Parse, Play, Reply
 from reference_trainer.tasks import Problem
 from reference_trainer.workflows import Scene, Script
 from reference_trainer.workflows.parse import parse_answer, parse_verdict
@@ -34,12 +34,13 @@ def play(problem: Problem, scene: Scene) -> Play:
     while True:
         messages = solving(problem.question, rounds, scene)
         (reply,) = yield [Ask("generator", 0, 2 * len(rounds), messages)]
-        grade = scene.task.grade(problem, reply.text)
-        judgements.append(Judgement(parse_answer(grade), grade.correct))
         if reply.finish_reason == "overflow":
-            return Outcome(False, tuple(judgements))
+            return Outcome(False, (*judgements, Judgement(Parse("failed", None), False)))
         messages = judging(problem.question, rounds, reply.text, scene)
         (said,) = yield [Ask("evaluator", 0, 2 * len(rounds) + 1, messages)]
+        # Asked for only now: programs are graded while the evaluator writes.
+        grade = scene.task.grade(problem, reply.text)
+        judgements.append(Judgement(parse_answer(grade), grade.correct))
         approves = _approves(said, scene)
         agrees = approves is not None and approves == grade.correct
         judgements.append(Judgement(parse_verdict(said.text), agrees))

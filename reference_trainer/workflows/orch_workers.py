@@ -33,7 +33,6 @@ def play(problem: Problem, scene: Scene) -> Play:
     replies = yield [
         Ask("worker", slot, 1, (Message("user", text),)) for slot, text in enumerate(requests)
     ]
-    grades = [scene.task.grade(problem, reply.text) for reply in replies]
     candidates = "".join(
         prompts.fill(
             "synthesizer", "candidate", number=str(number), text=reply.text, strategy=strategy
@@ -42,6 +41,7 @@ def play(problem: Problem, scene: Scene) -> Play:
     )
     request = prompts.fill("synthesizer", question=problem.question, candidates=candidates)
     (answer,) = yield [Ask("synthesizer", 0, 2, (Message("user", request),))]
+    grades = [scene.task.grade(problem, reply.text) for reply in replies]
     final = scene.task.grade(problem, answer.text)
     solved = tuple(Judgement(parse_answer(grade), grade.correct) for grade in (*grades, final))
     return Outcome(final.correct, (planned, *solved))

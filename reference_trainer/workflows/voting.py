@@ -17,13 +17,13 @@ def play(problem: Problem, scene: Scene) -> Play:
         Ask("generator", slot, 0, (Message("user", question),))
         for slot in range(scene.rules.voters)
     ]
-    grades = [scene.task.grade(problem, reply.text) for reply in replies]
     candidates = "".join(
         prompts.fill("aggregator", "candidate", number=str(number), text=reply.text)
         for number, reply in enumerate(replies, start=1)
     )
     request = prompts.fill("aggregator", question=problem.question, candidates=candidates)
     (choice,) = yield [Ask("aggregator", 0, 1, (Message("user", request),))]
+    grades = [scene.task.grade(problem, reply.text) for reply in replies]
     parse = parse_selection(choice.text, candidates=scene.rules.voters)
     if scene.lenient_selection:
         chosen = int(parse.value or 1)

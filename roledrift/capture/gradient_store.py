@@ -32,7 +32,10 @@ class Summed(Protocol):
 
 
 class GradientStore(Summed, Protocol):
-    """Keeps one gradient per group of one policy."""
+    """Keeps one gradient per group of one policy, and in a last row the whole gradient.
+
+    The whole gradient is what the groups must add up to.
+    """
 
     def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:
         """What takes the place of output gradients and inputs before they are multiplied."""
@@ -42,8 +45,12 @@ class GradientStore(Summed, Protocol):
         """Add a weight gradient ``(out, in)``, or the product of what was projected."""
         ...
 
+    def add_whole(self, weight: int, gradient: Tensor) -> None:
+        """Add a weight's whole gradient ``(out, in)`` of one backward pass to the last row."""
+        ...
+
     def gram(self) -> Tensor:
-        """``(G, G)`` inner products of the groups' gradients, float64."""
+        """``(G + 1, G + 1)`` inner products of the groups' and the whole gradient, float64."""
         ...
 
     def relative_error(self) -> float:
@@ -73,7 +80,7 @@ class FullStore:
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
-        self._sums = [torch.zeros(n_groups, *two, dtype=dtype, device=device) for two in shapes]
+        self._sums = [torch.zeros(n_groups + 1, *two, dtype=dtype, device=device) for two in shapes]
 
     def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
         """Nothing is projected."""
@@ -82,6 +89,10 @@ class FullStore:
     def add(self, weight: int, group: int, product: Tensor) -> None:
         """Add a weight gradient ``(out, in)`` of a group."""
         self._sums[weight][group].add_(product)
+
+    def add_whole(self, weight: int, gradient: Tensor) -> None:
+        """Add a weight's whole gradient."""
+        self._sums[weight][-1].add_(gradient)
 
     def group(self, index: int) -> list[Tensor]:
         """The gradient of one group, weight by weight."""
@@ -92,7 +103,7 @@ class FullStore:
         return self._sums
 
     def gram(self) -> Tensor:
-        """``(G, G)`` inner products, float64."""
+        """``(G + 1, G + 1)`` inner products, float64."""
         total = torch.zeros(len(self._sums[0]), len(self._sums[0]), dtype=torch.float64)
         total = total.to(self._sums[0].device)
         for one in self._sums:
@@ -138,7 +149,7 @@ class FoldStore:
         self._width = width = signs.numel() // 2
         sizes = [rows * columns for rows, columns in shapes]
         self._starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        self._sums = torch.zeros(n_groups, width, dtype=dtype, device=device)
+        self._sums = torch.zeros(n_groups + 1, width, dtype=dtype, device=device)
         self._signs = signs.to(device=device, dtype=dtype)
 
     def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
@@ -149,12 +160,16 @@ class FoldStore:
         """Fold a weight gradient ``(out, in)`` of a group."""
         fold_into(self._sums[group], self._signs, product, self._starts[weight])
 
+    def add_whole(self, weight: int, gradient: Tensor) -> None:
+        """Fold a weight's whole gradient."""
+        self.add(weight, -1, gradient)
+
     def tensors(self) -> list[Tensor]:
         """The sums."""
         return [self._sums]
 
     def gram(self) -> Tensor:
-        """``(G, G)`` inner products, float64."""
+        """``(G + 1, G + 1)`` inner products, float64."""
         flat = self._sums.double()
         return flat @ flat.t()
 
@@ -197,7 +212,10 @@ def fold_signs(width: int) -> Tensor:
 
 
 def fold_width(n_rows: int) -> int:
-    """Largest prime width, at most 32749, at which ``n_rows`` folds and their signs fit 1 MiB."""
+    """Largest prime width, at most 32749, at which ``n_rows`` folds and their signs fit 1 MiB.
+
+    Rows are those of all groups, one more per policy for its whole gradient.
+    """
     width = min(FOLD_WIDTH, BUDGET_BYTES // (4 * n_rows + 8))
     while any(width % factor == 0 for factor in range(2, math.isqrt(width) + 1)):
         width -= 1
@@ -232,7 +250,7 @@ class SketchStore:
         device: torch.device,
     ) -> None:
         side = SKETCH_SIDE
-        self._sums = torch.zeros(n_groups, len(shapes), side, side, dtype=dtype, device=device)
+        self._sums = torch.zeros(n_groups + 1, len(shapes), side, side, dtype=dtype, device=device)
         # One table per side serves all weights: weight w reads it from row w on. The sides need
         # tables of their own, or P and Q of one weight would depend on each other.
         longest = max(max(two) for two in shapes) + len(shapes)
@@ -250,12 +268,19 @@ class SketchStore:
         """Add a sketched weight gradient ``(16, 16)`` of a group."""
         self._sums[group, weight].add_(product)
 
+    def add_whole(self, weight: int, gradient: Tensor) -> None:
+        """Sketch a weight's whole gradient."""
+        n_out, n_in = gradient.shape
+        p = self._p[weight : weight + n_out].to(gradient.dtype)
+        q = self._q[weight : weight + n_in].to(gradient.dtype)
+        self.add(weight, -1, p.t() @ (gradient @ q))
+
     def tensors(self) -> list[Tensor]:
         """The sums."""
         return [self._sums]
 
     def gram(self) -> Tensor:
-        """``(G, G)`` inner products, float64."""
+        """``(G + 1, G + 1)`` inner products, float64."""
         flat = self._sums.flatten(1).double() / SKETCH_SIDE
         return flat @ flat.t()
 

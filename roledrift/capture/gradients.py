@@ -10,6 +10,7 @@ and shares of gradient mass all follow from it (:mod:`roledrift.measure.coherenc
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +18,11 @@ from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.utils.hooks import RemovableHandle
 
+from roledrift.capture.closure import NO_LAYER, Closing, Closure, Parameter, follow
 from roledrift.capture.gradient_store import (
     SKETCH_SIDE,
-    GradientStore,
     StoreKind,
     add_over_ranks,
     fold_error,
@@ -31,14 +33,7 @@ from roledrift.capture.gradient_store import (
     rank_count,
     sum_dtype,
 )
-from roledrift.capture.linear_taps import (
-    Ledger,
-    Removal,
-    Site,
-    Watch,
-    install_replacement,
-    install_tap,
-)
+from roledrift.capture.linear_taps import Ledger, Site, Watch, install_tap
 from roledrift.capture.lora_layers import (
     Coverage,
     Part,
@@ -49,14 +44,11 @@ from roledrift.capture.lora_layers import (
     trained_adapters,
 )
 from roledrift.capture.row_groups import GroupRegistry, Labels
-from roledrift.config import Config
 from roledrift.errors import AttachError
 from roledrift.records import GramRecord
 from roledrift.workflow import Workflow
 
 _LOG = logging.getLogger("roledrift")
-
-Capture = Literal["tap", "replace"]
 
 _NOTES = (
     "packed sequences need attention that keeps them apart (position_ids that restart, or a "
@@ -80,8 +72,9 @@ class RoleGradientProbe:
             optimizer.step(); optimizer.zero_grad()
             records = probe.drain_gradients()      # or monitor.attach(probe)
 
-    A micro-batch that holds a single group costs next to nothing to measure, whatever the capture;
-    one that mixes groups costs one more weight gradient per layer (``"tap"``).
+    Training stays bit-identical. In a step that is measured, each layer costs one more weight
+    gradient; in any other step nothing is in the model. Every record says whether its groups add up
+    to ``.grad`` and how much of the gradient's norm they cover (:mod:`roledrift.capture.closure`).
 
     It needs the loss normaliser to be the same for all roles (as it is when the losses are summed
     into one ``.grad``), and one :meth:`drain_gradients` per optimizer step on every rank.
@@ -89,8 +82,6 @@ class RoleGradientProbe:
     Args:
         workflow: Roles, slots and policies.
         every: Measure every this many optimizer steps; in the others hooks return at once.
-        capture: ``"tap"`` leaves training bit-identical. ``"replace"`` costs one matrix product
-            less per layer but adds the weight gradient in another order (last bits differ).
         store: ``"fold"`` (at most 1 MiB, relative error stated), ``"full"`` (exact, one copy of the
             trainable weights per group) or ``"sketch"`` (any linear layer, also in full
             fine-tuning; larger stated error).
@@ -98,8 +89,6 @@ class RoleGradientProbe:
         halves: Also split slots by problem (:func:`roledrift.detect.by_problem.by_problem`).
         reduction: How the host combines gradients over ranks.
 
-    Raises:
-        ValueError: For a word or number that is none of these.
     """
 
     def __init__(
@@ -107,38 +96,38 @@ class RoleGradientProbe:
         workflow: Workflow,
         *,
         every: int = 4,
-        capture: Capture = "tap",
         store: StoreKind = "fold",
         slots: bool = True,
         halves: bool = False,
         reduction: Literal["mean", "sum"] = "mean",
     ) -> None:
-        if capture not in ("tap", "replace") or store not in ("fold", "full", "sketch"):
-            raise ValueError(
-                f"capture={capture!r}, store={store!r}: capture is 'tap' or 'replace', store is "
-                "'fold', 'full' or 'sketch'"
-            )
-        if capture == "replace" and store == "sketch":
-            raise ValueError("a sketch never forms the weight gradient: use capture='tap' with it")
+        if store not in ("fold", "full", "sketch"):
+            raise ValueError(f"store={store!r}: store is 'fold', 'full' or 'sketch'")
         if every < 1:
             raise ValueError(f"every={every}: measure every 1 or more optimizer steps")
         self.workflow = workflow
         self.registry = GroupRegistry.of(workflow, slots=slots, halves=halves)
-        self._every, self._capture, self._kind = every, capture, store
+        self._every, self._kind = every, store
         self._factor = 1
         self._reduction = reduction
         self._step = 0
         self._watch = Watch()
         self._ledgers: list[Ledger] = []
-        self._handles: list[Removal] = []
+        self._sites: list[Site] = []
+        self._closures: list[Closure] = []
+        self._parameters: list[Parameter] = []
+        self._handles: list[RemovableHandle] = []
         self._faults: Counter[str] = Counter()
         self._scaler: Any = None
         self._scale: Tensor | None = None
+        self._warned: set[str] = set()
 
     def attach(
         self, model: nn.Module, *, adapters: Mapping[str, str] | None = None, scaler: Any = None
     ) -> Coverage:
-        """Install the probe. Attaching again first detaches.
+        """Find what can be measured; hooks are in the model only while a step is measured.
+
+        Attaching again first detaches. Several probes may be attached to one model.
 
         Args:
             model: With PEFT LoRA layers; may be wrapped in DDP or FSDP already.
@@ -169,36 +158,41 @@ class RoleGradientProbe:
             )
         self._scaler = scaler
         self._watch = Watch(measuring=self._step % (self._every * self._factor) == 0)
-        self._install(parts, policies)
+        self._open(model, parts, policies)
         coverage = self._coverage(model, parts, policies)
         _LOG.info("%s", coverage.describe())
         return coverage
 
-    def _install(self, parts: Sequence[Part], policies: Mapping[str, str]) -> None:
+    def _open(self, model: nn.Module, parts: Sequence[Part], policies: Mapping[str, str]) -> None:
         n_groups = len(self.registry.owners)
         ledgers = {name: Ledger(policy, n_groups) for name, policy in policies.items()}
-        install = install_tap if self._capture == "tap" else install_replacement
+        places: dict[int, tuple[str, int]] = {}
         for part in parts:
             ledger = ledgers[part.adapter]
-            site = Site(part.module, part.name, ledger, len(ledger.shapes), self._watch)
+            index = len(ledger.shapes)
+            self._sites.append(Site(part.module, part.name, ledger, index, self._watch))
+            ledger.names.append(part.name)
             ledger.shapes.append((part.module.out_features, part.module.in_features))
-            self._handles.append(install(site))
+            places[id(part.module.weight)] = (part.adapter, index)
         signs: Tensor | None = None
         if self._kind == "fold":
-            signs = fold_signs(fold_width(n_groups * len(ledgers)))
+            signs = fold_signs(fold_width((n_groups + 1) * len(ledgers)))
+        closures = {}
         for name, ledger in ledgers.items():
             first = next(part.module.weight for part in parts if part.adapter == name)
             if signs is not None:
                 # All policies share one table.
                 signs = signs.to(device=first.device, dtype=sum_dtype(first.dtype))
             ledger.store = open_store(self._kind, ledger.shapes, n_groups, signs=signs, like=first)
-        self._ledgers = list(ledgers.values())
+            closures[name] = Closure(ledger, first)
+        self._ledgers, self._closures = list(ledgers.values()), list(closures.values())
+        self._parameters = follow(model, closures, places)
 
     def _coverage(
         self, model: nn.Module, parts: Sequence[Part], policies: Mapping[str, str]
     ) -> Coverage:
         covered = {id(part.trained) for part in parts}
-        trainable, uncovered = explain_uncovered(model, covered)
+        uncovered = explain_uncovered(model, covered)
         stores = [ledger.store for ledger in self._ledgers if ledger.store is not None]
         tensors = [one for store in stores for one in store.tensors()]
         error = fold_error(tensors[0].shape[1]) if self._kind == "fold" else 0.0
@@ -207,8 +201,6 @@ class RoleGradientProbe:
         return Coverage(
             policies=dict(policies),
             layers=len(parts),
-            covered=sum(part.module.in_features * part.module.out_features for part in parts),
-            trainable=trainable,
             uncovered=uncovered,
             notes=_NOTES,
             method="exact" if self._kind == "full" else "folded",
@@ -235,6 +227,7 @@ class RoleGradientProbe:
         if not self.measuring:
             return
         self._watch.label(None if role is None else self.registry.rows(role, slot, prompt=prompt))
+        self._hook()
         if self._scale is None:
             self._scale = loss_scale(self._scaler)
 
@@ -255,8 +248,9 @@ class RoleGradientProbe:
         The one place where the device is waited for. Every rank calls it once per optimizer step.
 
         Returns:
-            Empty on steps that are not measured, and for a policy in which something was seen that
-            would make the numbers wrong; see :meth:`faults`.
+            Empty on steps that are not measured. A policy whose numbers would be wrong is left out:
+            its groups do not add up to ``.grad``, or cover less than half of the gradient's norm;
+            :meth:`faults` names the reason. Where no layer was called the probe detaches.
         """
         records: list[GramRecord] = []
         if self.measuring:
@@ -272,6 +266,10 @@ class RoleGradientProbe:
         """Measure ``factor`` times more rarely than ``every`` says, from the next drain on."""
         self._factor = factor
 
+    def cost_ms(self) -> float:
+        """What hooks took inside the host's own passes since the last call; waits for nothing."""
+        return self._watch.take_ms()
+
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
         found, self._faults = dict(self._faults), Counter()
@@ -279,56 +277,94 @@ class RoleGradientProbe:
 
     def detach(self) -> None:
         """Take everything out of the model again."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-        self._ledgers = []
         self._forget()
+        self._sites, self._parameters, self._ledgers, self._closures = [], [], [], []
+
+    def _hook(self) -> None:
+        """Follow the layers and parameters of the model until the step is drained."""
+        if not self._handles:
+            self._handles = [one for site in self._sites for one in install_tap(site)]
+        for parameter in self._parameters:
+            parameter.hook()
 
     @property
     def measuring(self) -> bool:
         """Whether the present step is measured."""
-        return self._watch.measuring and bool(self._handles)
+        return self._watch.measuring and bool(self._sites)
 
     def _forget(self) -> None:
-        for ledger in self._ledgers:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        for parameter in self._parameters:
+            parameter.unhook()
+        for ledger, closure in zip(self._ledgers, self._closures, strict=True):
             ledger.clear()
-        self._watch.history.clear()
-        self._watch.rows = None
-        self._watch.unlabelled = 0
+            closure.clear()
+        self._watch.clear()
         self._scale = None
 
     def _read(self) -> list[GramRecord]:
-        n_ranks, notes = rank_count(), [self._tally(ledger) for ledger in self._ledgers]
+        n_ranks = rank_count()
+        pairs = list(zip(self._ledgers, self._closures, strict=True))
+        notes = [self._tally(*pair) for pair in pairs]
         if n_ranks > 1:
-            joint = torch.stack(notes)
-            distributed.all_reduce(joint)
-            notes = list(joint.unbind(0))
+            for note in notes:
+                distributed.all_reduce(note)
+        found = [self._close(*pair, note) for pair, note in zip(pairs, notes, strict=True)]
+        records = [one for one in found if isinstance(one, GramRecord)]
         if self._watch.unlabelled:
             self._faults["forward with gradients outside of groups()"] += 1
-        scale = 1.0 if self._scale is None else float(self._scale)
-        records = []
-        for ledger, note in zip(self._ledgers, notes, strict=True):
-            *counts, unknown, outside, misfits = note.tolist()
-            self._count(ledger.policy, unknown, outside, misfits)
-            if not any(counts) or ledger.store is None:
-                continue
-            add_over_ranks(ledger.store)
-            mean = self._reduction == "mean"
-            factor = (1.0 / n_ranks if mean else 1.0) / scale
-            if not misfits:
-                records.append(self._record(ledger, ledger.store, counts, factor))
-        return [one for one in records if one is not None]
+        if NO_LAYER in found and not records:
+            self.detach()
+        return records
 
-    def _tally(self, ledger: Ledger) -> Tensor:
-        """Counts of groups, then of rows of unknown roles, strange slots and misfits."""
-        store = ledger.store
+    def _close(self, ledger: Ledger, closure: Closure, note: Tensor) -> GramRecord | str:
+        """The record of one policy, or why there is none."""
+        size, store = ledger.n_groups, ledger.store
         assert store is not None
-        device = store.tensors()[0].device
+        counts, flags = note[:size].tolist(), note[size + 5 :].tolist()
+        unknown, outside, misfits, unlabelled, arrived = note[size : size + 5].tolist()
+        self._count(ledger.policy, unknown, outside, misfits)
+        if all(flags) and not (arrived or unlabelled):
+            return self._refused(ledger.policy, Closing(untouched=True))
+        if not any(counts):
+            return "its policy had no rows"
+        for summed in (store, closure):
+            add_over_ranks(summed)
+        products = store.gram().cpu()
+        names = [name for name, flag in zip(ledger.names, flags, strict=True) if flag]
+        closing = closure.judge(products, names) if arrived or names else Closing()
+        if names and unlabelled:
+            closing = Closing(math.inf)
+        if misfits or self._refused(ledger.policy, closing):
+            return closing.refusal or "rows do not fit their labels"
+        scale = 1.0 if self._scale is None else float(self._scale)
+        factor = (1.0 / rank_count() if self._reduction == "mean" else 1.0) / scale
+        return self._record(ledger, products * factor**2, counts, closing)
+
+    def _refused(self, policy: str, closing: Closing) -> str:
+        if not closing.refusal:
+            return ""
+        what = f"role gradients of {policy} refused: {closing.refusal}"
+        self._faults[what] += 1
+        if what not in self._warned:
+            self._warned.add(what)
+            _LOG.warning("%s (%s); counted, the training run goes on", what, closing.numbers)
+        return closing.refusal
+
+    def _tally(self, ledger: Ledger, closure: Closure) -> Tensor:
+        """Note what is counted per rank.
+
+        Counts of groups, rows of unknown roles, strange slots, misfits, forwards without labels,
+        gradients that arrived, and a flag per weight whose gradient passed its tap by.
+        """
+        assert ledger.store is not None
+        device = ledger.store.tensors()[0].device
         parts = [
-            torch.zeros(ledger.n_groups) if ledger.counts is None else ledger.counts,
-            torch.zeros(2) if ledger.strange is None else ledger.strange,
-            torch.tensor([ledger.misfits]),
+            *ledger.seen(),
+            torch.tensor([ledger.misfits, self._watch.unlabelled, closure.arrived]),
+            closure.bypassed(),
         ]
         return torch.cat([part.to(device, torch.float64) for part in parts])
 
@@ -342,13 +378,14 @@ class RoleGradientProbe:
                 self._faults[what] += int(times)
 
     def _record(
-        self, ledger: Ledger, store: GradientStore, counts: Sequence[float], factor: float
-    ) -> GramRecord | None:
+        self, ledger: Ledger, products: Tensor, counts: Sequence[float], closing: Closing
+    ) -> GramRecord | str:
+        store = ledger.store
+        assert store is not None
         seen = [index for index, count in enumerate(counts) if count]
-        products = (store.gram() * factor**2).cpu()
         if self._scale is not None and not bool(products[seen][:, seen].isfinite().all()):
             self._faults["role gradients: overflow, the scaler skips this step"] += 1
-            return None
+            return "overflow"
         labels, whole = self.registry.whole(products, seen)
         return GramRecord(
             policy=ledger.policy,
@@ -357,43 +394,7 @@ class RoleGradientProbe:
             method="exact" if self._kind == "full" else "folded",
             relative_error=store.relative_error(),
             halves=self.registry.halves(products, seen),
+            closure=closing.gap,
+            covered=closing.covered,
+            bypassed=closing.bypassed,
         )
-
-
-def attach_gradients(
-    model: nn.Module,
-    workflow: Workflow,
-    config: Config,
-    *,
-    slots: bool = True,
-    halves: bool = False,
-    scaler: Any = None,
-) -> tuple[RoleGradientProbe | None, str]:
-    """A probe as the configuration asks for it, and a sentence on what it covers for the header.
-
-    Args:
-        model: With PEFT LoRA layers.
-        workflow: Roles, slots and policies.
-        config: Its tier and ``gradients`` section.
-        slots: The host knows the slot of each row.
-        halves: And the problem.
-        scaler: A ``torch.amp.GradScaler``, if one is used.
-
-    Returns:
-        None and the reason if nothing is to be or can be measured.
-    """
-    settings = config.gradients
-    if config.tier == "economy" or not settings.every:
-        return None, "not measured: switched off (tier or gradients.every)"
-    probe = RoleGradientProbe(
-        workflow,
-        every=1 if config.tier == "full" else settings.every,
-        capture=settings.capture,
-        store=settings.store,
-        slots=slots,
-        halves=halves,
-    )
-    try:
-        return probe, probe.attach(model, scaler=scaler).describe()
-    except AttachError as error:
-        return None, f"not measured: {error}"

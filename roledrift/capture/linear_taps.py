@@ -1,11 +1,9 @@
 """Linear layers whose weight gradient is split by group while autograd computes it.
 
 For ``y = x W^T`` the weight gradient is ``dY^T X``, a sum over tokens; restricted to the tokens of
-one group it is that group's gradient. A *tap* watches: an identity behind the layer saves ``x`` and
-receives ``dY``, and training stays bit-identical. A *replacement* takes the layer's place: its
-backward computes the groups' gradients and returns their sum, which saves the second product but
-adds in another order than the plain layer. Where a micro-batch holds one group only, neither is
-needed: an identity in front of the weight receives the gradient that autograd computes anyway.
+one group it is that group's gradient. An identity behind the layer, the *tap*, saves ``x`` and
+receives ``dY``, and training stays bit-identical. Whether every part of a weight's gradient has
+come through its tap is checked against the gradient itself (:mod:`roledrift.capture.closure`).
 
 ``x`` is held in autograd's own saved tensors, never beside them: checkpointing frees and recomputes
 it as if the tap was not there.
@@ -13,17 +11,23 @@ it as if the tap was not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections import deque
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from roledrift.capture.gradient_store import GradientStore, SketchStore
+from roledrift.capture.gradient_store import GradientStore
+from roledrift.capture.hooks import WeakHook
 from roledrift.capture.row_groups import Pieces, RowGroups
+
+_LABELS = 4096
+"""Labels of a step that are remembered; a host that never drains must not fill the memory."""
 
 
 class Ledger:
@@ -37,15 +41,19 @@ class Ledger:
     def __init__(self, policy: str, n_groups: int) -> None:
         self.policy = policy
         self.n_groups = n_groups
+        self.names: list[str] = []
         self.shapes: list[tuple[int, int]] = []
         self.store: GradientStore | None = None
         self.counts: Tensor | None = None
         self.strange: Tensor | None = None
         self.misfits = 0
+        self.tapped: set[int] = set()
+        """Weights whose layer has been tapped since their last gradient arrived."""
         self._last: RowGroups | None = None
 
     def receive(self, weight: int, dy: Tensor, x: Tensor, rows: RowGroups) -> None:
         """Add one layer's share of one micro-batch; a tap's backward ends here."""
+        self.tapped.add(weight)
         n_tokens = rows.tokens(dy.shape)
         if n_tokens is None or self.store is None:
             self.misfits += 1
@@ -55,21 +63,12 @@ class Ledger:
         try:
             dy_ND, x_ND = self.store.project(weight, dy_ND, x_ND.to(dy_ND.dtype))
             for group, product in products(dy_ND, x_ND, rows):
-                if group < self.n_groups:
-                    self.store.add(weight, group, product)
+                # Rows of an unknown role come last. They are no group's, so the groups add up to
+                # the gradient without them.
+                known = group < self.n_groups
+                self.store.add(weight, group, product if known else -product)
         except RuntimeError:
             # torch's own errors, out of memory among them: a tap must not end a training run.
-            self.misfits += 1
-
-    def receive_whole(self, weight: int, dw: Tensor, rows: RowGroups) -> None:
-        """Add one layer's weight gradient of a micro-batch that holds a single group."""
-        self.note(rows)
-        if self.store is None or rows.only is None or rows.only >= self.n_groups:
-            return
-        try:
-            self.store.add(weight, rows.only, dw)
-        except RuntimeError:
-            # As above: out of memory here is no reason to end a training run.
             self.misfits += 1
 
     def note(self, rows: RowGroups) -> None:
@@ -81,10 +80,16 @@ class Ledger:
         self.counts = counts if self.counts is None else self.counts + counts
         self.strange = strange if self.strange is None else self.strange + strange
 
+    def seen(self) -> tuple[Tensor, Tensor]:
+        """How often each group was seen, and the two flags of strange labels."""
+        counts = torch.zeros(self.n_groups) if self.counts is None else self.counts
+        return counts, torch.zeros(2) if self.strange is None else self.strange
+
     def clear(self) -> None:
         """Forget the step."""
         self.counts = self.strange = self._last = None
         self.misfits = 0
+        self.tapped.clear()
         if self.store is not None:
             self.store.clear()
 
@@ -98,17 +103,31 @@ class Watch:
         rows: Labels of the micro-batch whose forward runs now.
         history: Labels set in this step, each with autograd's sequence number at that time.
         unlabelled: Layers that ran with gradients but without labels.
+        seconds: Time spent in hooks.
     """
 
     measuring: bool = True
     rows: RowGroups | None = None
-    history: list[tuple[int, RowGroups | None]] = field(default_factory=list)
+    history: deque[tuple[int, RowGroups | None]] = field(
+        default_factory=lambda: deque(maxlen=_LABELS)
+    )
     unlabelled: int = 0
+    seconds: float = 0.0
+
+    def take_ms(self) -> float:
+        """Time spent in backward hooks since the last call."""
+        spent, self.seconds = self.seconds, 0.0
+        return spent * 1e3
 
     def label(self, rows: RowGroups | None) -> None:
         """From now on forwards belong to these rows."""
         self.rows = rows
         self.history.append((_sequence_number(), rows))
+
+    def clear(self) -> None:
+        """Forget the step."""
+        self.history.clear()
+        self.rows, self.unlabelled = None, 0
 
     def current(self) -> RowGroups | None:
         """Labels of the forward that runs now, also if it is a recomputation inside a backward.
@@ -133,7 +152,7 @@ def _sequence_number() -> int:
     return int(torch.autograd._get_sequence_nr())  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Site:
     """One weight of one policy: where it is and where its gradients go."""
 
@@ -142,12 +161,6 @@ class Site:
     ledger: Ledger
     weight: int
     watch: Watch
-
-    @property
-    def can_share_product(self) -> bool:
-        """Whether the layer's own weight gradient is what the store wants."""
-        own = type(self.module).forward is nn.Linear.forward
-        return own and not isinstance(self.ledger.store, SketchStore)
 
     def rows_now(self) -> RowGroups | None:
         """Labels to record this forward under; None if there is nothing to record."""
@@ -160,62 +173,45 @@ class Site:
             self.watch.unlabelled += 1
         return rows
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether the layer computes ``x W^T + b`` and nothing else has put itself in its place."""
+        own = type(self.module).forward is nn.Linear.forward
+        return own and "forward" not in vars(self.module)
 
-class Removal:
-    """Undoes an installation, like the handle of a hook."""
+    def before(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Run in front of the layer's forward."""
+        # A shallow copy of the layer has its hooks and is another layer.
+        if module is not self.module or not args or not self.is_plain or not self.watch.measuring:
+            return None
+        # Autocast would cast x inside the layer and save that copy; casting here, which gives the
+        # same bits, lets the tap save the same copy instead of keeping x alive too.
+        return (_autocast(args[0]), *args[1:])
 
-    def __init__(self, module: nn.Module) -> None:
-        self._module = module
-
-    def remove(self) -> None:
-        """Give the module its own forward back."""
-        self._module.__dict__.pop("forward", None)
-
-
-def install_tap(site: Site) -> Removal:
-    """Watch a layer without changing a bit of what it computes."""
-    return _install(site, _tapped)
-
-
-def install_replacement(site: Site) -> Removal:
-    """Take a layer's place."""
-    return _install(site, _replaced)
-
-
-def _install(site: Site, measured: Callable[[Tensor, Site, RowGroups], Tensor]) -> Removal:
-    module, own = site.module, site.module.forward
-
-    def forward(x: Tensor) -> Tensor:
-        rows = site.rows_now()
-        if rows is None:
-            return own(x)
-        if rows.only is not None and site.can_share_product:
-            # One group alone: its gradient is the weight gradient, which autograd computes anyway.
-            weight: Tensor = _WeightTap.apply(module.weight, site, rows)  # type: ignore[no-untyped-call]
-            return F.linear(x, weight, module.bias)
-        return measured(x, site, rows)
-
-    # Not setattr: a module must not take a function for a submodule's name.
-    module.__dict__["forward"] = forward
-    return Removal(module)
+    def after(self, module: nn.Module, args: tuple[Any, ...], y: Any) -> Any:
+        """Run behind it: tap what it gives."""
+        if module is not self.module or not args or not isinstance(y, Tensor):
+            return None
+        rows = self.rows_now() if y.requires_grad else None
+        return None if rows is None else _Tap.apply(y, args[0], self, rows)  # type: ignore[no-untyped-call]
 
 
-def _tapped(x: Tensor, site: Site, rows: RowGroups) -> Tensor:
-    # Autocast would cast x inside the layer and save that copy; casting here, which gives the same
-    # bits, lets the tap save the same copy instead of keeping x alive too.
-    x = _autocast(x)
-    y = type(site.module).forward(site.module, x)
-    if not y.requires_grad:
-        return y
-    tapped: Tensor = _Tap.apply(y, x, site, rows)  # type: ignore[no-untyped-call]
-    return tapped
+class _LayerHook(WeakHook):
+    def __call__(self, *args: Any) -> Any:
+        # Under a compiler this is a constant, and the hook no part of the graph.
+        return None if torch.compiler.is_compiling() else super().__call__(*args)
 
 
-def _replaced(x: Tensor, site: Site, rows: RowGroups) -> Tensor:
-    weight = _autocast(site.module.weight)
-    bias = None if site.module.bias is None else _autocast(site.module.bias)
-    y: Tensor = _Replacement.apply(_autocast(x), weight, bias, site, rows)  # type: ignore[no-untyped-call]
-    return y
+def install_tap(site: Site) -> tuple[RemovableHandle, RemovableHandle]:
+    """Watch a layer without changing a bit of what it computes.
+
+    The hooks stand directly around the layer's ``forward``, whoever may have replaced that, inside
+    all hooks of other parties.
+    """
+    return (
+        site.module.register_forward_pre_hook(_LayerHook(site.before)),
+        site.module.register_forward_hook(_LayerHook(site.after), prepend=True),
+    )
 
 
 @contextmanager
@@ -240,20 +236,6 @@ def _autocast(value: Tensor) -> Tensor:
     return value.to(torch.get_autocast_dtype(device))
 
 
-class _WeightTap(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, site: Site, rows: RowGroups) -> Tensor:
-        ctx.site, ctx.rows = site, rows
-        return weight.view_as(weight)
-
-    @staticmethod
-    def backward(ctx: Any, dw: Tensor) -> tuple[Tensor, None, None]:
-        site: Site = ctx.site
-        with _quiet(dw.device.type):
-            site.ledger.receive_whole(site.weight, dw, ctx.rows)
-        return dw, None, None
-
-
 class _Tap(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, x: Tensor, site: Site, rows: RowGroups) -> Tensor:
@@ -265,46 +247,11 @@ class _Tap(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None, None, None]:
         (x,) = ctx.saved_tensors
         site: Site = ctx.site
+        begin = time.perf_counter()
         with _quiet(dy.device.type):
             site.ledger.receive(site.weight, dy, x, ctx.rows)
+        site.watch.seconds += time.perf_counter() - begin
         return dy, None, None, None
-
-
-class _Replacement(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site, rows: RowGroups
-    ) -> Tensor:
-        # The plain layer too keeps its weight only where the input's gradient is wanted.
-        ctx.save_for_backward(x, weight if ctx.needs_input_grad[0] else None)
-        ctx.site, ctx.rows, ctx.has_bias = site, rows, bias is not None
-        ctx.dtype = weight.dtype
-        return F.linear(x, weight, bias)
-
-    @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
-        x, weight = ctx.saved_tensors
-        site: Site = ctx.site
-        with _quiet(dy.device.type):
-            dx = None if weight is None else dy @ weight
-            db = dy.flatten(0, -2).sum(0) if ctx.has_bias else None
-            dw = _split_weight_gradient(site, dy, x, ctx.rows)
-        return dx, dw.to(ctx.dtype), db, None, None
-
-
-def _split_weight_gradient(site: Site, dy: Tensor, x: Tensor, rows: RowGroups) -> Tensor:
-    ledger = site.ledger
-    n_tokens = rows.tokens(dy.shape)
-    if n_tokens is None or ledger.store is None:
-        ledger.misfits += 1
-        return dy.flatten(0, -2).t() @ x.flatten(0, -2)
-    ledger.note(rows)
-    total: Tensor | None = None
-    for group, product in products(dy.reshape(n_tokens, -1), x.reshape(n_tokens, -1), rows):
-        if group < ledger.n_groups:
-            ledger.store.add(site.weight, group, product)
-        total = product if total is None else total + product
-    return torch.zeros_like(site.module.weight) if total is None else total
 
 
 def products(dy_ND: Tensor, x_ND: Tensor, rows: RowGroups) -> Iterator[tuple[int, Tensor]]:

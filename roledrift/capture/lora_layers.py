@@ -25,6 +25,7 @@ _REASONS = {
     "expert": "a mixture of experts regroups tokens, so rows can no longer be told apart",
     "bias": "biases are not observed",
     "full": "trained in full: use store='sketch' (linear layers, with a stated error)",
+    "tied": "several modules share the weight: only a part of its gradient passes one of them",
     "other": "not a linear layer",
 }
 
@@ -51,8 +52,6 @@ class Coverage:
     Attributes:
         policies: Adapter of the model to policy of the workflow (adapter ``""``: no adapter).
         layers: Number of weights observed.
-        covered: Trainable numbers observed.
-        trainable: Trainable numbers in all.
         uncovered: Reason to names of trainable parameters that are not observed.
         notes: Limits that hold for this way of measuring, each with what to do.
         method: ``exact`` or ``folded``; likewise in every record.
@@ -63,27 +62,24 @@ class Coverage:
 
     policies: Mapping[str, str]
     layers: int
-    covered: int
-    trainable: int
     uncovered: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
     method: str
     relative_error: float
     buffer_bytes: int
 
-    @property
-    def share(self) -> float:
-        """Share of the trainable numbers that is observed."""
-        return self.covered / self.trainable if self.trainable else 0.0
-
     def describe(self) -> str:
         """For people: one line, and one more per reason and note."""
         lines = [
-            f"role gradients of {self.layers} weights, {self.share:.1%} of {self.trainable:,} "
-            f"trainable numbers, policies {sorted(set(self.policies.values()))}, {self.method}"
+            f"role gradients of {self.layers} weights, policies "
+            f"{sorted(set(self.policies.values()))}, {self.method}"
             + (f" (+-{self.relative_error:.1%} of a norm)" if self.relative_error else "")
         ]
         lines += [f"not covered: {len(its)} ({why})" for why, its in self.uncovered.items()]
+        lines.append(
+            "each record says how much of the gradient's norm these weights cover, and whether the "
+            "roles' parts add up to it"
+        )
         return "\n".join([*lines, *self.notes])
 
 
@@ -97,8 +93,11 @@ def find_parts(model: nn.Module, *, plain: bool) -> list[Part]:
     parts = list(_lora_parts(model))
     seen = {id(part.module) for part in parts}
     if plain:
+        tied = tied_weights(model)
         for name, module in model.named_modules():
             its = isinstance(module, nn.Linear) and module.weight.requires_grad
+            if its and id(module.weight) in tied:
+                continue
             if its and id(module) not in seen and ".experts." not in name and "lora_" not in name:
                 assert isinstance(module, nn.Linear)
                 parts.append(Part(module, name, _owner(name)))
@@ -159,20 +158,29 @@ def policies_of(
     return {name: named.get(name, known[0] if alone else name or "model") for name in wanted}
 
 
-def explain_uncovered(
-    model: nn.Module, covered: set[int]
-) -> tuple[int, dict[str, tuple[str, ...]]]:
-    """Number of trainable numbers, and names of the trainable parameters not in ``covered``."""
+def explain_uncovered(model: nn.Module, covered: set[int]) -> dict[str, tuple[str, ...]]:
+    """Names of the trainable parameters not in ``covered``, by the reason."""
     owners = dict(model.named_modules())
-    total = 0
+    tied = tied_weights(model)
     reasons: dict[str, list[str]] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad and id(parameter) not in covered:
             continue
-        total += parameter.numel()
         if id(parameter) not in covered:
-            reasons.setdefault(_REASONS[_reason(name, owners)], []).append(name)
-    return total, {why: tuple(names) for why, names in sorted(reasons.items())}
+            why = "tied" if id(parameter) in tied else _reason(name, owners)
+            reasons.setdefault(_REASONS[why], []).append(name)
+    return {why: tuple(names) for why, names in sorted(reasons.items())}
+
+
+def tied_weights(model: nn.Module) -> set[int]:
+    """Identities of the parameters that several modules hold."""
+    places = Counter(
+        id(parameter)
+        for module in model.modules()
+        for parameter in vars(module)["_parameters"].values()
+        if parameter is not None
+    )
+    return {one for one, times in places.items() if times > 1}
 
 
 def _reason(name: str, owners: Mapping[str, nn.Module]) -> str:

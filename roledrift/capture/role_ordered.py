@@ -6,6 +6,7 @@ parameter and under torch.compile; it is for loops that control their micro-batc
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -109,6 +110,7 @@ class RoleOrderedGradients:
         self._step = 0
         self._sums: list[_Sums] = []
         self._counts = torch.zeros(len(self.registry.labels))
+        self._seconds = 0.0
         self._faults: Counter[str] = Counter()
         self._scaler: Any = None
         self._scale: Tensor | None = None
@@ -177,10 +179,12 @@ class RoleOrderedGradients:
         if self._scale is None:
             self._scale = loss_scale(self._scaler)
         self._counts[group] += 1
+        begin = time.perf_counter()
         for one in self._sums:
             now = one.now()
             one.groups[group] += now - one.before
             one.before = now
+        self._seconds += time.perf_counter() - begin
 
     def drain_gradients(self) -> Sequence[GramRecord]:
         """Inner products of the step that ends, one record per policy; empty if not measured."""
@@ -204,6 +208,11 @@ class RoleOrderedGradients:
     def stretch(self, factor: int) -> None:
         """Measure ``factor`` times more rarely than ``every`` says, from the next step on."""
         self._factor = factor
+
+    def cost_ms(self) -> float:
+        """What :meth:`mark` took since the last call."""
+        spent, self._seconds = self._seconds, 0.0
+        return spent * 1e3
 
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""

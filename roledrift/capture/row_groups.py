@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,18 @@ Labels = Tensor | NDArray[Any] | Sequence[Any]
 Rows = tuple[tuple[float, ...], ...]
 
 
+@dataclass(slots=True)
+class Layout:
+    """What has been learned of the model's activations.
+
+    Attributes:
+        batch_first: An activation had as many entries in front as there are rows, and another
+            number behind. Only then does one with the same number of both mean rows first.
+    """
+
+    batch_first: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class GroupRegistry:
     """Groups in a fixed order, the same on every rank.
@@ -33,6 +45,7 @@ class GroupRegistry:
         first: Index of each role's first group.
         counts: Number of labels of each role.
         parts: Groups of each label of a role: 2 if it is split by problem.
+        layout: Learned from one micro-batch for the next.
     """
 
     roles: tuple[str, ...]
@@ -41,6 +54,7 @@ class GroupRegistry:
     first: tuple[int, ...]
     counts: tuple[int, ...]
     parts: tuple[int, ...]
+    layout: Layout = field(default_factory=Layout, compare=False)
 
     @classmethod
     def of(cls, workflow: Workflow, *, slots: bool = True, halves: bool = False) -> GroupRegistry:
@@ -95,7 +109,8 @@ class GroupRegistry:
             role: Registry indices of roles, or role names: ``(B,)`` one per sequence, or ``(B, T)``
                 one per token for rows that hold several packed sequences. A tensor on an
                 accelerator stays there. An index outside the registry is an unknown role.
-            slot: Slots, of the same shape; needed where a role has more than one.
+            slot: Slots, of the same shape; needed where a role has more than one. A row whose slot
+                its role does not have belongs to no group.
             prompt: Numbers of the problems, of the same shape; needed where a role is split by
                 problem. Even numbers are one half, odd ones the other: the same problem must have
                 the same number in every slot and on every rank.
@@ -140,13 +155,12 @@ class GroupRegistry:
         # A role with a single group takes every slot: there is nothing to tell apart.
         wanted = torch.where(counts > 1, slot_index, 0)
         fits = (wanted >= 0) & (wanted < counts)
-        clamped = torch.minimum(wanted.clamp(min=0), counts - 1)
         parts = torch.tensor(self.parts, device=device)[safe]
-        place = clamped * parts + half % parts
+        place = wanted * parts + half % parts
         group = torch.tensor(self.first, device=device)[safe] + place
-        group = torch.where(known, group, len(self.owners))
+        group = torch.where(known & fits, group, len(self.owners))
         strange = torch.stack([(~known).any(), (known & ~fits).any()])
-        return RowGroups(group, len(self.owners), strange)
+        return RowGroups(group, len(self.owners), strange, self.layout)
 
 
 def _rows(matrix: Tensor) -> Rows:
@@ -180,18 +194,17 @@ class RowGroups:
         group: ``(B,)`` or ``(B, T)``; a group index, or ``n_groups`` for an unknown role.
         n_groups: Groups in the registry.
         strange: Two booleans: an unknown role, a slot outside the role's slots.
+        layout: What is known of the model's activations.
     """
 
-    def __init__(self, group: Tensor, n_groups: int, strange: Tensor) -> None:
+    def __init__(
+        self, group: Tensor, n_groups: int, strange: Tensor, layout: Layout | None = None
+    ) -> None:
         self.group = group
+        self._layout = layout or Layout()
         self.n_groups = n_groups
         self.strange = strange
         self.on_host = group.device.type == "cpu"
-        self.only: int | None = None
-        """The one group of all rows; None if there are several, or the labels are on a device."""
-        if self.on_host and group.numel():
-            flat = group.reshape(-1).numpy()
-            self.only = int(flat[0]) if (flat == flat[0]).all() else None
         self._tokens_per_row: int | None = None
         self._cuts: dict[int, tuple[Pieces, ...]] = {}
         self._masks: dict[tuple[int, torch.dtype], Tensor] = {}
@@ -206,6 +219,11 @@ class RowGroups:
         n_tokens = shape[:-1].numel()
         if len(shape) >= 3 and shape[: len(rows)] == rows:
             if len(rows) == 1:
+                # With as many tokens as rows the shape does not say which of the two comes first.
+                if shape[1] != rows[0]:
+                    self._layout.batch_first = True
+                elif rows[0] > 1 and not self._layout.batch_first:
+                    return None
                 self._tokens_per_row = n_tokens // max(rows[0], 1)
             return n_tokens if len(rows) == 1 or len(shape) == 3 else None
         if len(shape) != 2:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from roledrift import __version__
 from roledrift.cli import console
@@ -20,6 +20,9 @@ from roledrift.cli.settings import Item, settings
 from roledrift.errors import RoleDriftError
 from roledrift.extensions import KINDS, extensions
 from roledrift.notify.console import printable
+
+if TYPE_CHECKING:
+    from roledrift.report.view import View
 
 _LIBRARIES = ("numpy", "pyarrow", "matplotlib", "jinja2", "typer", "rich")
 _OPTIONAL = {
@@ -157,20 +160,33 @@ def of_run(path: str) -> Sequence[Item]:
                 "" if there else quantity.supply,
             )
         )
-    items += _rest(view.texts, bool(view.validation), any(r.gradients for r in view.records))
-    return items
+    return [*items, *_rest(view), _gradients(view)]
 
 
-def _rest(texts: int, validated: bool, gradients: bool) -> list[Item]:
+def _rest(view: View) -> list[Item]:
+    texts, validated = view.texts, bool(view.validation)
     asked = (
         ("texts", bool(texts), f"{texts} kept", "text in RoleBatch, [sampling] per_role above 0"),
         ("validation", validated, "recorded", "totals={'val_accuracy': ...} in end_step"),
-        ("role gradients", gradients, "measured", "attach a gradient probe (tier business)"),
     )
     return [
         Item(topic, "ok" if there else "absent", text if there else "none", "" if there else how)
         for topic, there, text, how in asked
     ]
+
+
+def _gradients(view: View) -> Item:
+    """Whether role gradients were measured, and how much of the gradient they are."""
+    from roledrift.report.sections.gradients import closure, refusals
+
+    steps = sum(bool(record.gradients) for record in view.records)
+    refused = refusals(view.records)
+    if not steps and not refused:
+        advice = "attach a gradient probe (tier business)"
+        return Item("role gradients", "absent", "none", advice)
+    text = f"measured in {steps} of {len(view.records)} steps. {closure(view.records)}".strip()
+    advice = f"refused: {refused}" if refused else ""
+    return Item("role gradients", "ok" if steps else "absent", text, advice)
 
 
 def _print(title: str, items: Sequence[Item]) -> None:

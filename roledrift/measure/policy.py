@@ -129,7 +129,9 @@ def _ratios(pair: Comparison) -> Columns:
         return {}
     # exp(d) = (exp(d) - d - 1) + d + 1, and rho² = (rho² - 1) + 1: the sums are there already.
     totals_N = pair.k3_N + (pair.a_N - pair.b_N) + pair.tokens_N
-    squares_N = pair.chi2_N + pair.tokens_N
+    # The squares are those of a clamped d, as the paper's chi2 is; beyond the clamp nobody knows
+    # them, and a spread from them would read 0 where it is largest.
+    squares_N = np.where(pair.high_N > _CLAMP, np.inf, pair.chi2_N + pair.tokens_N)
     return {
         "ratio": Ratios(
             pair.tokens_N, totals_N, squares_N, pair.low_N, pair.high_N, bins_N=pair.bins_N

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -79,16 +79,25 @@ def wordings(view: View) -> tuple[Wording, ...]:
     )
 
 
-def checkpoints(kept: Sequence[int], validation: dict[int, float]) -> tuple[int, ...]:
+def checkpoints(kept: Sequence[int], validation: Mapping[int, float]) -> tuple[int, ...]:
     """Steps with texts nearest to early, best and last."""
+    return tuple(sorted(set(phases(kept, validation).values())))
+
+
+def phases(kept: Sequence[int], validation: Mapping[int, float]) -> dict[str, int]:
+    """``early``, ``best`` and ``last``, each to the nearest of the steps ``kept``, in order.
+
+    Without validations the best is not known: ``middle`` stands for it.
+    """
     finite = {step: value for step, value in validation.items() if math.isfinite(value)}
     if finite:
         first, best = min(finite), max(sorted(finite), key=lambda step: finite[step])
-        wanted = [(first + best) / 2, best, kept[-1]]
+        wanted = {"early": (first + best) / 2, "best": best, "last": kept[-1]}
     else:
-        wanted = [kept[0], (kept[0] + kept[-1]) / 2, kept[-1]]
-    near = [min(kept, key=lambda step: (abs(step - one), step)) for one in wanted]
-    return tuple(sorted(set(near)))
+        wanted = {"early": kept[0], "middle": (kept[0] + kept[-1]) / 2, "last": kept[-1]}
+    return {
+        name: min(kept, key=lambda step: (abs(step - one), step)) for name, one in wanted.items()
+    }
 
 
 def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from roledrift.codec import from_json, to_json
 from roledrift.errors import SchemaError, StoreError
 from roledrift.judgement import Alert, Incident
 from roledrift.records import SCHEMA, RunHeader, Sample, StepRecord
 from roledrift.store import layout
+from roledrift.store.lines import LineFile
+
+LOST = "steps that could not be written"
+REMOVED = "the run directory was removed while the run went on"
+"""Names of faults that the writer adds to a record."""
 
 
 class RunWriter:
@@ -27,6 +33,10 @@ class RunWriter:
     returns: ``kill -9`` loses at most the step being written. A lost machine may lose more, except
     alerts and incidents, which are on the disk before ``write_alert`` and ``write_incident``
     return.
+
+    While the disk is full, lines wait in memory, up to a few megabytes, and are written once there
+    is room. A directory that is removed is made again. Steps that are lost all the same are counted
+    in the faults of the next record that is written.
 
     Args:
         path: Local run directory; created if needed.
@@ -57,7 +67,10 @@ class RunWriter:
             )
         self.path = Path(path)
         self._seq = 0
-        self._synced: dict[str, IO[bytes]] = {}
+        self._header = header
+        self._faults: Counter[str] = Counter()
+        self._closed = False
+        self._synced: dict[str, LineFile] = {}
         with _writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             self._begin(header, resume=resume)
@@ -65,7 +78,7 @@ class RunWriter:
             segment = _next_segment(self.path)
             self.writer, self._steps = self._claim(base)
             start = {"kind": "start", "writer": self.writer, "segment": segment, "time": _now()}
-            self._append(self._steps, json.dumps({"v": SCHEMA, **start}, separators=(",", ":")))
+            self._steps.append(json.dumps({"v": SCHEMA, **start}, separators=(",", ":")))
             if judged:
                 (self.path / layout.incidents_file(self.writer)).touch()
 
@@ -73,12 +86,17 @@ class RunWriter:
         """Append one step, stamped with this writer's name and a running number.
 
         Raises:
-            StoreError: If the disk is full or gone, or the writer is closed.
+            StoreError: If the disk is full or gone (the record waits then), or the writer is
+                closed.
         """
-        record = replace(record, writer=self.writer, seq=self._seq)
-        self._seq += 1
-        with _writing(self.path):
-            self._append(self._steps, to_json(record))
+        with self._writing():
+            lost, self._steps.lost = self._steps.lost, 0
+            faults, self._faults = +(self._faults + Counter({LOST: lost})), Counter()
+            record = replace(
+                record, writer=self.writer, seq=self._seq, faults={**record.faults, **faults}
+            )
+            self._seq += 1
+            self._steps.append(to_json(record), tells=lost)
 
     def write_alert(self, alert: Alert) -> None:
         """Append one alert and wait until it is on the disk; raises like :meth:`write_step`."""
@@ -94,30 +112,56 @@ class RunWriter:
             return
         final = self.path / layout.samples_file(step, self.writer)
         draft = final.with_name(f".{final.name}.tmp")
-        with _writing(self.path):
+        with self._writing():
             final.parent.mkdir(exist_ok=True)
-            _write_parquet(draft, samples)
-            os.replace(draft, final)
+            try:
+                _write_parquet(draft, samples)
+                os.replace(draft, final)
+            except OSError:
+                draft.unlink(missing_ok=True)
+                raise
 
     def close(self) -> None:
         """Mark the end and wait until everything is on the disk. Calling it again does nothing."""
-        if self._steps.closed:
+        if self._closed:
             return
-        with _writing(self.path):
-            end = {"v": SCHEMA, "kind": "end", "time": _now()}
-            self._append(self._steps, json.dumps(end, separators=(",", ":")))
-            for file in (self._steps, *self._synced.values()):
-                os.fsync(file.fileno())
+        files = (self._steps, *self._synced.values())
+        try:
+            with self._writing():
+                end = {"v": SCHEMA, "kind": "end", "time": _now()}
+                self._steps.append(json.dumps(end, separators=(",", ":")))
+                for file in files:
+                    file.sync()
+        finally:
+            self._closed = True
+            for file in files:
                 file.close()
 
     def _keep(self, name: str, line: str) -> None:
         """Append a line that must survive the loss of the machine."""
-        with _writing(self.path):
+        with self._writing():
             if name not in self._synced:
-                self._synced[name] = open(self.path / name, "ab")  # noqa: SIM115
-            self._append(self._synced[name], line)
-            os.fsync(self._synced[name].fileno())
-            os.fsync(self._steps.fileno())
+                self._synced[name] = LineFile(self.path / name)
+            self._synced[name].append(line)
+            self._synced[name].sync()
+            self._steps.sync()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Around everything that is written once the run has begun."""
+        if self._closed:
+            raise StoreError(f"{self.path}: this writer is closed; open a new one with resume=True")
+        with _writing(self.path):
+            if self._steps.vanished():
+                self._restore()
+            yield
+
+    def _restore(self) -> None:
+        """Make the directory again that somebody has removed; a directory in its place is used."""
+        with suppress(OSError):  # what cannot be made fails again, and is told, when it is written
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._begin(self._header, resume=True)
+            self._faults[REMOVED] = 1
 
     def _begin(self, header: RunHeader, *, resume: bool) -> None:
         final = self.path / layout.HEADER
@@ -132,26 +176,20 @@ class RunWriter:
             return
         draft = self.path / f".{layout.HEADER}.{layout.writer_name()}.tmp"
         with open(draft, "wb") as file:
-            self._append(file, to_json(header))
+            file.write(to_json(header).encode("utf-8", "backslashreplace") + b"\n")
+            file.flush()
             os.fsync(file.fileno())
         os.replace(draft, final)
 
-    def _claim(self, base: str) -> tuple[str, IO[bytes]]:
+    def _claim(self, base: str) -> tuple[str, LineFile]:
         """A writer name nobody has, with its steps file; creating the file decides who has it."""
         for number in count(1):
             name = base if number == 1 else f"{base}-{number}"
             try:
-                return name, open(self.path / layout.steps_file(name), "xb")
+                return name, LineFile(self.path / layout.steps_file(name), new=True)
             except FileExistsError:
                 continue
         raise AssertionError("unreachable: count() never ends")
-
-    def _append(self, file: IO[bytes], line: str) -> None:
-        if file.closed:
-            raise StoreError(f"{self.path}: this writer is closed; open a new one with resume=True")
-        # A lone surrogate in a model's text has no UTF-8; as an escape it is legal JSON.
-        file.write(line.encode("utf-8", "backslashreplace") + b"\n")
-        file.flush()
 
 
 def _same_run(path: Path, header: RunHeader) -> None:

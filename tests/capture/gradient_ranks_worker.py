@@ -65,13 +65,13 @@ def main() -> None:
     found: dict[str, list[GramRecord]] = {}
     for kind in ("ddp", "fsdp2"):
         for store in ("full", "fold"):
-            for capture in ("tap", "replace"):
-                found[f"{kind} {capture} {store}"] = probed(
-                    kind, rank, capture=capture, store=store
-                )
+            found[f"{kind} tap {store}"] = probed(kind, rank, store=store)
             found[f"{kind} ordered {store}"] = ordered(kind, rank, store)
     plain = {
-        name: [(one.labels, one.products, one.relative_error) for one in records]
+        name: [
+            (one.labels, one.products, one.relative_error, one.closure, one.covered)
+            for one in records
+        ]
         for name, records in found.items()
     }
     print("RESULT" + json.dumps(plain), flush=True)

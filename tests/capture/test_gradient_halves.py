@@ -29,11 +29,8 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("capture", ["tap", "replace"])
 @pytest.mark.parametrize("store", ["fold", "full", "sketch"])
-def test_halves_by_problem_add_up_to_slots(store: str, capture: str) -> None:
-    if (store, capture) == ("sketch", "replace"):
-        return
+def test_halves_by_problem_add_up_to_slots(store: str) -> None:
     roles, slots = ROLES.clone(), SLOTS.clone()
     roles[2], slots[2] = 0, 2
     prompts = PROMPTS.clone()
@@ -42,7 +39,7 @@ def test_halves_by_problem_add_up_to_slots(store: str, capture: str) -> None:
     found = {}
     for halves in (False, True):
         model = tiny_model(torch.float64)
-        probe = RoleGradientProbe(VOTING, every=1, capture=capture, store=store, halves=halves)
+        probe = RoleGradientProbe(VOTING, every=1, store=store, halves=halves)
         probe.attach(model)
         ids, weight_B = rows()
         for half in (slice(0, 4), slice(4, 8)):

@@ -41,6 +41,11 @@ def exact(found: list[list[torch.Tensor]]) -> torch.Tensor:
     return flat @ flat.t()
 
 
+def assert_whole_is_the_sum(got: torch.Tensor) -> None:
+    """The last row of a store that got every group's gradient as a part of the whole one."""
+    torch.testing.assert_close(got[:-1].sum(0), got[-1])
+
+
 def slow_fold(values: torch.Tensor, width: int) -> torch.Tensor:
     """The definition, entry by entry."""
     out, signs = torch.zeros(width, dtype=torch.float64), fold_signs(width)
@@ -68,7 +73,10 @@ def test_fold_is_linear_and_within_its_stated_error() -> None:
         for weight, one in enumerate(its):
             store.add(weight, group, one / 2)
             store.add(weight, group, one / 2)
+            store.add_whole(weight, one)
     got, expected = store.gram(), exact(found)
+    assert_whole_is_the_sum(got)
+    got = got[:-1, :-1]
     lengths = expected.diagonal().sqrt()
     # Five standard deviations of a norm; a cosine deviates by at most 1 / sqrt(width).
     norm_error = (got.diagonal().sqrt() / lengths - 1).abs().max()
@@ -116,7 +124,9 @@ def test_full_is_exact() -> None:
     for group, its in enumerate(found):
         for weight, one in enumerate(its):
             store.add(weight, group, one)
-    torch.testing.assert_close(store.gram(), exact(found))
+            store.add_whole(weight, one)
+    assert_whole_is_the_sum(store.gram())
+    torch.testing.assert_close(store.gram()[:-1, :-1], exact(found))
     assert store.relative_error() == 0
     store.clear()
     assert not store.gram().any()
@@ -134,7 +144,9 @@ def test_sketch_is_within_its_stated_error_for_low_rank_gradients() -> None:
             products[group].append((dy.t() @ x).double())
             left, right = store.project(weight, dy, x)
             store.add(weight, group, left.t() @ right)
-    got, expected = store.gram().diagonal().sqrt(), exact(products).diagonal().sqrt()
+            store.add_whole(weight, dy.t() @ x)
+    assert_whole_is_the_sum(store.gram().float())
+    got, expected = store.gram().diagonal().sqrt()[:-1], exact(products).diagonal().sqrt()
     assert 0.01 < store.relative_error() < 0.1
     assert (got / expected - 1).abs().max() < 3 * store.relative_error()
     store.clear()

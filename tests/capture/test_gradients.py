@@ -40,16 +40,13 @@ def _one_thread() -> None:
 
 
 @pytest.mark.parametrize("store", ["fold", "full"])
-@pytest.mark.parametrize("capture", ["tap", "replace"])
 @pytest.mark.parametrize("parts", [1, 2, 8])  # 8: every micro-batch holds one group
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-def test_equals_separate_backwards(
-    dtype: torch.dtype, mode: str, parts: int, capture: str, store: str
-) -> None:
+def test_equals_separate_backwards(dtype: torch.dtype, mode: str, parts: int, store: str) -> None:
     model = tiny_model(dtype)
     checkpointing(model, mode)
-    probe = RoleGradientProbe(VOTING, every=1, capture=capture, store=store)
+    probe = RoleGradientProbe(VOTING, every=1, store=store)
     probe.attach(model)
     record = step(probe, model, parts)
     assert record.labels == ("generator/0", "generator/1", "generator/2", "aggregator")
@@ -58,11 +55,10 @@ def test_equals_separate_backwards(
     assert probe.faults() == {}
 
 
-@pytest.mark.parametrize("capture", ["tap", "replace"])
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
-def test_every_entry_and_the_sum(dtype: torch.dtype, capture: str) -> None:
+def test_every_entry_and_the_sum(dtype: torch.dtype) -> None:
     model = tiny_model(dtype)
-    probe = RoleGradientProbe(VOTING, every=1, capture=capture, store="full")
+    probe = RoleGradientProbe(VOTING, every=1, store="full")
     probe.attach(model)
     ids, weight_B = rows()
     with probe.groups(ROLES, SLOTS):
@@ -84,17 +80,14 @@ def test_dropout_with_the_same_seed(mode: str) -> None:
     assert differ(step(probe, model, 1), reference(torch.float64, 0.1)) < 1e-10
 
 
-@pytest.mark.parametrize("capture", ["tap", "replace"])
 @pytest.mark.parametrize("mode", MODES)
-def test_autocast(mode: str, capture: str) -> None:
+def test_autocast(mode: str) -> None:
     model = tiny_model()
     checkpointing(model, mode)
-    probe = RoleGradientProbe(VOTING, every=1, capture=capture)
+    probe = RoleGradientProbe(VOTING, every=1)
     probe.attach(model)
     with torch.autocast("cpu", torch.bfloat16):
         gradients = separate(model, *rows(), GROUPS)
-        probe.drain_gradients()
-        probe.faults()
         record = step(probe, model, 2)
     assert differ(record, gradients) < 4e-3
 
@@ -121,11 +114,10 @@ def test_the_scale_of_a_scaler_is_taken_out() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("capture", ["tap", "replace"])
-def test_two_forwards_before_two_backwards(mode: str, capture: str) -> None:
+def test_two_forwards_before_two_backwards(mode: str) -> None:
     model = tiny_model(torch.float64)
     checkpointing(model, mode)
-    probe = RoleGradientProbe(VOTING, every=1, capture=capture)
+    probe = RoleGradientProbe(VOTING, every=1)
     probe.attach(model)
     ids, weight_B = rows()
     losses = []
@@ -267,16 +259,14 @@ def test_faults_in_flight() -> None:
     strange_slot[0] = 7
     with probe.groups(strange_role, strange_slot):
         loss_of(model, ids, weight_B).backward()
-    loss_of(model, ids, weight_B).backward()
     (record,) = probe.drain_gradients()
     assert probe.faults() == {
         "role gradients: unknown role": 1,
         "role gradients: slot outside of the role's slots": 1,
-        "forward with gradients outside of groups()": 1,
     }
     assert probe.faults() == {}
     model.zero_grad()
-    expected = separate(model, ids, weight_B, torch.tensor([2, 1, 9, 2, 3, 0, 1, 3]))[:4]
+    expected = separate(model, ids, weight_B, torch.tensor([9, 1, 9, 2, 3, 0, 1, 3]))[:4]
     assert differ(record, expected) < 1e-10
 
 
@@ -298,8 +288,8 @@ def test_misuse() -> None:
         probe.set_groups(ROLES)
     with pytest.raises(CaptureError, match="one shape"):
         probe.set_groups(ROLES, SLOTS[:3])
-    with pytest.raises(ValueError, match="'tap' or 'replace'"):
-        RoleGradientProbe(VOTING, capture="hook")
+    with pytest.raises(ValueError, match="'fold', 'full' or 'sketch'"):
+        RoleGradientProbe(VOTING, store="hook")
     with pytest.raises(ValueError, match="every=0"):
         RoleGradientProbe(VOTING, every=0)
 
@@ -317,16 +307,18 @@ def test_names_of_roles_and_no_slots() -> None:
 
 
 def test_detach_leaves_nothing_behind() -> None:
-    for capture in ("tap", "replace"):
-        model = tiny_model()
-        before = [set(vars(one)) for one in model.modules()]
-        probe = RoleGradientProbe(VOTING, capture=capture)
-        probe.attach(model)
-        probe.attach(model)
-        probe.detach()
-        assert [set(vars(one)) for one in model.modules()] == before
-        assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
-        assert probe.drain_gradients() == []
+    model = tiny_model()
+    before = [set(vars(one)) for one in model.modules()]
+    probe = RoleGradientProbe(VOTING)
+    probe.attach(model)
+    probe.attach(model)
+    with probe.groups(ROLES, SLOTS):
+        loss_of(model, *rows()).backward()
+    probe.detach()
+    assert [set(vars(one)) for one in model.modules()] == before
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert not any(one._backward_hooks for one in model.parameters())
+    assert probe.drain_gradients() == []
 
 
 def test_what_cannot_be_attached_to() -> None:
@@ -351,7 +343,6 @@ def test_full_fine_tuning_by_sketch() -> None:
         gradients.append(flat(layers))
     probe = RoleGradientProbe(VOTING, every=1, store="sketch", slots=False)
     coverage = probe.attach(model)
-    assert 0.8 < coverage.share < 1
     assert {"embeddings", "not"} <= {why.split()[0] for why in coverage.uncovered}
     with probe.groups(ROLES):
         loss_of(model, ids, weight_B).backward()

@@ -24,11 +24,10 @@ def coverage_of(**lora: object):  # type: ignore[no-untyped-def]
 
 def test_all_of_a_plain_lora_model() -> None:
     coverage = coverage_of()
-    assert coverage.share == 1
     assert coverage.uncovered == {}
     assert coverage.layers == 2 * 7 * 2
     assert coverage.policies == {"default": "shared"}
-    assert "100.0%" in coverage.describe()
+    assert "%" not in coverage.describe().replace("+-0.4% of a norm", ""), "numbers are counted not"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,6 @@ def test_reasons(lora: dict[str, object], why: str, name: str) -> None:
     coverage = coverage_of(**lora)
     (found,) = [its for reason, its in coverage.uncovered.items() if reason.startswith(why)]
     assert all(name in one or "lora_embedding_B" in one for one in found)
-    assert 0 < coverage.share < 1
     assert f"not covered: {len(found)} ({why}" in coverage.describe()
 
 

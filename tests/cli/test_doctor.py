@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from roledrift.cli.doctor import doctor, machine, of_run
+from roledrift.records import GramRecord, RunHeader, StepRecord
+from roledrift.store.writer import RunWriter
+from roledrift.workflow import VOTING
 from tests.cli.runs import write_run
 
 
@@ -54,3 +57,26 @@ def test_another_tools_log(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr()
     assert "4 steps" in said.out
     assert "imported as trl" in said.err
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_it_says_how_much_of_the_gradient_is_covered(tmp_path: Path, refused: bool) -> None:
+    gram = GramRecord(
+        "shared", ("generator", "aggregator"), ((1.0, 0.0), (0.0, 1.0)), closure=0.0, covered=0.98
+    )
+    faults = {"role gradients of shared refused: the parts do not add up to .grad": 1}
+    writer = RunWriter(tmp_path / "run", RunHeader(run="run", workflow=VOTING))
+    for step in range(3):
+        writer.write_step(
+            StepRecord(step=step, faults=faults)
+            if refused
+            else StepRecord(step=step, gradients=(gram,))
+        )
+    writer.close()
+    (item,) = [one for one in of_run(str(tmp_path / "run")) if one.topic == "role gradients"]
+    if refused:
+        assert item.state == "absent"
+        assert "do not add up" in item.advice
+    else:
+        assert item.state == "ok"
+        assert "cover 98 % of the gradient's norm" in item.text

@@ -1,5 +1,6 @@
 """The callback on a plain `transformers.Trainer`: roles in a column, labels, no rewards."""
 
+import copy
 import hashlib
 import math
 from pathlib import Path
@@ -11,7 +12,13 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig, get_peft_model
 from roledrift_trl import RoleDriftCallback
-from transformers import Qwen3Config, Qwen3ForCausalLM, Trainer, TrainingArguments
+from transformers import (
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 from roledrift import replay
 from roledrift.errors import ConfigError
@@ -208,3 +215,45 @@ def test_what_is_wrong_is_said_before_training(
     with pytest.raises(ConfigError, match=says):
         watched(tmp_path, **changes)
     assert not (tmp_path / "run").exists()
+
+
+class Copying(TrainerCallback):
+    """Copies and saves the model in the middle of a step, as weight averaging may do."""
+
+    copies = 0
+
+    def on_substep_end(self, args: Any, *_: Any, model: Any, **__: Any) -> None:
+        made = copy.deepcopy(model)
+        torch.save(model, Path(args.output_dir) / "whole.pt")
+        made(input_ids=torch.tensor([[1, 2, 3]])).logits.sum().backward()
+        self.copies += 1
+
+
+def test_the_model_may_be_copied_and_saved_in_the_middle_of_a_step(tmp_path: Path) -> None:
+    """It ended the training: the model's hooks held the monitor, and that an open file."""
+    copying = Copying()
+    callback = RoleDriftCallback(PAIR, tmp_path / "run", config={"gradients": {"every": 1}})
+    trainer = train(tmp_path / "watched", [callback, copying])
+    assert copying.copies == 3
+    assert weights(trainer) == weights(train(tmp_path / "plain", [Copying()]))
+    for record in open_run(tmp_path / "run").steps():
+        assert record.faults == {}
+        assert record.gradients[0].covered == 1
+
+
+def test_a_compiled_model_is_measured_by_its_outputs(tmp_path: Path) -> None:
+    compiled = {"torch_compile": True, "torch_compile_backend": "aot_eager"}
+    found = {}
+    for name, callbacks in (
+        ("plain", []),
+        ("watched", [RoleDriftCallback(PAIR, tmp_path / "run")]),
+    ):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        data = rows(with_role=name == "watched")
+        trainer = train(tmp_path / name, callbacks, rows=data, **compiled)
+        found[name] = weights(trainer), torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    assert found["watched"] == found["plain"]
+    for record in open_run(tmp_path / "run").steps():
+        assert record.faults == {}
+        assert record.stat("generator", "ppl") is not None

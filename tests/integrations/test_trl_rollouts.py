@@ -125,6 +125,28 @@ def test_several_roles_in_one_sequence(tmp_path: Path) -> None:
         )
 
 
+def test_a_role_that_acts_and_is_not_trained_is_measured_by_its_outputs(tmp_path: Path) -> None:
+    """Its tokens bear no loss. It had length 0 and no text, and is the first that is captured."""
+
+    def rollout(prompts: list[str], trainer: GRPOTrainer) -> dict[str, list[Any]]:
+        return {
+            "prompt_ids": trainer.processing_class(prompts)["input_ids"],
+            "completion_ids": [[5, 6, 2, 7, 7, 7, 1]] * len(prompts),
+            "logprobs": [[-1.0] * 7] * len(prompts),
+            "env_mask": [[1, 1, 0, 0, 0, 0, 0]] * len(prompts),
+            "role_mask": [[0, 0, -1, 1, 1, 1, 1]] * len(prompts),
+        }
+
+    _, records = watched(tmp_path, rollout_func=rollout, reward=SeenTurns(), max_steps=2)
+    texts = {one.role: one.text for one in open_run(tmp_path / "run").samples()}
+    assert texts == {"generator": "a b", "aggregator": "c c c"}
+    for record in records:
+        assert record.mean("generator", "length") == 2
+        assert record.mean("aggregator", "length") == 4
+        assert record.stat("generator", "ppl") is not None
+        assert record.stat("aggregator", "reward") is not None
+
+
 @pytest.mark.parametrize(
     ("mask", "fault"),
     [([0, 1], "CaptureError"), ([0, 0, -1, 1, 1, 1, 7], "CaptureError")],

@@ -24,6 +24,7 @@ from tests.integrations.trl_tiny import (
     make_trainer,
     scripted,
     tiny_model,
+    trace,
     watched,
 )
 
@@ -53,6 +54,7 @@ def test_length_inflation_stops_the_training(
         config={
             "stop_on": ["length_inflation"],
             "baseline": {"window": 4},
+            "budget": 0.0,  # steps of a tenth of a second: not all would be recorded
             "detectors": {"length_inflation": {"limit": 16.0}},
         },
     )
@@ -102,7 +104,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     told = [line for line in done.stderr.splitlines() if line.startswith("roledrift")]
     assert " watches trl.GRPOTrainer: generator x3, aggregator x1, from step 1; " in told[0]
     assert told[0].endswith(f"run directory {tmp_path / 'roledrift'}")
-    assert "  role gradients of 28 weights, 100.0% of" in done.stderr
+    assert "  role gradients of 28 weights, policies ['shared'], folded" in done.stderr
     assert told[-1].endswith(f"roledrift report {tmp_path / 'roledrift'}")
     assert [record.step for record in run.steps()] == [1, 2, 3]
     assert not any(record.faults for record in run.steps())
@@ -148,11 +150,22 @@ def test_what_a_reward_function_logs_extra_is_what_the_import_reads(tmp_path: Pa
     assert any(one.stat(role, "reward") for one in records for role in PAIR)
 
 
+def test_where_steps_are_too_short_not_every_one_is_recorded(tmp_path: Path) -> None:
+    """The budget is kept from the tenth step on, and the training is the same to the last bit."""
+    plain = make_trainer(tmp_path / "plain", [], max_steps=18)
+    plain.train()
+    config = {"tier": "full", "budget": 1e-9}
+    trainer, records = watched(tmp_path, max_steps=18, config=config)
+    assert [record.step for record in records] == list(range(1, 10))
+    assert trace(trainer) == trace(plain)
+    assert not any(record.faults for record in records)
+
+
 def grown(role: str, step: int) -> int:
     return 3 if role == "generator" or step < 6 else 7
 
 
-STOP = {"stop_on": ["length_inflation"], "baseline": {"window": 4}}
+STOP = {"stop_on": ["length_inflation"], "baseline": {"window": 4}, "budget": 0.0}
 
 
 def test_a_resumed_training_keeps_its_baseline(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from datasets import Dataset
 from roledrift_trl import RoleDriftCallback
 from roledrift_trl.checks import scales_in_place
-from trl import SFTConfig, SFTTrainer
+from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
 from roledrift.errors import AttachError, ConfigError, StoreError
 from roledrift.store.reader import open_run
@@ -65,7 +65,37 @@ def test_a_trainer_that_loses_the_roles_is_refused(tmp_path: Path) -> None:
         processing_class=tiny_tokenizer(),
         callbacks=[RoleDriftCallback(PAIR, tmp_path / "run")],
     )
-    with pytest.raises(ConfigError, match="remove_unused_columns=False"):
+    with pytest.raises(AttachError, match=r"SFTTrainer .* transformers\.Trainer"):
+        trainer.train()
+    assert not (tmp_path / "run").exists()
+
+
+def test_preference_training_is_refused(tmp_path: Path) -> None:
+    pairs = [{"prompt": "gen a", "chosen": "b", "rejected": "c", "role": "generator"}] * 8
+    trainer = DPOTrainer(
+        model=tiny_model(),
+        ref_model=tiny_model(),
+        args=DPOConfig(
+            str(tmp_path / "trainer"), use_cpu=True, bf16=False, max_steps=1, report_to="none"
+        ),
+        train_dataset=Dataset.from_list(pairs),
+        processing_class=tiny_tokenizer(),
+        callbacks=[RoleDriftCallback(PAIR, tmp_path / "run")],
+    )
+    with pytest.raises(AttachError, match=r"DPOTrainer .* trl\.GRPOTrainer"):
+        trainer.train()
+
+
+@pytest.mark.parametrize("slot", [3, -1, None])
+def test_a_slot_that_the_role_does_not_have_is_said_before_training(
+    tmp_path: Path, slot: int | None
+) -> None:
+    rows = [{**row, "copy": slot if row["copy"] == 2 else row["copy"]} for row in tiny_dataset()]
+    callback = RoleDriftCallback(
+        {"generator": 3, "aggregator": 3}, tmp_path / "run", slot_column="copy"
+    )
+    trainer = make_trainer(tmp_path, [callback], train_dataset=Dataset.from_list(rows))
+    with pytest.raises(ConfigError, match=rf"'copy' .* holds {slot} for .*from 0 to 2"):
         trainer.train()
 
 

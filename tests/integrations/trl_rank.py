@@ -13,7 +13,7 @@ def main(what: str, folder: Path) -> None:
     config: dict[str, Any] = {"rescore": {"rows_per_role": 8}}
     changes: dict[str, Any] = {"ddp_backend": "gloo"}
     if what == "grows":
-        config |= {"stop_on": ["length_inflation"], "baseline": {"window": 4}}
+        config |= {"stop_on": ["length_inflation"], "baseline": {"window": 4}, "budget": 0.0}
         changes |= {"max_steps": 40, "per_device_train_batch_size": 16}
     callback = RoleDriftCallback(PAIR, folder / "run", config=config)
 

@@ -8,7 +8,7 @@ import pytest
 from roledrift.measure.policy import clipping, comparisons, entropy, nonfinite, perplexity
 from roledrift.records import summarise
 from roledrift.spans import Comparison, SpanTable
-from roledrift.sums import Key, Mean
+from roledrift.sums import RATIO_BINS, Key, Mean
 from roledrift.workflow import VOTING
 
 # The two rows of the golden vectors, as sums over their tokens.
@@ -120,3 +120,27 @@ def test_entropy_and_clipping_pool_tokens():
 def test_nonfinite_counts_tokens_per_span():
     stat = summarise(nonfinite(VOTING).measure(spans(nonfinite_N=np.array([0, 6]))))["*"]
     assert (stat["nonfinite"].mean, stat["nonfinite"].high) == (3.0, 6.0)
+
+
+@pytest.mark.parametrize("largest", [19.0, 29.0])
+def test_beyond_the_clamp_the_spread_of_ratios_is_not_known(largest):
+    """It read 0 where it was 2e12: the squares are clamped, the mean is not."""
+    d = np.array([0.0, largest])
+    pair = Comparison(
+        "update",
+        np.array([2, 2]),
+        np.full(2, d.sum()),
+        np.zeros(2),
+        np.full(2, np.expm1(2 * np.minimum(d, 20)).sum()),
+        np.full(2, (np.expm1(d) - d).sum()),
+        np.full(2, largest),
+        low_N=np.zeros(2),
+        high_N=np.full(2, largest),
+        bins_N=np.zeros((2, RATIO_BINS), dtype=np.int64),
+    )
+    ratio = summarise(comparisons(VOTING).measure(spans(pair)))["*"]["update.ratio"]
+    assert ratio.mean == pytest.approx((math.exp(largest) + 1) / 2)
+    if largest < 20:
+        assert ratio.sd == pytest.approx(math.exp(largest) / 2, rel=1e-6)
+    else:
+        assert math.isnan(ratio.sd)

@@ -1,8 +1,10 @@
+import json
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,21 @@ from reference_trainer.__main__ import main
 from reference_trainer.checkpoint import (
     Position,
     checkpoints,
+    drop_after,
+    latest_whole,
     load_adapters,
     position_of,
     restore,
-    restore_latest,
     save_checkpoint,
 )
 from reference_trainer.config import CheckpointSettings, Config
 from reference_trainer.errors import SettingsError
+from reference_trainer.grid import load_source
 from reference_trainer.policies import AdapterBank
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
-from reference_trainer.trainer import train
+from reference_trainer.tasks.sandbox_settings import SandboxSettings
+from reference_trainer.trainer import StepReport, train
 from roledrift import open_run
 
 
@@ -120,11 +125,55 @@ def test_what_an_alert_advises_to_go_back_to_stays(
     assert list(checkpoints(tmp_path)) == [2, 5]
 
 
-def test_a_draft_is_no_checkpoint(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:
-    assert restore_latest(make_bank("shared"), tmp_path / "none") is None
+def test_a_draft_is_no_checkpoint(tmp_path: Path) -> None:
+    assert latest_whole(tmp_path / "none") == (None, ())
     (tmp_path / ".draft-global_step_9").mkdir()
     (tmp_path / "global_step_x").mkdir()
-    assert restore_latest(make_bank("shared"), tmp_path) is None
+    assert latest_whole(tmp_path) == (None, ())
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("harm", [cut, flip, Path.unlink])
+@pytest.mark.parametrize(
+    "file", ["state.pt", "position.json", "actor/lora_adapter/adapter_model.safetensors"]
+)
+def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_is_taken(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path, file: str, harm: Callable[[Path], None]
+) -> None:
+    bank = make_bank("shared")
+    for step in (1, 2, 3):
+        save_checkpoint(bank, tmp_path, Position(step, 0), keep=0)
+    assert latest_whole(tmp_path) == (tmp_path / "global_step_3", ())
+    harm(tmp_path / "global_step_3" / file)
+    found, (sentence,) = latest_whole(tmp_path)
+    assert found == tmp_path / "global_step_2"
+    assert f"{tmp_path / 'global_step_3'} is damaged: {file}" in sentence
+    with pytest.raises(SettingsError, match="is damaged"):
+        load_adapters(bank, tmp_path / "global_step_3")
+    save_checkpoint(bank, tmp_path, Position(4, 0), keep=1)  # reads all positions
+    drop_after(tmp_path, 2)
+    assert max(checkpoints(tmp_path)) <= 2
+
+
+def test_a_run_without_a_whole_checkpoint_says_what_to_do(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path
+) -> None:
+    save_checkpoint(make_bank("shared"), tmp_path, Position(1, 0), keep=0)
+    (tmp_path / "global_step_1" / "manifest.json").write_text('{"version": 2, "sha256": {}}')
+    with pytest.raises(SettingsError, match=r"written by another version.*delete"):
+        latest_whole(tmp_path)
+    (tmp_path / "global_step_1" / "manifest.json").unlink()
+    with pytest.raises(SettingsError, match=r"no manifest\.json.*an earlier version"):
+        latest_whole(tmp_path)
 
 
 def test_another_routing_is_refused(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:
@@ -133,10 +182,10 @@ def test_another_routing_is_refused(make_bank: Callable[..., AdapterBank], tmp_p
         load_adapters(make_bank("generator"), where)
 
 
-def long_run(smoke: Config) -> Config:
+def long_run(noisy: Config) -> Config:
     return replace(
-        smoke,
-        train=replace(smoke.train, steps=6),
+        noisy,
+        train=replace(noisy.train, steps=6),
         checkpoint=CheckpointSettings(every=2, keep=2),
     )
 
@@ -145,12 +194,103 @@ def lines(run: Path) -> list[dict[str, Any]]:
     return [row | {"seconds": {}} for row in RunFolder(run).trace()]
 
 
+def assert_it_moves(run: Path) -> None:
+    """Every iteration has gradients: a run that stands still would resume to anything."""
+    for report in lines(run)[1:]:
+        assert all(one["grad_norm"] > 0.0 for one in report["policies"].values()), report
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A run that was left alone, and one that was interrupted in iteration 4, after checkpoint 2.
+
+    Attributes:
+        config: Of both.
+        whole: Run directory of the first.
+        weights: What the first ended with.
+        run: Run directory of the second.
+    """
+
+    config: Config
+    whole: Path
+    weights: list[torch.Tensor]
+    run: Path
+
+
+@pytest.fixture(scope="module")
+def interrupted(
+    noisy: Config, cache: Path, base_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Interrupted:
+    folder = tmp_path_factory.mktemp("interrupted")
+    config = replace(
+        noisy,
+        rollout=replace(noisy.rollout, problems=2, copies=4),
+        train=replace(noisy.train, steps=4),
+        checkpoint=CheckpointSettings(every=2, keep=2),
+        validation=replace(noisy.validation, every=0),
+        monitor=replace(noisy.monitor, enabled=False),
+    )
+    whole = prepare(config, cache=cache)
+    train(whole, out=folder / "whole")
+    assert_it_moves(folder / "whole")
+
+    def interrupt(report: StepReport) -> None:
+        if report.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(prepare(config, cache=cache), out=folder / "run", on_step=interrupt)
+    return Interrupted(config, folder / "whole", weights(whole.bank), folder / "run")
+
+
+def forget(*_: Any) -> None:
+    """Stands for a loader that restores nothing."""
+
+
+@pytest.mark.parametrize(
+    "sabotage",
+    [None, "torch.optim.AdamW.load_state_dict", "reference_trainer.checkpoint.load_adapters"],
+)
+def test_a_resumed_run_has_the_same_bits_only_if_everything_is_restored(
+    interrupted: Interrupted,
+    cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sabotage: str | None,
+) -> None:
+    run = shutil.copytree(interrupted.run, tmp_path / "run")
+    if sabotage:
+        monkeypatch.setattr(sabotage, forget)
+    resumed = prepare(interrupted.config, cache=cache)
+    result = train(resumed, out=run, resume=True)
+    assert [report.step for report in result.steps] == [3, 4]
+    equal = lines(run) == lines(interrupted.whole)
+    assert (equal, same(weights(resumed.bank), interrupted.weights)) == (not sabotage,) * 2
+
+
+def test_a_run_goes_on_from_before_a_damaged_checkpoint(
+    interrupted: Interrupted, cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(interrupted.whole, tmp_path / "run")
+    folder = RunFolder(run)
+    flip(folder.checkpoints / "global_step_4" / "state.pt")
+    (folder.path / "finished.json").unlink()
+    result = train(prepare(interrupted.config, cache=cache), out=run, resume=True)
+    assert [report.step for report in result.steps] == [3, 4]
+    assert lines(run) == lines(interrupted.whole)
+    said = capsys.readouterr().err
+    assert "global_step_4 is damaged: state.pt" in said
+    assert "goes on from global_step_2" in said
+    assert latest_whole(folder.checkpoints) == (folder.checkpoints / "global_step_4", ())
+
+
 CHILD = """
 import os, signal, sys
 from pathlib import Path
 import torch
 from reference_trainer.config import load
 from reference_trainer.setup import prepare
+from reference_trainer.tasks.sandbox_settings import SandboxSettings
 from reference_trainer.trainer import train
 
 torch.set_num_threads(1)
@@ -167,7 +307,11 @@ def on_step(report):
     if kind == "step" and report.step == int(value):
         die()
 
-settings = {"train": {"steps": 6}, "checkpoint": {"every": 2, "keep": 2}}
+settings = {
+    "train": {"steps": 6},
+    "checkpoint": {"every": 2, "keep": 2},
+    "stress": {"kind": "reward_noise", "share": 1.0},
+}
 setup = prepare(load("tiny-smoke", settings), cache=Path(cache))
 sys.addaudithook(watch)
 train(setup, out=Path(run), resume=True, on_step=on_step)
@@ -184,16 +328,17 @@ KILLS = (
 
 @pytest.mark.slow
 def test_killed_again_and_again_it_ends_in_the_same_bits(
-    smoke: Config, cache: Path, base_folder: Path, tmp_path: Path
+    noisy: Config, cache: Path, base_folder: Path, tmp_path: Path
 ) -> None:
-    whole = prepare(long_run(smoke), cache=cache)
+    whole = prepare(long_run(noisy), cache=cache)
     train(whole, out=tmp_path / "whole")
+    assert_it_moves(tmp_path / "whole")
     run = tmp_path / "killed"
     for kind, value in KILLS:
         command = [sys.executable, "-c", CHILD, str(run), str(cache), kind, value]
         child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert child.returncode == -9, child.stderr
-    setup = prepare(long_run(smoke), cache=cache)
+    setup = prepare(long_run(noisy), cache=cache)
     train(setup, out=run, resume=True)
     assert lines(run) == lines(tmp_path / "whole")
     assert same(weights(setup.bank), weights(whole.bank))
@@ -262,3 +407,28 @@ def test_half_a_line_of_a_trace_is_forgotten(smoke: Config, tmp_path: Path) -> N
     folder.go_on(smoke, after=2)
     assert folder.trace() == [{"step": 0}, {"step": 1}, {"step": 2}]
     assert folder.config() == smoke
+
+
+def test_a_broken_description_is_a_clear_error(smoke: Config, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(smoke)
+    cut(tmp_path / "trainer" / "config.json")
+    with pytest.raises(SettingsError, match=r"config\.json cannot be read"):
+        folder.config()
+
+
+def test_other_settings_are_named_but_not_all_of_them(smoke: Config, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(smoke)
+    described = json.loads((tmp_path / "trainer" / "config.json").read_text())
+    del described["config"]["sandbox"]  # as an earlier version wrote it
+    (tmp_path / "trainer" / "config.json").write_text(json.dumps(described))
+    folder.refuse_another(smoke)
+    elsewhere = SandboxSettings(floor="rlimits", workers=3)  # how it is graded, not what
+    folder.refuse_another(replace(smoke, sandbox=elsewhere))
+    with pytest.raises(SettingsError, match="seed was 0, is 1") as refusal:
+        folder.refuse_another(replace(smoke, seed=1))
+    assert "more" not in str(refusal.value)
+    with pytest.raises(SettingsError, match="more, see") as refusal:
+        folder.refuse_another(load_source("paper/voting-ip-code-4B", {}))
+    assert len(str(refusal.value)) < 1000

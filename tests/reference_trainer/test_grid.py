@@ -1,9 +1,11 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from reference_trainer.__main__ import main
+from reference_trainer.children import Say
 from reference_trainer.errors import SettingsError
 from reference_trainer.grid import Cell, Choice, cell_settings, cells, choose, plan, summary
 
@@ -106,6 +108,37 @@ def test_a_grid_runs_once_and_goes_on(
     assert "rollout.copies was 4, is 2" in said
     assert "1 failed, 0 cannot be run" in said
     assert summary(tmp_path)[0]["status"] == "begun"
+
+
+def test_a_failed_run_fits_a_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_all(commands: Sequence[object], *, say: Say, **_: object) -> list[int]:
+        say(0, "error: " + "a long story " * 1000)
+        return [2] * len(commands)
+
+    monkeypatch.setattr("reference_trainer.grid.run_all", run_all)
+    grid = ["grid", "--out", str(tmp_path), "--cache", str(tmp_path), "--only", "single-sa-math-S"]
+    assert main(grid) == 1
+    said = capsys.readouterr().out
+    assert "single-sa-math-S-seed0 failed with exit code 2: error: a long story" in said
+    assert max(map(len, said.splitlines())) < 500
+    (log, *_) = (line.rpartition(" ")[2] for line in said.splitlines() if "output is in" in line)
+    assert len(Path(log).read_text()) > 10_000
+
+
+def test_an_interrupted_grid_says_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_all(*_: object, **__: object) -> list[int]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reference_trainer.grid.run_all", run_all)
+    grid = ["grid", "--out", str(tmp_path), "--cache", str(tmp_path), "--only", "single-sa-*-S"]
+    assert main(grid) == 130
+    said = capsys.readouterr().err
+    assert "grid: interrupted; 0 of 2 runs are finished. The same command goes on" in said
+    assert json.loads((tmp_path / "grid.json").read_text()) == []
 
 
 def test_the_papers_grid_is_only_listed(capsys: pytest.CaptureFixture[str]) -> None:

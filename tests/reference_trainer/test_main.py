@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from reference_trainer.__main__ import main
+from reference_trainer.tasks.sandbox import default_sandbox
+from roledrift import open_run
 
 
 def test_train_and_evaluate(
@@ -23,6 +25,19 @@ def test_train_and_evaluate(
     assert main(["evaluate", str(out), "--cache", str(cache)]) == 0
     # Same adapters, same problems, same random numbers as the last validation of the run.
     assert f"accuracy {last['validation']['accuracy']:.3f} on 8" in capsys.readouterr().out
+
+
+def test_the_protection_of_graded_programs_is_on_record(
+    cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = ["train.steps=1", "task.name=code", "pretrain.steps=2", "validation.every=0"]
+    sets = [part for setting in settings for part in ("--set", setting)]
+    out = tmp_path / "run"
+    arguments = ["train", "tiny-smoke", "--out", str(out), "--cache", str(cache), *sets]
+    assert main(arguments) == 0
+    label = default_sandbox().protection.label
+    assert f"tiny-smoke: sandbox: {label}" in capsys.readouterr().out
+    assert open_run(out).header.notes["sandbox"] == label
 
 
 def test_no_monitor(cache: Path, base_folder: Path, tmp_path: Path) -> None:

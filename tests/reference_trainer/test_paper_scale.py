@@ -1,5 +1,7 @@
 import shlex
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +20,14 @@ from reference_trainer.paper_scale import (
     policies,
 )
 from reference_trainer.policies import AdamSettings, AdapterBank, LoraSettings
+from reference_trainer.setup import prepare
+from reference_trainer.tasks import Task
 from reference_trainer.tiny_model import build_config
+from reference_trainer.trainer import train
+from reference_trainer.workflows import Scene, load_script
+from reference_trainer.workflows.prompts import load_prompts
+from roledrift import open_run
+from tests.reference_trainer.chat_model import make_chat_model
 
 
 @pytest.mark.parametrize("scale", ["0.6B", "1.7B", "4B"])
@@ -94,6 +103,58 @@ def test_every_printed_command_is_one_that_train_accepts(cell: Cell) -> None:
     assert config.rollout.engine == "vllm"
     assert (config.lora.rank, config.lora.alpha) == (64, 32)
     assert config.task.name == {"math": "dapo_math", "code": "deepcoder"}[cell.task]
+
+
+ROWS = Path(__file__).parent / "tasks" / "rows"
+TASKS: dict[str, dict[str, Any]] = {
+    "math": {"source": str(ROWS / "dapo_math.jsonl")},
+    "code": {"source": str(ROWS / "deepcoder_primeintellect.jsonl"), "test_rows": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def tasks() -> dict[str, Task]:
+    """The tasks of the paper's preset, read from small files in the published columns."""
+    configs = {
+        task: load_source(f"paper/single-sa-{task}-0.6B", {"task": values})
+        for task, values in TASKS.items()
+    }
+    return {name: one.task.load() for name, one in configs.items()}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("cell", cells(SCALES), ids=lambda cell: cell.name)
+def test_every_cell_poses_problems_of_its_data_set(cell: Cell, tasks: dict[str, Task]) -> None:
+    config = load_source(f"paper/{cell.name}", {"task": TASKS[cell.task]})
+    task, workflow = tasks[cell.task], config.routed()
+    scene = Scene(
+        task, load_prompts(config.prompts), config.rollout.lenient_selection, config.rules
+    )
+    for split in ("train", "validation"):
+        problem = task.problem(split, 0)  # type: ignore[arg-type]
+        asks = next(load_script(config.workflow).play(problem, scene))
+        assert all(problem.question in ask.messages[0].text for ask in asks)
+        assert {workflow.policy_of(ask.role) for ask in asks} <= set(workflow.policies)
+        if cell.task == "code":
+            assert "standard input" in problem.question or "gcd" in problem.question
+
+
+def test_a_code_cell_runs_on_a_small_model(tmp_path: Path) -> None:
+    small = {
+        "task": TASKS["code"],
+        "model": {"path": str(make_chat_model(tmp_path / "model")), "dtype": "float32"},
+        "lora": {"rank": 2},
+        "rollout": {"engine": "transformers", "problems": 2, "copies": 2, "max_new_tokens": 4},
+        "train": {"steps": 1},
+        "validation": {"problems": 2},
+    }
+    config = load_source("paper/voting-ip-code-0.6B", small)
+    result = train(prepare(config, cache=tmp_path), out=tmp_path / "run")
+    assert [report.step for report in result.steps] == [1]
+    assert result.before is not None
+    assert "sandbox" in open_run(tmp_path / "run").header.notes
+    (tmp_path / "model" / "chat_template.jinja").unlink()
+    with pytest.raises(SettingsError, match="has no chat template"):
+        prepare(config, cache=tmp_path)
 
 
 def test_a_cell_that_is_not_in_the_grid() -> None:

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from roledrift.errors import StoreError
 from roledrift.protocols import Sink
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run
-from roledrift.store.writer import RunWriter
+from roledrift.store.writer import LOST, REMOVED, RunWriter
 from roledrift.workflow import EVAL_OPT, VOTING
 from tests.store.records import HEADER, alert, incident, sample, step
 
@@ -126,14 +127,16 @@ def test_a_closed_writer_says_so(tmp_path: Path) -> None:
 
 
 FILL_AND_FREE = """
-import resource, sys
+import os, resource, sys
+from dataclasses import replace
 from roledrift.errors import StoreError
 from roledrift.store.writer import RunWriter
 from tests.store.records import HEADER, step
 writer = RunWriter(sys.argv[1], HEADER)
 writer.write_step(step(0))
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-resource.setrlimit(resource.RLIMIT_FSIZE, (writer._steps.tell() + 50, hard))
+full = os.path.getsize(writer.path / f"steps.{writer.writer}.jsonl") + 50
+resource.setrlimit(resource.RLIMIT_FSIZE, (full, hard))
 try:
     writer.write_step(step(1))
 except StoreError as error:
@@ -157,6 +160,65 @@ def test_a_full_disk_is_a_store_error_and_tears_no_line_once_there_is_room(tmp_p
     run = open_run(tmp_path)
     assert [one.step for one in run.steps()] == [0, 1, 2]
     assert (run.state, run.problems) == ("finished", ())
+
+
+def test_a_disk_that_is_full_for_long_glues_nothing_and_names_what_is_lost(tmp_path: Path) -> None:
+    """Lines longer than any buffer: the half of one and the next good one were glued together."""
+    script = FILL_AND_FREE.replace(
+        """try:
+    writer.write_step(step(1))
+except StoreError as error:
+    print(error)
+""",
+        """for number in range(1, 12):
+    try:
+        writer.write_step(replace(step(number), labels={"long": "x" * 1_000_000}))
+    except StoreError as error:
+        pass
+""",
+    ).replace("step(2)", "step(12)")
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=SRC,
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+    )
+    assert done.returncode == 0, done.stderr
+    run = open_run(tmp_path)
+    steps = run.steps()
+    lost = 13 - len(steps)
+    assert lost == 7, "four megabytes of lines wait for room"
+    assert steps[-1].step == 12
+    assert sum(record.faults.get(LOST, 0) for record in steps) == lost
+    assert run.state == "finished"
+    assert len(run.problems) == 1, "the half line that the disk took"
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_directory_that_is_removed_is_made_again(tmp_path: Path, replaced: bool) -> None:
+    """It was written on into files without a name, and nobody was told."""
+    where = tmp_path / "run"
+    writer = RunWriter(where, HEADER)
+    writer.write_step(step(0))
+    writer.write_alert(alert(0))
+    shutil.rmtree(where)
+    if replaced:
+        where.write_text("a file in its place")
+        for number in (1, 2):
+            with pytest.raises(StoreError, match="cannot be written"):
+                writer.write_step(step(number))
+        where.unlink()
+    writer.write_samples(3, [sample(3)])
+    writer.write_step(step(3))
+    writer.write_alert(alert(3))
+    writer.close()
+    run = open_run(where)
+    assert run.header == HEADER
+    assert [one.step for one in run.steps()] == ([1, 2, 3] if replaced else [3])
+    assert [one.step for one in run.alerts()] == [3]
+    assert [one.step for one in run.samples()] == [3]
+    assert REMOVED in {name for record in run.steps() for name in record.faults}
 
 
 def test_text_that_utf8_cannot_hold_survives(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ so the binomial variance is too large and the test is conservative. Where the re
 problems were solved, the pairs that changed sides are counted too: of ``b`` lost and ``c`` gained,
 at most 0.6 are losses in a healthy run (the best validation was a lucky one).
 
-*Training.* Batches hold other problems every time, so the noise is measured from neighbours.
+*Training.* Batches hold other problems every time, so the noise is measured from neighbours, and
+the best of many noisy batches is believed less than it says.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class _Fall:
         best: The reference; ``best_step``: when it was reached.
         onset: First value of the present fall; None without one.
         log: Log-evidence.
+        luck: How far the best of so many values may be above what it is the best of.
     """
 
     now: float
@@ -73,10 +75,12 @@ class _Fall:
     best_step: int
     onset: int | None
     log: float
+    luck: float = 0.0
 
     @property
     def share(self) -> float:
-        return (self.best - self.now) / self.best if self.best > 0 else 0.0
+        best = self.best - self.luck
+        return (best - self.now) / best if best > 0 else 0.0
 
 
 class _Validations:
@@ -140,22 +144,26 @@ class _Batches:
         self._process = ChangeProcess()
         self._recent: deque[float] = deque(maxlen=5)
         self._noise = Noise(48)
+        self._count = 0
         self._best: tuple[float, int] | None = None
         self.fall: _Fall | None = None
 
     def see(self, step: int, value: float) -> None:
         self._noise.see(value)
         self._recent.append(value)
+        self._count += 1
         if len(self._recent) < 5:
             return
         mean = fmean(self._recent)
         if self._best is not None and self._noise.n >= 6:
             best, best_step = self._best
             noise = max(self._noise.sd, _LEAST_NOISE * max(abs(best), 1e-9))
-            band = 0.1 * abs(best) + noise / math.sqrt(5)
-            self._process.see(step, (best - band - value) / (1.15 * noise))
+            # The largest of k means of five exceeds their mean by about sqrt(2 log k) errors.
+            luck = noise / math.sqrt(5) * math.sqrt(max(2 * math.log(self._count / 5), 1.0))
+            self._process.see(step, (best - luck - 0.1 * abs(best) - value) / (1.15 * noise))
             now = fmean(list(self._recent)[-3:])
-            self.fall = _Fall(now, best, best_step, self._process.onset, self._process.log)
+            onset, log = self._process.onset, self._process.log
+            self.fall = _Fall(now, best, best_step, onset, log, luck)
         if self._best is None or mean > self._best[0]:
             self._best = (mean, step)
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
-from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.remedies import LOWER_RATE
 from roledrift.detect.units import known, not_logged, reader, units
 from roledrift.judgement import Verdict
@@ -22,7 +22,9 @@ _SOME = 0.1
 _TIMES = 3.0
 _WINDOW = 20
 
-CLIPPED = Stream("clip_fraction", SHARES, 1, 0.1, 0.05, 0.02, 0.3, reader("clip_fraction"))
+CLIPPED = Stream(
+    "clip_fraction", SHARES, 1, 0.1, 0.05, 0.02, 0.3, reader("clip_fraction"), weight=MINOR
+)
 
 
 class Clipping:

@@ -15,7 +15,7 @@ from statistics import median
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.detectors.entropy_collapse import gradient_norm
 from roledrift.detect.evidence.scales import RATIOS
-from roledrift.detect.evidence.streams import Reader, Stream
+from roledrift.detect.evidence.streams import MINOR, Reader, Stream
 from roledrift.detect.remedies import LOWER_RATE
 from roledrift.detect.units import mean_of, not_logged, units
 from roledrift.judgement import Severity, Verdict
@@ -83,7 +83,17 @@ class Gradients:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._units = units(context.workflow)
-        fall = Stream("grad_norm", RATIOS, -1, math.log(2), 0.4, 0.15, 0.3, _reader(self._workflow))
+        fall = Stream(
+            "grad_norm",
+            RATIOS,
+            -1,
+            math.log(2),
+            0.4,
+            0.15,
+            0.3,
+            _reader(self._workflow),
+            weight=MINOR,
+        )
         self._falls = {unit: context.board.watch(unit, fall) for unit in self._units}
         self._norms: dict[str, _Norms] = {}
 

@@ -15,7 +15,7 @@ from statistics import fmean, median
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
-from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.units import known, not_logged, reader, too_short, units
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.metric_names import COMPONENT, COMPONENT_STD, pays_for_outcome
@@ -29,8 +29,8 @@ HARD, SOLVED, DEGENERATE, FLAT = (
     "advantage_collapse",
 )
 _WINDOW = 10
-_SOLVED_WINDOW = 30
-"""Records for which a solved task must have gone on before that is said."""
+_SOLVED_WINDOW = 100
+"""Records for which a solved task must have gone on: solving it is success, going on is waste."""
 
 _MOST_HARD = 0.25
 _LEAST_SOLVED = 0.75
@@ -41,11 +41,15 @@ _WASTED = 0.7
 _LEFT = 0.2
 """Share of its start that is left of a spread that has collapsed."""
 
-IDLE = Stream("zero_variance", SHARES, 1, 0.15, 0.15, 0.05, 0.2, reader("zero_variance"))
-ADVANTAGES = Stream(
-    "advantage_std", RATIOS, -1, math.log(2), 0.15, 0.05, 0.2, reader("advantage_std")
+IDLE = Stream(
+    "zero_variance", SHARES, 1, 0.15, 0.15, 0.05, 0.2, reader("zero_variance"), weight=MINOR
 )
-REWARDS = Stream("reward_std", RATIOS, -1, math.log(2), 0.3, 0.1, 0.3, reader("reward_std"))
+ADVANTAGES = Stream(
+    "advantage_std", RATIOS, -1, math.log(2), 0.15, 0.05, 0.2, reader("advantage_std"), weight=MINOR
+)
+REWARDS = Stream(
+    "reward_std", RATIOS, -1, math.log(2), 0.3, 0.1, 0.3, reader("reward_std"), weight=MINOR
+)
 
 
 class _Outcome:

@@ -20,7 +20,7 @@ import numpy as np
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import LATE
 from roledrift.detect.evidence.scales import SHARES
-from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.evidence.trend import SURE, Thinned
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
 from roledrift.detect.units import known, not_logged, reader, too_short, units
@@ -44,7 +44,17 @@ _ONE_PLACE = 0.4
 _PATIENCE = 8
 _LEAST = 1e-8
 
-TOP = Stream("reference.top_share", SHARES, 1, 0.1, 0.05, 0.03, 0.2, reader("reference.top_share"))
+TOP = Stream(
+    "reference.top_share",
+    SHARES,
+    1,
+    0.1,
+    0.05,
+    0.03,
+    0.2,
+    reader("reference.top_share"),
+    weight=MINOR,
+)
 
 
 class _Course:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
-from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
 from roledrift.detect.units import not_logged, reader, units
 from roledrift.judgement import Severity, Verdict
@@ -15,7 +15,7 @@ from roledrift.records import StepRecord
 NAME = "repetition"
 _LEAST = 0.15
 
-REPEATED = Stream("repetition", SHARES, 1, 0.1, 0.05, 0.03, 0.2, reader("repetition"))
+REPEATED = Stream("repetition", SHARES, 1, 0.1, 0.05, 0.03, 0.2, reader("repetition"), weight=MINOR)
 
 
 class Repetition:

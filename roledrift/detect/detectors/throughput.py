@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
-from roledrift.detect.evidence.streams import Stream, StreamState
+from roledrift.detect.evidence.streams import MINOR, Stream, StreamState
 from roledrift.detect.units import not_logged, whole
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -34,8 +34,10 @@ def _of_run(record: StepRecord, unit: str, name: str) -> float | None:
     return value if value is not None and math.isfinite(value) and value >= 0 else None
 
 
-SECONDS = Stream("step_time", RATIOS, 1, math.log(1.2), 0.1, 0.03, 0.2, _seconds)
-PER_TOKEN = Stream("step_time/length", RATIOS, 1, math.log(1.05), 0.1, 0.03, 0.2, _per_token)
+SECONDS = Stream("step_time", RATIOS, 1, math.log(1.2), 0.1, 0.03, 0.2, _seconds, weight=MINOR)
+PER_TOKEN = Stream(
+    "step_time/length", RATIOS, 1, math.log(1.05), 0.1, 0.03, 0.2, _per_token, weight=MINOR
+)
 
 
 class Throughput:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
-from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.units import known, not_logged, reader, units
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -22,7 +22,9 @@ _WARM_UP = 20
 
 _TIMES = 3.0
 
-LOSS = Stream("value_loss", RATIOS, 1, math.log(2), 0.3, 0.1, 0.3, reader("value_loss"))
+LOSS = Stream(
+    "value_loss", RATIOS, 1, math.log(2), 0.3, 0.1, 0.3, reader("value_loss"), weight=MINOR
+)
 
 
 class ValueHead:

@@ -32,7 +32,7 @@ class Board:
 
     Attributes:
         rates: The learning rate of every role's policy.
-        needed: Log-evidence that completes a stream.
+        needed: Log-evidence that completes a stream of weight 1.
         records: Records seen so far.
     """
 
@@ -44,7 +44,7 @@ class Board:
     ) -> None:
         self.rates = LearningRates(workflow)
         self.needed = needed(config.false_alerts_per_run, 0)
-        self.records = 0
+        self.records = self._measured = 0
         self._roles = workflow.role_names
         self._raised: set[str] = set()
         self._config = config
@@ -61,15 +61,12 @@ class Board:
             earlier = self._yardsticks.get(role, {}).get(stream.name)
             if earlier is not None:
                 state.measure_by(Yardstick(*earlier, "earlier runs"))
-            self.needed = needed(self._config.false_alerts_per_run, len(self._states))
-            for one in self._states.values():
-                one.needed = self.needed
         return self._states[key]
 
     @property
     def streams(self) -> int:
-        """How many streams share the budget."""
-        return len(self._states)
+        """How many streams share the budget: those that were measured; others cannot alarm."""
+        return self._measured
 
     def starts(self) -> dict[str, dict[str, float]]:
         """Role to stream to the centre of its start; later runs are held against these."""
@@ -98,6 +95,18 @@ class Board:
         self._expect()
         for state in self._states.values():
             state.see(record)
+        self._split()
+
+    def _split(self) -> None:
+        """Split the false-alert budget over the streams that have been measured so far."""
+        seen = [one for one in self._states.values() if one.seen]
+        if len(seen) == self._measured:
+            return
+        self._measured = len(seen)
+        weights = sum(one.of.weight for one in seen)
+        self.needed = needed(self._config.false_alerts_per_run, weights)
+        for one in self._states.values():
+            one.needed = self.needed - math.log(one.of.weight)
 
     def _expect(self) -> None:
         """A raised learning rate is expected to move its roles, from this record on."""

@@ -88,11 +88,11 @@ class ChangeProcess:
         self._cusum, self.log, self.onset = 0.0, -math.inf, None
 
 
-def needed(false_alerts_per_run: float, streams: int) -> float:
+def needed(false_alerts_per_run: float, streams: float) -> float:
     """Log-evidence at which a stream alarms, so that all streams together keep the budget.
 
     Args:
         false_alerts_per_run: Expected false alerts in a healthy run, all streams together.
-        streams: Number of streams.
+        streams: Number of streams, or the sum of their weights.
     """
     return math.log(max(streams, 1) / max(false_alerts_per_run, 1e-12))

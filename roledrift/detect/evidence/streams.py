@@ -20,6 +20,9 @@ _LARGEST = 700.0
 RECENT = 3
 """Records whose mean is the present value of a stream."""
 
+MINOR = 0.1
+"""Weight of a stream whose finding can wait: a tenth of the budget of those that cannot."""
+
 Reader = Callable[[StepRecord, str], float | None]
 
 
@@ -40,6 +43,7 @@ class Stream:
         pool: Things that a value must be the mean of; records are pooled until there are so many.
         base: Whether its value before training is a yardstick of the start.
         moves: Whether a higher learning rate moves it.
+        weight: Share of the false-alert budget, relative to other streams.
     """
 
     name: str
@@ -53,6 +57,7 @@ class Stream:
     pool: float = 0.0
     base: bool = False
     moves: bool = False
+    weight: float = 1.0
 
 
 class StreamState:

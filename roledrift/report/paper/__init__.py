@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roledrift.report.model import Block
-from roledrift.report.paper import accuracy, magnification, warnings, wording
+from roledrift.report.paper import accuracy, magnification, pairs, warnings, wording
 from roledrift.report.summary import Summary
 
 
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
-    """Warnings first, then tables 1 to 6 and figures 2 to 6."""
+    """Warnings first, then tables 1 to 6, figures 2 to 6, and IP against SP by seed."""
     return (
         *warnings.blocks(summaries),
         *accuracy.blocks(summaries),
+        *pairs.blocks(summaries),
         *magnification.blocks(summaries),
         *wording.blocks(summaries),
     )

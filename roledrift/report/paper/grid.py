@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from roledrift.report.cells import UNKNOWN, Cell
 from roledrift.report.numbers import number
+from roledrift.report.paper.intervals import of_mean
 from roledrift.report.summary import Summary
 
 POLICIES = {"SA": 0, "IP": 1, "SP": 2, "mixed": 3}
@@ -82,30 +83,43 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def over_seeds(
-    runs: Sequence[Summary], read: Callable[[Summary], float | None], shown: str = ""
+    runs: Sequence[Summary],
+    read: Callable[[Summary], float | None],
+    shown: str = "",
+    *,
+    limits: tuple[float, float] | None = None,
 ) -> Cell:
     """One number from one or several seeds, linked to its run (of several, the first).
+
+    Several seeds show their mean with its 95 % interval; two seeds, and runs that share a seed,
+    show the standard deviation instead.
 
     Args:
         runs: Runs of one cell.
         read: The number of one run; None if it has none.
         shown: Format of the text; three significant digits if empty.
+        limits: What the number cannot be below and above; None for those of an accuracy if that is
+            what is read, and none otherwise.
     """
+    if limits is None:
+        limits = (0.0, 1.0) if read in (peak, base) else (-math.inf, math.inf)
     having = [(run, value) for run in runs if (value := read(run)) is not None]
     values = [value for _, value in having if math.isfinite(value)]
     middle = mean(values)
     if middle is None:
         return UNKNOWN
-    text = f"{middle:{shown}}" if shown else number(middle)
+
+    def text_of(value: float) -> str:
+        return f"{value:{shown}}" if shown else number(value)
+
     note = ""
     if len(values) > 1:
         spread = stdev(values)
         alike = len({run.seed for run, _ in having}) < len(having)
-        note = (
-            f"n={len(values)} {'runs' if alike else 'seeds'}, "
-            f"sd {f'{spread:{shown}}' if shown else number(spread)}"
-        )
-    return Cell(text, middle, note=note, href=having[0][0].href)
+        note = f"n={len(values)} {'runs' if alike else 'seeds'}, sd {text_of(spread)}"
+        if not alike and (ends := of_mean(values, limits)):
+            note = f"n={len(values)} seeds, 95 %: {text_of(ends[0])} to {text_of(ends[1])}"
+    return Cell(text_of(middle), middle, note=note, href=having[0][0].href)
 
 
 def points(a: Cell, b: Cell) -> Cell:

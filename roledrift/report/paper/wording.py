@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from roledrift.report.cells import UNKNOWN, Cell, Table
+from roledrift.report.cells import Cell, Table
 from roledrift.report.model import Block, Note
-from roledrift.report.numbers import number
+from roledrift.report.paper.grid import over_seeds, place, stressed
 from roledrift.report.summary import Summary
-from roledrift.report.wording import Wording
+from roledrift.report.wording import Wording, phases
 
 Column = tuple[str, str, Callable[[Wording], float], bool]
 """Heading, kind of role, value, whether it is a share."""
@@ -74,36 +74,82 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
 
 def _table(key: str, title: str, runs: Sequence[Summary], columns: tuple[Column, ...]) -> Table:
     rows = []
-    for run in runs:
-        for step in sorted({one.step for one in run.wording}):
-            here = {one.role: one for one in run.wording if one.step == step}
-            cells = [_cell(here, place, read, run, share=s) for _, place, read, s in columns]
-            most = max((one.problems for one in here.values()), default=0)
-            names = (Cell(run.name, href=run.href), Cell(run.policy), Cell(str(step), float(step)))
-            rows.append((*names, Cell(str(most), float(most)), *cells))
-    heads = ("run", "policy", "step", "problems")
+    for seeds in _pools(runs):
+        for name, steps in _moments(seeds).items():
+            here = [
+                {one.role: one for one in run.wording if one.step == step}
+                for run, step in zip(seeds, steps, strict=True)
+            ]
+            cells = [
+                _cell(seeds, here, place, read, share=share) for _, place, read, share in columns
+            ]
+            rows.append((*_names(seeds, name, steps, here), *cells))
+    heads = ("run", "policy", "checkpoint", "step", "problems")
     places = tuple(f"{_PLACES[place][0]}: {name}" for name, place, _, _ in columns)
     caption = (
-        "Up to three checkpoints (halfway to the best validation, best, last; the nearest step "
-        "with texts) and the first 100 problems; lengths in tokens, shares in [0, 1]. With fewer "
-        "problems than 100 a share moves by more than 0.01 per text. Words for: generator = the "
-        "role that solves, aggregator = the role that selects or synthesizes."
+        "Three checkpoints (early: halfway to the best validation; best; last; each the nearest "
+        "step with texts) and the first 100 problems; lengths in tokens, shares in [0, 1]. Seeds "
+        "of one cell are pooled: a value is the mean over them, the line below it says how they "
+        "scatter. With fewer problems than 100 a share moves by more than 0.01 per text. Words "
+        "for: generator = the role that solves, aggregator = the role that selects or synthesizes."
     )
     return Table((*heads, *places), tuple(rows), title, caption, key=key, sortable=True)
 
 
+def _pools(runs: Sequence[Summary]) -> list[list[Summary]]:
+    """Runs that are seeds of one another; one disturbed on purpose is a seed of nothing else."""
+    pools: dict[tuple[object, ...], list[Summary]] = {}
+    for run in runs:
+        apart = (stressed(run), run.notes.get("transfer", ""))
+        pools.setdefault((place(run), run.policy, *apart), []).append(run)
+    return list(pools.values())
+
+
+def _moments(runs: Sequence[Summary]) -> dict[str, tuple[int, ...]]:
+    """Name of every checkpoint and its step in every run; those at the same steps are one."""
+    found = [phases(sorted({one.step for one in run.wording}), run.validation) for run in runs]
+    names = found[0] if all(one.keys() == found[0].keys() for one in found) else ("last",)
+    moments: dict[tuple[int, ...], str] = {}
+    for name in names:
+        steps = tuple(one[name] for one in found)
+        moments[steps] = f"{moments[steps]}, {name}" if steps in moments else name
+    return {name: steps for steps, name in moments.items()}
+
+
+def _names(
+    runs: Sequence[Summary], name: str, steps: tuple[int, ...], here: list[dict[str, Wording]]
+) -> tuple[Cell, ...]:
+    """The first cells of a row: whose texts these are, and from when."""
+    first, low, high = runs[0], min(steps), max(steps)
+    problems = sum(max((one.problems for one in roles.values()), default=0) for roles in here)
+    one = len(runs) == 1
+    return (
+        Cell(first.name if one else place(first).label, href=first.href),
+        Cell(first.policy, note="" if one else f"{len(runs)} runs"),
+        Cell(name),
+        Cell(str(low) if low == high else f"{low}\N{EN DASH}{high}", float(low)),
+        Cell(str(problems), float(problems)),
+    )
+
+
 def _cell(
-    here: dict[str, Wording],
-    place: str,
+    runs: Sequence[Summary],
+    here: list[dict[str, Wording]],
+    where: str,
     read: Callable[[Wording], float],
-    run: Summary,
     *,
     share: bool,
 ) -> Cell:
-    role = next((one for one in here if one.rstrip("0123456789") in _PLACES[place]), "")
-    if not role:
-        return UNKNOWN
-    value = read(here[role])
-    if not math.isfinite(value):
-        return UNKNOWN
-    return Cell(f"{value:.2f}" if share else number(value), value, href=run.href)
+    """One number on the texts of a role, over the seeds."""
+    values = {
+        run.key: value
+        for run, roles in zip(runs, here, strict=True)
+        for role, one in roles.items()
+        if role.rstrip("0123456789") in _PLACES[where] and math.isfinite(value := read(one))
+    }
+    return over_seeds(
+        runs,
+        lambda run: values.get(run.key),
+        ".2f" if share else "",
+        limits=(0.0, 1.0 if share else math.inf),
+    )

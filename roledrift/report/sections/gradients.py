@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
-from roledrift.records import GramRecord
+from roledrift.records import GramRecord, StepRecord
 from roledrift.report.curves import limits, marks, odd_values, panel, role_line, table
 from roledrift.report.model import Block, Figure, Heat, Line, Note, Prose, Section
 from roledrift.report.numbers import percent
@@ -28,8 +29,11 @@ _METHODS = {
 def build(view: View) -> Section:
     """The gradients section."""
     if not any(record.gradients for record in view.records):
+        refused = refusals(view.records)
         note = Note(
-            "Role gradients were not measured. Attach a gradient probe "
+            f"Role gradients were measured and refused: {refused}."
+            if refused
+            else "Role gradients were not measured. Attach a gradient probe "
             "(roledrift.capture.gradients, tier business) or hand over Gram matrices with "
             "monitor.add_gradients; without them nobody can tell whether one role outweighs "
             "the others."
@@ -115,10 +119,44 @@ def _method(view: View) -> str:
         for method, error in sorted(used.items())
     ]
     steps = sum(bool(record.gradients) for record in view.records)
+    refused = refusals(view.records)
     return (
         f"How they were measured: {'; '.join(words)}. Before clipping, in {steps} of "
-        f"{len(view.records)} records."
+        f"{len(view.records)} records. {closure(view.records)}"
+        + (f" Refused: {refused}." if refused else "")
     )
+
+
+def closure(records: Sequence[StepRecord]) -> str:
+    """How much of the gradient the roles' parts are, in sentences; empty without gradients."""
+    grams = [gram for record in records for gram in record.gradients]
+    if not grams:
+        return ""
+    covered = [gram.covered for gram in grams if gram.covered is not None]
+    gaps = [gram.closure for gram in grams if gram.closure is not None]
+    if not covered or not gaps:
+        return "Whether they add up to the whole gradient was not checked."
+    low, high = percent(min(covered)), percent(max(covered))
+    words = (
+        f"They cover {low if low == high else f'{low} to {high}'} of the gradient's norm and add "
+        f"up to it within {percent(max(gaps))}."
+    )
+    layers = sorted({layer for gram in grams for layer in gram.bypassed})
+    if layers:
+        more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""
+        words += " Not covered, because something uses the weight past its layer: "
+        words += f"{', '.join(layers[:3])}{more}."
+    return words
+
+
+def refusals(records: Sequence[StepRecord]) -> str:
+    """Why records of gradients were refused, and how often; empty if none was."""
+    times: Counter[str] = Counter()
+    for record in records:
+        for fault, count in record.faults.items():
+            if fault.startswith("role gradients of ") and " refused: " in fault:
+                times[fault.removeprefix("role gradients of ")] += count
+    return "; ".join(f"{what} ({count} times)" for what, count in times.most_common())
 
 
 def _ordered(view: View, curves: dict[str, Curve]) -> dict[str, Curve]:

@@ -99,3 +99,15 @@ def test_too_little_is_no_verdict() -> None:
     assert verdict_of(suite, NAME, "*").needs
     suite, _ = judged([StepRecord(0, groups={"generator": {"length": Stat(1, 1.0)}})], SINGLE)
     assert verdict_of(suite, NAME, "*").needs == ("an accuracy or a reward",)
+
+
+@pytest.mark.parametrize("level", [0.02, 0.1, 0.5])
+def test_the_best_of_many_noisy_batches_is_no_height_to_fall_from(level: float) -> None:
+    falls = 0
+    for seed in range(10):
+        rewards = level + 0.04 * np.random.default_rng(seed).normal(size=300)
+        records = [
+            StepRecord(t + 1, totals={"reward": float(one)}) for t, one in enumerate(rewards)
+        ]
+        falls += "reward_drop" in {one.finding for one in judged(records, SINGLE)[1]}
+    assert falls == 0

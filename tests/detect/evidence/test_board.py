@@ -8,7 +8,7 @@ import pytest
 from roledrift.config import Config
 from roledrift.detect.evidence.board import RATE, Board
 from roledrift.detect.evidence.scales import COUNTS, RATIOS
-from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.records import Stat, StepRecord
 from roledrift.workflow import VOTING
 
@@ -27,15 +27,29 @@ def test_a_stream_that_is_asked_for_twice_is_one() -> None:
     one = board.watch("generator", LENGTH)
     assert board.watch("generator", LENGTH) is one
     assert board.watch("aggregator", LENGTH) is not one
-    assert board.streams == 2
 
 
-def test_the_budget_is_split_over_all_streams() -> None:
+def test_the_budget_is_split_over_the_streams_that_are_measured() -> None:
     board = Board(VOTING, Config(false_alerts_per_run=0.1))
     one = board.watch("generator", LENGTH)
-    assert one.needed == board.needed == pytest.approx(math.log(1 / 0.1))
+    never = board.watch("generator", replace(MOVED, name="nowhere"))
+    assert never.needed == one.needed == math.inf, "nothing alarms before there is a record"
+    board.see(record(1))
+    assert (board.streams, one.needed) == (1, pytest.approx(math.log(1 / 0.1)))
     board.watch("aggregator", LENGTH)
+    board.see(record(2))
+    assert board.streams == 2
     assert one.needed == board.needed == pytest.approx(math.log(2 / 0.1))
+
+
+def test_a_minor_stream_takes_a_tenth_of_the_budget_of_another() -> None:
+    board = Board(VOTING, Config(false_alerts_per_run=0.1))
+    one = board.watch("generator", LENGTH)
+    minor = board.watch("aggregator", replace(LENGTH, weight=MINOR))
+    board.see(record(1))
+    chances = [math.exp(-state.needed) for state in (one, minor)]
+    assert chances[0] == pytest.approx(10 * chances[1])
+    assert sum(chances) == pytest.approx(0.1)
 
 
 def test_the_policy_before_training_is_a_yardstick_of_the_start() -> None:

@@ -18,7 +18,7 @@ from roledrift.detect.evidence.scales import COUNTS, LINEAR, RATIOS, SHARES, Sca
 from roledrift.detect.evidence.start import Yardstick
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.records import Stat, StepRecord
-from roledrift.workflow import SINGLE, VOTING
+from roledrift.workflow import SINGLE
 
 MOVED = Stream("x", RATIOS, 1, math.log(1.3), 0.3, 0.2, 0.1)
 FELL = Stream("x", RATIOS, -1, math.log(1.3), 0.3, 0.2, 0.1)
@@ -209,17 +209,6 @@ def test_few_things_are_pooled_over_records() -> None:
     state.see(_record(9, math.nan, n=5))
     state.see(_record(10, 1.0, n=0))
     assert state.value == 3.5
-
-
-def test_streams_share_one_budget() -> None:
-    board = Board(VOTING, Config(false_alerts_per_run=0.1))
-    first = board.watch("generator", MOVED)
-    assert board.watch("generator", MOVED) is first
-    assert first.needed == pytest.approx(math.log(10))
-    second = board.watch("aggregator", MOVED)
-    assert first.needed == second.needed == board.needed == pytest.approx(math.log(20))
-    assert board.streams == 2
-    assert board.starts() == {}
 
 
 def test_the_order_of_roles_does_not_matter() -> None:

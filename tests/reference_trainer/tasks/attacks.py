@@ -24,14 +24,15 @@ class Attack:
         code: The program.
         statuses: How the run may end.
         promise: What must be in force for BREACH to be impossible; empty for always.
-        graded: Also grade it by such tests; it must not pass.
+        graded: Also grade it by such tests; it must pass none. ``library``: the tests ask for functions
+            that the standard library has.
     """
 
     name: str
     code: str
     statuses: frozenset[str] = ANY
     promise: Promise = ""
-    graded: Literal["", "stdin", "functional"] = ""
+    graded: Literal["", "stdin", "functional", "library"] = ""
 
 
 def _only(*statuses: str) -> frozenset[str]:
@@ -526,4 +527,36 @@ _FORGERY = [
     ),
 ]
 
-ATTACKS = (*_PROCESSES, *_TIME, *_RESOURCES, *_FILES, *_SECRETS, *_NETWORK, *_FORGERY)
+_WITHOUT_AN_ANSWER = [
+    Attack("an empty program", "pass", _only("ok"), graded="library"),
+    Attack(
+        "import everything",
+        "from math import *\nfrom operator import *\nfrom statistics import *\nfrom builtins import *",
+        _only("ok"),
+        graded="library",
+    ),
+    Attack(
+        "hand the library's functions on",
+        "import builtins, math\ngcd, sorted = math.gcd, builtins.sorted\nfrom operator import add",
+        _only("ok"),
+        graded="library",
+    ),
+    Attack(
+        "a module instead of a solution",
+        "import math, operator, builtins\nclass Solution:\n    def __new__(cls): return math\n",
+        _only("ok"),
+        graded="library",
+    ),
+    Attack(
+        "a solution with the library's functions as attributes",
+        "import math\nclass Solution:\n    gcd = staticmethod(math.gcd)\n    sorted = staticmethod(sorted)",
+        _only("ok"),
+        graded="library",
+    ),
+    Attack("an empty solution", "class Solution: pass", _only("ok"), graded="library"),
+]
+
+ATTACKS = (
+    *(*_PROCESSES, *_TIME, *_RESOURCES, *_FILES, *_SECRETS, *_NETWORK, *_FORGERY),
+    *_WITHOUT_AN_ANSWER,
+)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from reference_trainer.tasks.data import DataError, load_dapo_math, load_deepcoder
-from reference_trainer.tasks.unit_tests import UnitTest
+from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
 
 
 def _math_rows(count: int) -> list[dict[str, Any]]:
@@ -180,6 +180,42 @@ def test_rows_without_usable_tests_are_dropped_and_counted(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     assert _one(tmp_path, tests=text) == {reason: 1}
+
+
+ROWS = Path(__file__).parent / "rows"
+"""Small files with the columns that the data sets have on the hub; the problems are ours."""
+
+
+def test_dapo_math_as_published() -> None:
+    splits = load_dapo_math(ROWS / "dapo_math.jsonl")
+    assert (len(splits.train), len(splits.test), dict(splits.dropped)) == (9, 1, {})
+    by_id = {row.id[-2:]: row for row in (*splits.train, *splits.test)}
+    assert by_id["05"].question == "A square has area 169. Find its perimeter."
+    assert by_id["05"].answer == "52"
+
+
+@pytest.mark.parametrize(
+    ("subset", "kinds"),
+    [
+        ("primeintellect", ["stdin_stdout", "stdin_stdout", "functional", "stdin_stdout"]),
+        ("lcbv5", ["functional", "stdin_stdout"]),
+        ("taco", ["stdin_stdout", "functional"]),
+    ],
+)
+def test_deepcoder_as_published(subset: str, kinds: list[str]) -> None:
+    """The subsets' own solutions pass their tests, and a program that does nothing passes none."""
+    file = ROWS / f"deepcoder_{subset}.jsonl"
+    splits = load_deepcoder(file, test_rows=1)
+    rows = sorted((*splits.train, *splits.test), key=lambda row: row.id)
+    assert [row.tests[0].kind for row in rows] == kinds
+    assert dict(splits.dropped) == {}
+    raw = [json.loads(line) for line in file.read_text().splitlines()]
+    for row, published in zip(rows, raw, strict=True):
+        assert published["problem"].startswith(row.question[:40])
+        assert bool(row.starter_code) is bool(published.get("starter_code"))
+        assert not grade_tests("pass", row.tests).all_passed
+        for solution in published.get("solutions", ()):
+            assert grade_tests(last_code_block(solution) or solution, row.tests).all_passed
 
 
 def test_errors_say_what_is_wrong(tmp_path: Path) -> None:

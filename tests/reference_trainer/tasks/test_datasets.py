@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from reference_trainer.tasks.data import CodeRow, DataError, MathRow, Splits
@@ -32,10 +34,15 @@ def test_deepcoder() -> None:
     echo, double = task.problem("train", 0), task.problem("train", 1)
     assert "def double(n):" in double.question
     assert "Begin your program" not in echo.question
+    assert "standard input" in echo.question
+    assert "standard output" in echo.question
+    assert "standard" not in double.question
     assert task.grade(echo, "```python\nprint(input())\n```").correct
     assert not task.grade(echo, "```python\nprint(8)\n```").correct
     assert task.grade(double, "Well:\n```python\ndef double(n):\n    return n + n\n```").correct
     assert not task.grade(double, "```python\ndef double(n):\n    return n + 1\n```").correct
     assert task.grade(double, "def double(n): return 2 * n").answer is None
+    bare = replace(DOUBLE, starter_code="")
+    assert "`double`" in DeepCoderTask(Splits((bare,), (), {})).problem("train", 0).question
     with pytest.raises(DataError, match="1 rows share an id"):
         DeepCoderTask(Splits((ECHO,), (ECHO,), {}))

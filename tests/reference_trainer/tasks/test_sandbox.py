@@ -33,6 +33,15 @@ LIMITS = Limits(seconds=0.8, memory=400 << 20, output=1 << 20, disk=16 << 20)
 SECRET = "s3cr3t-0f-the-caller"
 MARK = f"roledrift-mark-{os.getpid()}"
 REPO = Path(__file__).parents[3]
+TESTS = {
+    "stdin": [UnitTest("stdin_stdout", input="3\n", output="7391")],
+    "functional": [UnitTest("functional", function="solve", arguments=(3,), expected=7391)],
+    "library": [
+        UnitTest("functional", function="gcd", arguments=(12, 18), expected=6),
+        UnitTest("functional", function="sorted", arguments=([2, 1],), expected=[1, 2]),
+        UnitTest("functional", function="add", arguments=(2, 3), expected=5),
+    ],
+}
 OUTSIDE = [Path(p) for p in ("/tmp", "/dev/shm", "/var/tmp", "/usr/lib", Path.home(), REPO)]
 
 
@@ -179,10 +188,7 @@ def test_attack(sandbox: Sandbox, world: World, attack: Attack) -> None:
     assert len(run.stdout) <= LIMITS.output
     assert len(run.stderr) <= 4096
     if attack.graded:
-        test = UnitTest("stdin_stdout", input="3\n", output="7391")
-        if attack.graded == "functional":
-            test = UnitTest("functional", function="solve", arguments=(3,), expected=7391)
-        report = grade_tests(code, [test], limits=limits, sandbox=sandbox)
+        report = grade_tests(code, TESTS[attack.graded], limits=limits, sandbox=sandbox)
         assert report.passed == 0
         assert report.first_failure is not None
     assert world.victim.poll() is None, "a bystander was killed"

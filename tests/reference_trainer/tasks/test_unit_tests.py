@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 
 from reference_trainer.tasks.sandbox import Limits, Sandbox
 from reference_trainer.tasks.unit_tests import (
+    CUSTOMARY_IMPORTS,
     UnitTest,
-    grade_many,
     grade_tests,
     last_code_block,
     same_output,
@@ -78,10 +79,101 @@ def test_no_tests_is_not_a_pass(sandbox: Sandbox) -> None:
     assert (report.all_passed, report.all_or_nothing, report.pass_fraction) == (False, 0.0, 0.0)
 
 
-def test_many_programs_are_graded_in_order(sandbox: Sandbox) -> None:
-    programs = [(DOUBLE if n % 3 else "print(0)", STDIN) for n in range(9)]
-    reports = grade_many(programs, stop_at_first_failure=True, sandbox=sandbox)
-    assert [report.all_passed for report in reports] == [bool(n % 3) for n in range(9)]
+LIBRARY: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "gcd": ((12, 18), 6),
+    "lcm": ((4, 6), 12),
+    "factorial": ((5,), 120),
+    "comb": ((5, 2), 10),
+    "perm": ((5, 2), 20),
+    "add": ((2, 3), 5),
+    "mul": ((2, 3), 6),
+    "pow": ((2, 3), 8),
+    "median": (([3, 1, 2],), 2),
+    "mean": (([1, 3],), 2),
+    "mode": (([1, 1, 2],), 1),
+    "sum": (([1, 2],), 3),
+    "sorted": (([2, 1],), [1, 2]),
+    "isqrt": ((10,), 3),
+    "max": (([1, 5],), 5),
+    "split": (("-", "a-b"), ["a", "b"]),
+    "capwords": (("a b",), "A B"),
+    "prod": (([2, 3],), 6),
+    "abs": ((-3,), 3),
+    "concat": (([1], [2]), [1, 2]),
+    "floor": ((2.5,), 2),
+}
+"""What the customary imports already have under names that data sets ask for."""
+
+METHODS = {
+    "search": ("a, x", "a.index(x) if x in a else -1", ([4, 5, 6], 5), 1),
+    "merge": ("a", "[[min(map(min, a)), max(map(max, a))]]", ([[1, 3], [2, 6]],), [[1, 6]]),
+    "compress": ("s", "''.join(c + str(s.count(c)) for c in sorted(set(s)))", ("aab",), "a2b1"),
+    "permutations": ("a", "[a, a[::-1]]", ([1, 2],), [[1, 2], [2, 1]]),
+    "product": ("a", "a[0] * a[1]", ([3, 4],), 12),
+    "count": ("a, x", "sum(y == x for y in a)", ([1, 1, 2], 1), 2),
+    "split": ("s", "s.split()", ("a b",), ["a", "b"]),
+    "sample": ("a", "a[::2]", ([1, 2, 3],), [1, 3]),
+    "accumulate": ("a", "[sum(a[: i + 1]) for i in range(len(a))]", ([1, 2],), [1, 3]),
+    "reduce": ("a, f", "[x for x in a if x != f]", ([1, 2], 2), [1]),
+}
+"""Methods that the customary imports have another meaning for."""
+
+
+def livecodebench_finds(code: str, function: str) -> bool:
+    """Whether LiveCodeBench's grader finds something to call.
+
+    That grader puts star imports in front of the program. If the text has ``class Solution`` in it,
+    it takes the attribute of an instance, else that of the module. Ours takes the same object
+    whenever the program made it, and nothing where the star imports made it.
+    """
+    names: dict[str, Any] = {}
+    exec(f"{CUSTOMARY_IMPORTS}\n\n{code}", names)
+    solution = "class Solution" in code
+    return hasattr(names["Solution"](), function) if solution else function in names
+
+
+@pytest.mark.parametrize("function", LIBRARY)
+def test_a_program_that_defines_nothing_earns_nothing(function: str, sandbox: Sandbox) -> None:
+    arguments, expected = LIBRARY[function]
+    test = UnitTest("functional", function=function, arguments=arguments, expected=expected)
+    assert not grade_tests("pass", [test], sandbox=sandbox).all_passed
+    # The one difference to LiveCodeBench's grader, on purpose: there an empty program is right.
+    assert livecodebench_finds("pass", function)
+
+
+@pytest.mark.parametrize("function", METHODS)
+def test_a_solution_comes_before_what_was_imported(function: str, sandbox: Sandbox) -> None:
+    parameters, body, arguments, expected = METHODS[function]
+    test = UnitTest("functional", function=function, arguments=arguments, expected=expected)
+    method = f"class Solution:\n    def {function}(self, {parameters}):\n        return {body}"
+    plain = f"def {function}({parameters}):\n    return {body}"
+    for code in (method, plain):
+        assert grade_tests(code, [test], sandbox=sandbox).all_passed, code
+        assert livecodebench_finds(code, function)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("def f(): return 1", True),
+        ("f = lambda: 1", True),
+        ("from functools import partial\nf = partial(int, 1)", True),
+        ("if True:\n    def f(): return 1", True),
+        ("class Solution:\n    def f(self): return 1", True),
+        ("class Base:\n    def f(self): return 1\nclass Solution(Base): pass", True),
+        ("def f(): return 1\nclass Solution:\n    def g(self): return 1", False),
+        ("class Solution:\n    def g(self): return 1\nf = Solution().g", False),
+        ("class Other:\n    def f(self): return 1", False),
+        ("def g(): return 1", False),
+        ("", False),
+    ],
+)
+def test_the_function_is_looked_up_as_livecodebench_does(
+    code: str, found: bool, sandbox: Sandbox
+) -> None:
+    test = UnitTest("functional", function="f", expected=1)
+    assert grade_tests(code, [test], sandbox=sandbox).all_passed is found
+    assert livecodebench_finds(code, "f") is found
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.records import GramRecord
+from roledrift.records import GramRecord, StepRecord
 from roledrift.report.model import Figure, Heat, Prose
 from roledrift.report.sections import gradients
 from roledrift.report.view import View
@@ -61,3 +62,24 @@ def test_the_section_states_the_method_and_its_error(failing: View) -> None:
 def test_without_gradients_there_is_a_note(healthy: View) -> None:
     blocks = gradients.build(healthy).blocks
     assert [block.kind for block in blocks] == ["note"]
+
+
+def records(**closing: object) -> list[StepRecord]:
+    own = replace(gram(np.eye(3)), **closing)
+    return [StepRecord(step=step, gradients=(own,)) for step in range(3)]
+
+
+def test_it_says_how_much_of_the_gradient_the_parts_are() -> None:
+    assert gradients.closure([StepRecord(step=0)]) == ""
+    assert "not checked" in gradients.closure(records())
+    said = gradients.closure(records(covered=0.98, closure=0.001, bypassed=("lm_head",)))
+    assert "cover 98 % of the gradient's norm" in said
+    assert "within 0.1 %" in said
+    assert "past its layer: lm_head" in said
+
+
+def test_refused_records_are_named_with_their_reason(healthy: View) -> None:
+    fault = "role gradients of shared refused: the parts do not add up to .grad"
+    refused = [StepRecord(step=step, faults={fault: 1}) for step in range(3)]
+    (note,) = gradients.build(replace(healthy, records=tuple(refused))).blocks
+    assert "shared refused: the parts do not add up to .grad (3 times)" in note.text

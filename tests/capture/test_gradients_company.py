@@ -1,0 +1,225 @@
+"""What else happens to a model that is measured: copies, pickles, others' hooks, compilers.
+
+All of it happens inside a step that is measured, between two micro-batches: only then is anything
+in the model.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import pickle
+import weakref
+from collections.abc import Callable
+
+import pytest
+import torch
+from accelerate.hooks import ModelHook, add_hook_to_module, remove_hook_from_module
+from gradient_models import (
+    ROLES,
+    SLOTS,
+    VOTING,
+    differ,
+    loss_of,
+    reference,
+    rows,
+    step,
+    tiny_model,
+    trained,
+)
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+from roledrift.capture.closure import NO_LAYER
+from roledrift.capture.gradients import RoleGradientProbe
+
+LAYER = "base_model.model.model.layers.0.mlp.up_proj.lora_A.default"
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def in_the_middle(model: nn.Module, then: Callable[[], None]) -> RoleGradientProbe:
+    """A probe that has seen the first of two micro-batches; ``then`` happens in between."""
+    probe = RoleGradientProbe(VOTING, every=1)
+    probe.attach(model)
+    ids, weight_B = rows()
+    for part in (slice(0, 4), slice(4, 8)):
+        with probe.groups(ROLES[part], SLOTS[part]):
+            loss_of(model, ids[part], weight_B[part]).backward()
+        if part.start == 0:
+            then()
+    return probe
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: AveragedModel(model).module])
+def test_a_copy_computes_with_its_own_weights(copied: Callable[[nn.Module], nn.Module]) -> None:
+    model = tiny_model(torch.float64)
+    ids, weight_B = rows()
+    made: list[nn.Module] = []
+
+    def then() -> None:
+        plain = loss_of(model, ids, weight_B)
+        made.append(copied(model))
+        assert torch.equal(loss_of(made[0], ids, weight_B), plain)
+        for one in trained(made[0]):
+            one.data += 5.0
+        assert not torch.equal(loss_of(made[0], ids, weight_B), plain)
+        assert torch.equal(loss_of(model, ids, weight_B), plain)
+        loss_of(made[0], ids, weight_B).backward()
+
+    probe = in_the_middle(model, then)
+    (record,) = probe.drain_gradients()
+    assert differ(record, reference(torch.float64)) < 1e-10, "the copy's gradients are its own"
+    assert all(one.grad is not None for one in trained(made[0]))
+
+
+def test_a_model_is_saved_whole() -> None:
+    model = tiny_model()
+
+    def then() -> None:
+        for file in (io.BytesIO(), io.BytesIO()):
+            torch.save(model, file)
+            file.seek(0)
+            loaded = torch.load(file, weights_only=False)
+            ids, weight_B = rows()
+            assert torch.equal(loss_of(loaded, ids, weight_B), loss_of(model, ids, weight_B))
+        assert b"roledrift.monitor" not in pickle.dumps(model)
+
+    (record,) = in_the_middle(model, then).drain_gradients()
+    assert record.covered == 1
+
+
+class _Counting(ModelHook):
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def pre_forward(self, module: nn.Module, *args: Tensor, **kwargs: object):  # type: ignore[no-untyped-def]
+        self.calls += 1
+        return args, kwargs
+
+
+def test_an_accelerate_hook_is_called_and_stays() -> None:
+    model, hook = tiny_model(torch.float64), _Counting()
+    layer = model.get_submodule(LAYER)
+    add_hook_to_module(layer, hook)
+    probe = RoleGradientProbe(VOTING, every=1)
+    probe.attach(model)
+    record = step(probe, model, 2)
+    assert hook.calls == 2
+    assert differ(record, reference(torch.float64)) < 1e-10
+    probe.detach()
+    assert layer._hf_hook is hook
+    loss_of(model, *rows())
+    assert hook.calls == 3
+    remove_hook_from_module(layer)
+    assert layer.forward.__func__ is nn.Linear.forward
+
+
+def test_a_forward_of_somebody_else_stays_and_works_as_before() -> None:
+    model = tiny_model(torch.float64)
+    layer = model.get_submodule(LAYER)
+    own = layer.forward
+
+    def forward(x: Tensor) -> Tensor:
+        return own(x) + 0.0
+
+    layer.forward = forward
+    probe = RoleGradientProbe(VOTING, every=1)
+    probe.attach(model)
+    record = step(probe, model, 2)
+    assert record.covered == 1
+    assert differ(record, reference(torch.float64)) < 1e-10
+    probe.detach()
+    assert layer.forward is forward
+
+
+def test_two_probes_measure_the_same() -> None:
+    model = tiny_model(torch.float64)
+    first, second = (RoleGradientProbe(VOTING, every=1) for _ in range(2))
+    first.attach(model)
+    second.attach(model)
+    ids, weight_B = rows()
+    with first.groups(ROLES, SLOTS), second.groups(ROLES, SLOTS):
+        loss_of(model, ids, weight_B).backward()
+    for probe in (first, second):
+        (record,) = probe.drain_gradients()
+        assert differ(record, reference(torch.float64)) < 1e-10
+        assert probe.faults() == {}
+    second.detach()
+    assert differ(step(first, model, 2), reference(torch.float64)) < 1e-10
+
+
+def test_the_model_does_not_hold_the_probe() -> None:
+    model = tiny_model()
+    probe = RoleGradientProbe(VOTING, every=1)
+    probe.attach(model)
+    probe.set_groups(ROLES, SLOTS)
+    gone = weakref.ref(probe._ledgers[0])
+    del probe
+    gc.collect()
+    assert gone() is None
+    loss_of(model, *rows()).backward()
+
+
+def test_nothing_is_in_the_model_between_steps() -> None:
+    model = tiny_model()
+    probe = RoleGradientProbe(VOTING, every=2)
+    probe.attach(model)
+
+    def hooks() -> int:
+        parameters = sum(len(one._backward_hooks or ()) for one in model.parameters())
+        return parameters + sum(
+            len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules()
+        )
+
+    assert hooks() == 0
+    step(probe, model, 2)
+    assert hooks() == 0
+    with probe.groups(ROLES, SLOTS):
+        assert hooks() == 0, "a step that is not measured"
+
+
+def test_labels_without_a_drain_do_not_pile_up() -> None:
+    probe = RoleGradientProbe(VOTING, every=1)
+    probe.attach(tiny_model())
+    for _ in range(5000):
+        probe.set_groups(ROLES, SLOTS)
+    assert len(probe._watch.history) < 5000
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_model_that_is_compiled_later_keeps_its_graphs(backend: str) -> None:
+    """At set-up a compiled model is refused. One that is compiled later costs one more trace."""
+    found = {}
+    for watched in (False, True):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        model = tiny_model()
+        probe = RoleGradientProbe(VOTING, every=1)
+        if watched:
+            probe.attach(model)
+        compiled = torch.compile(model, backend=backend)
+        optimizer = torch.optim.AdamW(trained(model), lr=1e-2)
+        ids, weight_B = rows()
+        records = 0
+        for _ in range(4):
+            with probe.groups(ROLES, SLOTS):
+                loss_of(compiled, ids, weight_B).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            records += len(probe.drain_gradients())
+        stats = dict(torch._dynamo.utils.counters["stats"])
+        found[watched] = (
+            stats["unique_graphs"],
+            [one.detach().clone() for one in trained(model)],
+            records,
+        )
+    assert found[True][0] <= 2 * found[False][0]
+    assert all(torch.equal(a, b) for a, b in zip(found[True][1], found[False][1], strict=True))
+    assert found[True][2] == 0, "nothing has passed the taps, so there are no numbers"
+    assert probe.faults() == {f"role gradients of shared refused: {NO_LAYER}": 1}
+    assert not probe.measuring
