@@ -20,7 +20,7 @@ from pathlib import Path
 from make_pictures import BROWSERS, FLAGS
 from PIL import Image
 
-from roledrift.store.reader import Run, open_run
+from roledrift.store.reader import StoredRun, open_run
 from roledrift.store.writer import RunWriter
 
 PAGES = Path(__file__).with_name("images") / "pages"
@@ -28,7 +28,7 @@ SIZES = {"phone": (500, 1400), "tablet": (820, 1400), "desk": (1360, 1400)}
 COLOURS = 64
 
 
-def write(path: Path, run: Run, *, until: int | None = None, **what: bool) -> Path:
+def write(path: Path, run: StoredRun, *, until: int | None = None, **what: bool) -> Path:
     """A copy of a recorded run without some of what it holds."""
     header = replace(run.header, run=path.name)
     writer = RunWriter(path, header, writer="w")

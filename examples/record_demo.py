@@ -45,7 +45,7 @@ def main() -> None:
         texts = [sample for sample in samples if sample.step == record.step]
         if texts and record.step % 3 == 0:
             writer.write_samples(record.step, texts)
-    for alert in run.alerts():
+    for alert in run.alerts:
         writer.write_alert(replace(alert, time=""))
     writer.close()
     for file in HOME.glob("steps.*.jsonl"):

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from roledrift_trl import RoleDriftCallback as RoleDriftCallback
 
+    from roledrift.analysis.runs import Run as Run
+    from roledrift.analysis.runs import Runs as Runs
+    from roledrift.analysis.runs import open_run as open_run
+    from roledrift.analysis.runs import open_runs as open_runs
     from roledrift.assembly import open_monitor as open_monitor
     from roledrift.capture.batch import RoleBatch as RoleBatch
     from roledrift.capture.gradients import RoleGradientProbe as RoleGradientProbe
@@ -29,9 +33,7 @@ if TYPE_CHECKING:
     from roledrift.records import StepRecord as StepRecord
     from roledrift.report.build import build_report as build_report
     from roledrift.spans import SpanTable as SpanTable
-    from roledrift.store.reader import Run as Run
     from roledrift.store.reader import find_runs as find_runs
-    from roledrift.store.reader import open_run as open_run
     from roledrift.workflow import EVAL_OPT as EVAL_OPT
     from roledrift.workflow import ORCH_WORKERS as ORCH_WORKERS
     from roledrift.workflow import SINGLE as SINGLE
@@ -54,7 +56,8 @@ _HOME = {
     "RoleGradientProbe": "roledrift.capture.gradients",
     "RoleOrderedGradients": "roledrift.capture.role_ordered",
     "RoleDriftError": "roledrift.errors",
-    "Run": "roledrift.store.reader",
+    "Run": "roledrift.analysis.runs",
+    "Runs": "roledrift.analysis.runs",
     "SINGLE": "roledrift.workflow",
     "Sample": "roledrift.records",
     "SpanTable": "roledrift.spans",
@@ -67,7 +70,8 @@ _HOME = {
     "build_report": "roledrift.report.build",
     "find_runs": "roledrift.store.reader",
     "open_monitor": "roledrift.assembly",
-    "open_run": "roledrift.store.reader",
+    "open_run": "roledrift.analysis.runs",
+    "open_runs": "roledrift.analysis.runs",
     "replay": "roledrift.detect.suite",
 }
 

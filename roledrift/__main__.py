@@ -2,4 +2,5 @@
 
 from roledrift.cli.main import run
 
-run()
+if __name__ == "__main__":  # a process that the view starts imports this file
+    run()

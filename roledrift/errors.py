@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+
 
 class RoleDriftError(Exception):
-    """Root of all errors raised by roledrift; catch this to catch them all."""
+    """Root of all errors raised by roledrift; catch this to catch them all.
+
+    A notebook shows the sentence alone. ``ROLEDRIFT_STRICT=1`` brings the traceback back.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows."""
+        if os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0"):
+            return traceback.format_exception(self)
+        return [f"{type(self).__name__}: {self}"]
 
 
 class ConfigError(RoleDriftError, ValueError):

@@ -71,7 +71,7 @@ def test_a_run_is_written_judged_and_told(
     assert run.header.workflow.routing == "isolated"
     assert run.header.versions["roledrift"]
     assert run.steps()[0].mean("generator/1", "length") == 21.0
-    assert run.alerts() == [*decision.alerts]
+    assert run.alerts == (*decision.alerts,)
 
 
 def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_an_alert_names_the_last_clean_checkpoint_in_the_hosts_words(tmp_path: P
         monitor.end_step(step, {"reward": 0.5})
         monitor.note_checkpoint(step, f"s3://bucket/checkpoint-{step}")
     monitor.close()
-    (alert,) = open_run(out).alerts()
+    (alert,) = open_run(out).alerts
     assert alert.checkpoint is not None
     assert alert.checkpoint.step == alert.onset - 1
     assert alert.advice[0].endswith(

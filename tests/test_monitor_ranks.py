@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roledrift import open_run
+from roledrift.store.reader import open_run
 
 SCRIPT = Path(__file__).parent / "stop_rank.py"
 

@@ -32,7 +32,7 @@ def test_statistics_and_alerts_and_the_report(
     told = client.get_metric_history(run.info.run_id, NAME)
     assert [one.step for one in told] == list(range(24))
     assert [one.value for one in told][13:18] == [5.0, 5.0, 16.0, 15.0, 16.0]
-    (incident,) = open_run(folder).incidents()
+    (incident,) = open_run(folder).incidents
     tags = client.get_run(run.info.run_id).data.tags
     text = f"{incident.severity} step {incident.step}: {incident.sentence}"
     assert tags[f"roledrift.incident.{incident.id}"] == text

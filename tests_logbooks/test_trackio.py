@@ -44,7 +44,7 @@ def test_statistics_and_alerts_and_the_report(
     rows = [row for row in SQLiteStorage.get_logs(project, "r") if NAME in row]
     assert [row["step"] for row in rows] == list(range(24))
     assert [row[NAME] for row in rows][13:18] == [5.0, 5.0, 16.0, 15.0, 16.0]
-    (incident,) = open_run(folder).incidents()
+    (incident,) = open_run(folder).incidents
     told = trackio.Api().alerts(project)
     assert told[0]["title"].startswith(f"{incident.severity}: {incident.role}")
     assert any(one["text"].startswith(incident.sentence) for one in told)

@@ -81,7 +81,7 @@ def test_drift_stops_the_run_as_rllm_ends_it(
     made = trainer(backend)
     made.fit()
     run = open_run(tmp_path / "run")
-    (alert,) = (one for one in run.alerts() if one.detector == "length_inflation")
+    (alert,) = (one for one in run.alerts if one.detector == "length_inflation")
     assert alert.role == "aggregator"
     assert alert.onset == 16
     assert run.steps()[-1].step == alert.step

@@ -14,7 +14,7 @@ from roledrift_verl.wire import COLUMNS
 from verl.single_controller.ray.base import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 from verl.utils import tensordict_utils as tu
 
-from roledrift import open_run
+from roledrift.store.reader import open_run
 from tests_verl.actor import CPUActor, actor_config, columns, jagged, tiny_model
 from tests_verl.conftest import ROLES
 from tests_verl.test_v1 import Trainer, logged, place, queue_with

@@ -22,7 +22,7 @@ from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.records import RunHeader, StepRecord
-from roledrift.store.reader import Run, find_runs, open_run, reference_steps
+from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
 DEFAULT = "input"
@@ -126,7 +126,7 @@ def check(
         return console.fail(console.failure_of(error), as_json=as_json)
     with opened(paths) as places:
         checked = [
-            replace(one, path=shown) if place != shown else one
+            replace(one, path=one.path.replace(place, shown, 1)) if place != shown else one
             for shown, place in places
             for one in _below(place, settings, fail_on, limits)
         ]
@@ -161,7 +161,7 @@ def _unreadable(path: str, error: RoleDriftError) -> Checked:
 
 
 def check_run(
-    run: Run,
+    run: StoredRun,
     config: Config | None = None,
     *,
     fail_on: str = DEFAULT,

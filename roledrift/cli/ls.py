@@ -7,14 +7,12 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from roledrift.analysis.runs import incidents_of
 from roledrift.cli import console
 from roledrift.cli.findings import silence
-from roledrift.config import Config, recorded
-from roledrift.detect.suite import replay_run
-from roledrift.errors import ConfigError, RoleDriftError
-from roledrift.judgement import Incident
+from roledrift.errors import RoleDriftError
 from roledrift.report.moods import urgency
-from roledrift.store.reader import Run, find_runs, open_run, reference_steps
+from roledrift.store.reader import find_runs, open_run
 from roledrift.store.silence import silent_for
 
 
@@ -135,18 +133,6 @@ def _row(path: Path, folder: str) -> tuple[_Key, Row]:
         sentence=sentence,
     )
     return urgency(outcome, incident), row
-
-
-def incidents_of(run: Run) -> tuple[Incident, ...]:
-    """Incidents as they were recorded, or as a replay finds them if nobody judged the run."""
-    if run.judged:
-        return run.incidents()
-    try:
-        config = recorded(run.header.config)
-    except ConfigError:
-        config = Config()
-    reference = reference_steps(config.baseline.reference, run.header.workflow)
-    return replay_run(run.header, run.steps(), config, reference=reference).incidents
 
 
 def _print(rows: list[Row]) -> None:

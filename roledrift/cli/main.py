@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -24,6 +23,7 @@ from roledrift.cli.options import (
     run_argument,
     with_options,
 )
+from roledrift.cli.usage import usage
 
 app = typer.Typer(
     name="roledrift",
@@ -197,6 +197,34 @@ def _watch(
     raise typer.Exit(watch(runs, how, as_json=as_json))
 
 
+@app.command("view")
+def _view(
+    runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
+    host: Annotated[
+        str,
+        typer.Option("--host", help="Address to listen at; a token guards a public one."),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port; 0 is any free one.")
+    ] = 8642,
+    out: Annotated[
+        Path | None, typer.Option("--export", metavar="DIR", help="Write a static copy instead.")
+    ] = None,
+    look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Follow runs in a browser.
+
+    \b
+    roledrift view runs/
+
+    The runs, the worst first, with curves, incidents and texts. Nothing leaves this machine.
+    """
+    from roledrift.cli.view import view
+
+    raise typer.Exit(view(runs, host=host, port=port, out=out, look=look, as_json=as_json))
+
+
 @app.command("compare")
 def _compare(
     first: Annotated[str, run_argument("A", "A run.")],
@@ -265,41 +293,53 @@ def _demo(
     raise typer.Exit(demo(out, as_json=as_json))
 
 
-@app.command("import")
-def _import(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to read.")],
+@dataclass(frozen=True, slots=True)
+class _Imported:
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="RUN", help="Run directory to write.")
-    ] = None,
+        Path | None,
+        typer.Option("-o", "--out", metavar="RUN", help="Run directory, or folder for several."),
+    ] = None
     form: Annotated[
         str, typer.Option("--as", metavar="FORMAT", help="Do not guess the format.")
-    ] = "",
+    ] = ""
     roles: Annotated[
         str,
         typer.Option("--roles", metavar="MAP", help="Names to roles: 0=generator:0,..."),
-    ] = "",
+    ] = ""
     mapping: Annotated[
         Path | None,
         typer.Option("--mapping", metavar="FILE", help="TOML: which column of a table is what."),
-    ] = None,
+    ] = None
     routing: Annotated[
         str, typer.Option("--routing", metavar="WORD", help="shared or isolated policies.")
-    ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read everything, write nothing.")
-    ] = False,
-    as_json: Json = False,
+    ] = ""
+    tokenizer: Annotated[
+        str,
+        typer.Option("--tokenizer", metavar="NAME", help="Count tokens where the log does not."),
+    ] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = (
+        False
+    )
+    as_json: Json = False
+
+
+@app.command("import")
+@with_options(_Imported)
+def _import(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to read.")],
+    how: _Imported,
 ) -> None:
-    """Turn another tool's logs into a run.
+    """Turn another tool's logs into a run, or a whole tree of them into one run each.
 
     \b
     roledrift import wandb/ -o runs/x
+    roledrift import evaluation_trajectories/ -o runs/
     roledrift import rollouts.csv --mapping columns.toml -o runs/x --dry-run
     """
     from roledrift.cli.foreign import Wanted, import_
 
-    wanted = Wanted(form, roles, mapping, routing)
-    raise typer.Exit(import_(source, out, wanted, dry_run=dry_run, as_json=as_json))
+    wanted = Wanted(how.form, how.roles, how.mapping, how.routing, how.tokenizer)
+    raise typer.Exit(import_(source, how.out, wanted, dry_run=how.dry_run, as_json=how.as_json))
 
 
 def run() -> NoReturn:
@@ -323,7 +363,8 @@ def main(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else console.CLEAN
     except _UsageError as error:
-        return _told(_usage(error), as_json=as_json)
+        verbs = [str(one.name) for one in app.registered_commands]
+        return _told(usage(error, verbs), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         console.say("interrupted")
         return console.INTERRUPTED
@@ -355,23 +396,6 @@ def _full(error: OSError) -> int:
     console.forget_stdout()
     console.say(f"standard output cannot be written ({error.strerror or error})")
     return console.FAILED
-
-
-def _usage(error: Any) -> console.Failure:
-    """What was wrong with the arguments, what was meant, and where the right ones are named."""
-    context = getattr(error, "ctx", None)
-    verb = context.command_path if context is not None else "roledrift"
-    message = str(error.format_message()).replace("Value error, ", "")
-    possible = getattr(error, "possibilities", None)
-    if possible:
-        message = f"{error.message.rstrip('.')}. Did you mean {possible[0]}?"
-    tried = message.split("'")[1] if message.startswith("No such command '") else ""
-    verbs = [str(one.name) for one in app.registered_commands]
-    near = get_close_matches(tried, verbs, n=1)
-    if tried and "Did you mean" not in message:
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(verbs)}."
-        message = f"{message} {hint}"
-    return console.failure("usage", message, f"{verb} --help")
 
 
 def _versions() -> str:

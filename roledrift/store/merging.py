@@ -34,6 +34,23 @@ class Segment:
         return frozenset[tuple[str, str]]().union(*(_measured(one) for one in self.records))
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What was read of a file of steps, so that only what is appended has to be read next.
+
+    Attributes:
+        size: Bytes of whole lines; ``lines``: their number.
+        records: Its steps, in file order.
+        start: Number and time of the process start; ``ended``: as for :class:`Segment`.
+    """
+
+    size: int = 0
+    lines: int = 0
+    records: tuple[StepRecord, ...] = ()
+    start: tuple[int, str] = (0, "")
+    ended: bool = False
+
+
 def merge(segments: Iterable[Segment]) -> tuple[list[StepRecord], frozenset[tuple[str, int]]]:
     """One record per step from segments in the order of their start.
 

@@ -1,8 +1,8 @@
 """Reading a run directory, whatever state it was left in.
 
 What can be read is read: a half-written last line costs that line, a broken line in the middle
-costs that line, an unreadable file costs that file, and each is named in ``Run.problems``. Only a
-newer schema stops the reader: guessing at it would be worse than saying so.
+costs that line, an unreadable file costs that file, and each is named in ``StoredRun.problems``.
+Only a newer schema stops the reader: guessing at it would be worse than saying so.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,18 +21,20 @@ from roledrift.errors import SchemaError, StoreError
 from roledrift.judgement import Alert, Incident
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store import layout
+from roledrift.store.decoding import decoded
 from roledrift.store.header import no_header, read_header, refuse_newer
-from roledrift.store.merging import Measured, Segment, merge
+from roledrift.store.merging import Chunk, Measured, Segment, merge
 from roledrift.store.writer import segment_of
 from roledrift.workflow import Workflow
 
 RunState = Literal["finished", "open", "empty"]
+_HALF = "half-written last line dropped, its writer was stopped while writing"
 _Kind = TypeVar("_Kind")
 _Told = TypeVar("_Told", Alert, Incident)
 
 
 @dataclass
-class Run:
+class StoredRun:
     """A run directory. Files are read when they are first asked for, then kept.
 
     Attributes:
@@ -43,6 +46,12 @@ class Run:
     header: RunHeader
     _place: layout.Place = field(repr=False)
     _notes: dict[str, None] = field(default_factory=dict, repr=False)
+    _chunks: dict[str, Chunk] = field(default_factory=dict, repr=False)
+
+    def reread(self) -> StoredRun:
+        """The run as it is now; lines of steps that were read before are kept, not read again."""
+        notes = {note: None for note in self._notes if _HALF not in note}
+        return StoredRun(self.path, self.header, self._place, notes, dict(self._chunks))
 
     def steps(self) -> list[StepRecord]:
         """One record per step, in the order of steps, merged over writers.
@@ -73,18 +82,24 @@ class Run:
         """
         return self._incidents
 
-    def samples(self, limit: int | None = None, whole: Collection[int] = ()) -> list[Sample]:
+    def samples(
+        self,
+        limit: int | None = None,
+        whole: Collection[int] = (),
+        steps: Collection[int] | None = None,
+    ) -> list[Sample]:
         """Kept texts in the order of steps, without those of replayed steps.
 
         Args:
             limit: Of each file take only the first rows, so that about this many come together;
                 None takes all. Files are read one at a time, so memory stays bounded.
             whole: Steps whose files are taken whole (up to ``limit`` rows each) in any case.
+            steps: Read only the files of these; None reads all.
 
         Raises:
             SchemaError: If a file was written by a newer version.
         """
-        files = self._sample_files
+        files = [one for one in self._sample_files if steps is None or one[0] in steps]
         each = None if limit is None else max(1, limit // max(len(files), 1))
         return [
             sample
@@ -95,14 +110,13 @@ class Run:
     @cached_property
     def sample_count(self) -> int:
         """Number of kept texts, from the files' metadata alone."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from roledrift.store import texts
 
         total = 0
         for _, name in self._sample_files:
             # What cannot be read is named by samples(); here it only has no rows.
-            with suppress(OSError, ValueError, pa.ArrowException):
-                total += pq.read_metadata(pa.BufferReader(self._place.read(name))).num_rows
+            with suppress(*texts.BROKEN):
+                total += texts.count(self._place.read(name))
         return total
 
     @property
@@ -200,9 +214,12 @@ class Run:
 
     def _segment(self, writer: str) -> Segment:
         name = layout.steps_file(writer)
-        records: list[StepRecord] = []
-        start, ended = (0, ""), False
-        for body, where in self._lines(name):
+        known = self._chunks.get(name, Chunk())
+        lines, size, count = self._lines_after(name, known)
+        if size < known.size:  # it was written anew
+            known = Chunk()
+        records, start, ended = list(known.records), known.start, known.ended
+        for body, where in lines:
             kind = body.get("kind") if isinstance(body, dict) else None
             if kind == "start":
                 start = segment_of(json.dumps(body).encode())
@@ -212,29 +229,37 @@ class Run:
                 record = self._decoded(body, where, StepRecord)
                 if record is not None:
                     records.append(replace(record, writer=writer))
+        if not lines or not lines[-1][1].endswith(f":{count + 1}"):  # else it may be half a line
+            self._chunks[name] = Chunk(size, count, tuple(records), start, ended)
         if not start[1] and records:
             start = (start[0], records[0].time)
         return Segment(writer, (*start, writer), tuple(records), ended)
 
     def _lines(self, name: str) -> list[tuple[Any, str]]:
         """Decoded lines of a file with their place; notes what cannot be decoded."""
+        return self._lines_after(name, Chunk())[0]
+
+    def _lines_after(self, name: str, known: Chunk) -> tuple[list[tuple[Any, str]], int, int]:
+        """Lines after those that are known, and the size and number of all that are whole."""
         try:
-            lines = self._place.read(name).split(b"\n")
+            content = self._place.read(name)
         except OSError as error:
             self._note(f"{name}: cannot be read ({error.strerror or error}); left out")
-            return []
+            return [], 0, 0
+        if len(content) < known.size:
+            known = Chunk()
+        lines = content[known.size :].split(b"\n")
         found = []
-        for number, line in enumerate(lines, start=1):
-            last = number == len(lines)
+        for number, line in enumerate(lines, start=known.lines + 1):
+            last = number == known.lines + len(lines)
             if last and not line:
                 continue
             try:
-                found.append((_decoded(line), f"{name}:{number}"))
+                found.append((decoded(line), f"{name}:{number}"))
             except (ValueError, RecursionError) as error:
-                half = "half-written last line dropped, its writer was stopped while writing"
                 broken = f"not a JSON line, left out ({error})"
-                self._note(f"{name}:{number}: {half if last else broken}")
-        return found
+                self._note(f"{name}:{number}: {_HALF if last else broken}")
+        return found, len(content) - len(lines[-1]), known.lines + len(lines) - 1
 
     def _decoded(self, body: Any, where: str, kind: type[_Kind]) -> _Kind | None:
         if isinstance(body, dict):
@@ -251,31 +276,29 @@ class Run:
         return record
 
     def _samples_in(self, name: str, limit: int | None) -> list[Sample]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from roledrift.store import texts
 
+        samples: list[Sample] = []
+        read = 0
         try:
-            table = pq.read_table(pa.BufferReader(self._place.read(name)))
-        except (OSError, ValueError, pa.ArrowException) as error:
+            rows = texts.rows(self._place.read(name), f"{self._place.shown}: {name}")
+            for read, row in enumerate(islice(rows, limit), start=1):
+                sample = self._decoded(row, f"{name}:{read}", Sample)
+                if sample is not None:
+                    samples.append(sample)
+        except SchemaError:
+            raise
+        except texts.BROKEN as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self._note(f"{name}: unreadable, left out ({first})")
-            return []
-        version = (table.schema.metadata or {}).get(b"roledrift.schema", b"1")
-        refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
-        samples = []
-        rows = table if limit is None else table.slice(0, limit)
-        for number, row in enumerate(rows.to_pylist(), start=1):
-            known = {key: value for key, value in row.items() if value is not None}
-            sample = self._decoded({"v": 1, "kind": "sample", **known}, f"{name}:{number}", Sample)
-            if sample is not None:
-                samples.append(sample)
+            left = f"the rest after {read} texts is left out" if read else "left out"
+            self._note(f"{name}: unreadable, {left} ({first})")
         return samples
 
     def _note(self, problem: str) -> None:
         self._notes[problem] = None
 
 
-def open_run(path: Path | str) -> Run:
+def open_run(path: Path | str) -> StoredRun:
     """The run in a directory.
 
     Args:
@@ -294,7 +317,7 @@ def open_run(path: Path | str) -> Run:
             raise StoreError(_no_directory(path, "`roledrift ls DIR` lists the runs in DIR"))
         if layout.HEADER not in where.names(""):
             raise StoreError(no_header(where))
-        return Run(shown, read_header(where), where)
+        return StoredRun(shown, read_header(where), where)
     except StoreError:
         raise
     except OSError as error:
@@ -368,15 +391,3 @@ def _no_directory(path: Path | str, advice: str) -> str:
             f"one with `roledrift import {shown}`"
         )
     return f"{shown}: no such directory; {advice}"
-
-
-def _decoded(line: bytes) -> Any:
-    """What a line of JSON says, in half the time that ``json`` takes."""
-    import orjson
-
-    try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
-        # It is stricter than json (lone surrogates, numbers beyond a float): a line that was
-        # readable stays so. A whole number that long would overflow wherever it is used.
-        return json.loads(line, parse_int=lambda digits: int(digits[:300]))

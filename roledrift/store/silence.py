@@ -29,7 +29,7 @@ def silent_for(
 
     Args:
         records: In the order of steps.
-        state: As :attr:`roledrift.store.reader.Run.state`; only ``open`` runs can be silent.
+        state: As :attr:`roledrift.store.reader.StoredRun.state`; only ``open`` runs can be silent.
         now: Seconds since 1970.
         changed: When its files last changed, seconds since 1970, if that is later.
     """

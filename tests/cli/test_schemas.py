@@ -48,6 +48,7 @@ DONE = {
     "import": (["{0}/log.csv", "--mapping", "{0}/map.toml", "--dry-run"],),
     "ls": (["{0}"],),
     "report": (["{0}/a", "-o", "{1}/report"],),
+    "view": (["{0}", "--export", "{1}/site"],),
     "watch": (["{0}/b", "--once"],),
 }
 NOT_DONE = {

@@ -19,7 +19,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 PAGES += [ROOT / "reference_trainer" / "README.md"]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-COMMAND = re.compile(r"roledrift (ls|check|report|watch|compare|doctor|import|demo)\b([^\n`]*)")
+VERBS = "ls|check|report|watch|view|compare|doctor|import|demo"
+COMMAND = re.compile(rf"roledrift ({VERBS})\b([^\n`]*)")
 OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
 
@@ -89,7 +90,7 @@ def test_options_in_the_pages_are_those_of_the_command() -> None:
     files = [*PAGES, *(ROOT / "examples").rglob("*.py")]
     for verb, rest in (one for file in files for one in COMMAND.findall(file.read_text())):
         assert set(OPTION.findall(rest)) <= options[verb], f"roledrift {verb}{rest}"
-    pages = ("command_line.md", "report.md", "integrations/importing.md")
+    pages = ("command_line.md", "report.md", "view.md", "integrations/importing.md")
     told = "".join((ROOT / "docs" / page).read_text() for page in pages)
     for verb, known in options.items():
         unsaid = {word for word in known if word.startswith("--") and word not in told}

@@ -43,7 +43,7 @@ def test_a_header_of_an_earlier_version_is_read_and_its_run_judged(tmp_path: Pat
     assert (config.stop_on, config.detectors) == ((), {})
     assert config.false_alerts_per_run == Config().false_alerts_per_run
     assert replay(run.steps(), run.header.workflow, config).faults == {}
-    assert [one.id for one in run.alerts()], "alerts without a severity are read too"
+    assert [one.id for one in run.alerts], "alerts without a severity are read too"
 
 
 @pytest.mark.slow

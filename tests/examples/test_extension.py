@@ -38,7 +38,7 @@ def test_live(install: Any, tmp_path: Path, capsys: Any) -> None:
     # Well then | all is well: 1 of 17 letters; ALL IS lost: 6 of 17.
     assert [one.mean("aggregator", "shouting") for one in run.steps()[1:3]] == [1 / 17, 6 / 17]
     assert run.steps()[0].mean("*", "shouting") == 1 / 27
-    (alert,) = run.alerts()
+    (alert,) = run.alerts
     assert (alert.finding, alert.role, alert.stops) == ("shouting", "aggregator", True)
     assert alert.title == "The aggregator has been shouting since step 3"
     assert (alert.onset, alert.severity) == (3, "suspicious")

@@ -15,7 +15,7 @@ def test_the_loop_is_watched_and_stopped(tmp_path: Path) -> None:
     run = open_run(out)
     steps = run.steps()
     assert len(steps) < 120
-    (alert,) = run.alerts()
+    (alert,) = run.alerts
     assert (alert.detector, alert.role, alert.stops) == ("length_inflation", "aggregator", True)
     assert f"FAILING step {alert.step}" in done.stderr
     again = replay(steps, run.header.workflow)

@@ -12,7 +12,7 @@ from roledrift.ingest.importing import Imported, import_run
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap
 from roledrift.ingest.rows import Event, Series, SpanRow
-from roledrift.store.reader import Run, open_run
+from roledrift.store.reader import StoredRun, open_run
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -36,7 +36,7 @@ def series(events: Iterable[Event]) -> list[Series]:
     return [one for one in events if isinstance(one, Series)]
 
 
-def imported(source: Path, out: Path, form: str = "", **facts: Any) -> tuple[Imported, Run]:
+def imported(source: Path, out: Path, form: str = "", **facts: Any) -> tuple[Imported, StoredRun]:
     found = named(form) if form else sniff(source)
     done = import_run(found, job(source, **facts), out)
     return done, open_run(out)

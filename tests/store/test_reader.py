@@ -244,6 +244,25 @@ def test_a_bounded_number_of_texts_is_read_evenly(tmp_path: Path) -> None:
     assert len(run.samples(8, whole=(3,))) == 3 * 2 + 8
 
 
+def test_texts_that_unpack_to_more_than_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes of Parquet can hold one long text a million times."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write(tmp_path, range(1), writer="w")
+    (tmp_path / "samples").mkdir()
+    monkeypatch.setattr("roledrift.store.texts.MOST_BYTES", 3 * 10**7)
+    rows = pa.table(
+        {"step": [0] * 5000, "role": ["generator"] * 5000, "text": ["x" * 10**4] * 5000}
+    )
+    pq.write_table(rows, tmp_path / "samples/00000000-x.parquet")
+    run = open_run(tmp_path)
+    assert len(run.samples()) == 2048
+    assert "the rest after 2048 texts is left out" in run.problems[0]
+
+
 def test_samples_of_a_newer_schema_are_refused(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -389,3 +408,29 @@ def test_a_reference_run_must_fit(tmp_path: Path) -> None:
     write(tmp_path / "empty", range(0)).close()
     with pytest.raises(StoreError, match="no step"):
         reference_steps(str(tmp_path / "empty"), HEADER.workflow)
+
+
+def test_a_growing_run_is_read_on_like_it_is_read_whole(tmp_path: Path) -> None:
+    writer = write(tmp_path / "a", range(3))
+    file = tmp_path / "a" / f"steps.{writer.writer}.jsonl"
+    run = open_run(tmp_path / "a")
+    before = run.steps()
+    whole, line = file.read_bytes(), to_json(step(3)).encode() + b"\n"
+    for cut in (5, len(line) - 1, len(line)):
+        file.write_bytes(whole + line[:cut])
+        run = run.reread()
+        again = open_run(tmp_path / "a")
+        assert (run.steps(), run.problems) == (again.steps(), again.problems)
+        assert all(one is other for one, other in zip(run.steps(), before, strict=False))
+    file.write_bytes(whole[: len(whole) // 2])
+    assert run.reread().steps() == open_run(tmp_path / "a").steps()
+
+
+def test_a_resumed_run_is_read_on_with_what_it_replaced(tmp_path: Path) -> None:
+    write(tmp_path / "a", range(4)).close()
+    run = open_run(tmp_path / "a")
+    assert len(run.steps()) == 4
+    write(tmp_path / "a", range(2, 6)).close()
+    run, again = run.reread(), open_run(tmp_path / "a")
+    assert run.steps() == again.steps()
+    assert (run.seams, run.state) == (again.seams, again.state) == ((2,), "finished")

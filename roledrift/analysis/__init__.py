@@ -1,0 +1,1 @@
+"""Recorded runs for notebooks and scripts: objects to ask, and tidy pandas frames."""

@@ -1,0 +1,93 @@
+"""What the page asks for, as JSON: the same documents from the server and in a static copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from roledrift.codec import plain
+from roledrift.detect.catalogue import all_cards
+from roledrift.judgement import Alert, Incident, TextPair
+from roledrift.records import Sample
+from roledrift.report.sanitise import clean, cut
+from roledrift.report.sections.names import QUANTITIES, statistic_name
+
+SCHEMA = "roledrift.page/1"
+LONGEST = 6000
+"""Characters of a text that a page shows."""
+
+_UNITS = {one.name: one.unit.replace(", median", "") for one in QUANTITIES}
+_LOGS = {one.name for one in QUANTITIES if one.log}
+_STEP_UNITS = {"lr": "learning rate"}
+
+
+def dumps(document: Mapping[str, Any]) -> bytes:
+    """A document as JSON; a number that is not finite is ``null``."""
+    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_DATACLASS)
+
+
+def harmless(value: Any) -> Any:
+    """``value`` with every text in it free of control and direction characters."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): harmless(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [harmless(item) for item in value]
+    return value
+
+
+def statistic(name: str) -> dict[str, Any]:
+    """How a statistic is called and drawn."""
+    title = statistic_name(name)
+    return {
+        "name": clean(name),
+        "title": clean(title[:1].upper() + title[1:]),
+        "unit": _UNITS.get(name, _STEP_UNITS.get(name, "")),
+        "log": name in _LOGS,
+    }
+
+
+def incident(one: Incident, alerts: Sequence[Alert]) -> dict[str, Any]:
+    """An incident, with the statistics that show its cause, the most telling first."""
+    cause = [alert for alert in alerts if alert.id in one.alerts[:1]]
+    reads = [name for card in all_cards().cards for alert in cause if card.name == alert.detector
+             for name in card.reads]  # fmt: skip
+    names = dict.fromkeys(filter(None, (*(alert.statistic for alert in cause), *reads)))
+    body = {**plain(one), "outcome": one.outcome, "statistics": [*names]}
+    return {key: harmless(value) for key, value in body.items()}
+
+
+def pair(one: TextPair) -> dict[str, Any]:
+    """A text from before and one from after an onset."""
+    return {
+        "prompt": clean(one.prompt),
+        "before_step": one.before_step,
+        "after_step": one.after_step,
+        "before": cut(one.before, LONGEST)[0],
+        "after": cut(one.after, LONGEST)[0],
+    }
+
+
+def text(one: Sample) -> dict[str, Any]:
+    """A kept text."""
+    shown, remark = cut(one.text, LONGEST)
+    return {
+        "step": one.step,
+        "slot": one.slot,
+        "turn": one.turn,
+        "prompt": clean(one.prompt),
+        "tokens": one.tokens,
+        "finish": one.finish,
+        "reward": one.reward,
+        "flags": harmless(one.flags),
+        "text": shown,
+        "remark": remark,
+    }
+
+
+def problems(found: Iterable[str]) -> list[str]:
+    """Sentences about what could not be read, each once."""
+    return [clean(one) for one in dict.fromkeys(found)]
