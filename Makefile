@@ -7,7 +7,7 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-detection-simulations bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
@@ -21,6 +21,7 @@ help:
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside simple rules"
+	@echo "make bench-peers  roledrift beside other monitors, on simulated logs, in an environment of its own"
 	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
 	@echo "make bench-detection-full  the same, after training the runs of the suite that are not recorded yet (hours)"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
@@ -121,6 +122,18 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# Other monitors, from PyPI, beside roledrift and what it needs; no torch.
+PEERS = .venv-peers
+$(PEERS)/.ready: pyproject.toml requirements-peers.txt
+	@echo "setting up $(PEERS) (once; a minute)"
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check -r requirements-peers.txt
+	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+bench-peers: $(PEERS)/.ready
+	$(PEERS)/bin/python -m benchmarks.peers
+
 bench-detection: $(READY)
 	$(BIN)/python -m benchmarks.detection --seeds report --why "make bench-detection"
 
@@ -136,4 +149,4 @@ docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py
 
 clean:
-	rm -rf $(VENV) $(VLLM) $(VERL) $(LOGBOOKS) $(OLDEST) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) $(VERL) $(LOGBOOKS) $(OLDEST) $(PEERS) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,6 +12,8 @@ NAMES = (
     "report_speed",
     "view_speed",
     "ingest_speed",
+    "hostile_input",
+    "killed_writer",
     "role_gradients",
     "trl_demo",
     "price_table",

@@ -25,7 +25,7 @@ from reference_trainer.tasks.code import CodeTask
 from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
 from reference_trainer.tasks.protection import Protection
 from reference_trainer.tasks.sandbox import Sandbox
-from reference_trainer.tasks.sandbox_settings import open_sandbox
+from reference_trainer.tasks.sandbox_settings import SandboxSettings, open_sandbox
 from reference_trainer.workflows import Scene, load_script
 from reference_trainer.workflows.prompts import load_prompts
 
@@ -99,8 +99,9 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
 
 def _sandbox(config: Config) -> Sandbox | None:
     """Where the task runs programs; None if it runs none."""
-    runs_programs = isinstance(config.task, CodeTask | DeepCoderSource)
-    return open_sandbox(config.sandbox) if runs_programs else None
+    if isinstance(config.task, CodeTask):  # it grades in the process's own
+        return open_sandbox(SandboxSettings(floor=config.sandbox.floor))
+    return open_sandbox(config.sandbox) if isinstance(config.task, DeepCoderSource) else None
 
 
 def _task(config: Config, sandbox: Sandbox | None) -> Task:

@@ -297,6 +297,9 @@ def _header(body: Mapping[str, Any]) -> RunHeader:
     known = _known(RunHeader, body)
     workflow = known["workflow"]
     roles = tuple(Role(**_known(Role, role)) for role in workflow["roles"])
+    for name in ("config", "versions", "notes", "yardsticks"):
+        if not isinstance(known.get(name, {}), dict):
+            raise TypeError(f"{name} is no JSON object")
     known["workflow"] = Workflow(str(workflow["name"]), roles, _strings(workflow["policies"]))
     return RunHeader(**known)
 

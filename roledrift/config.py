@@ -137,8 +137,11 @@ class Config:
             only.
         findings: Findings that are judged; empty for all. What a run cannot tell is then no gap.
         close_after: Clean records in a row after which an alert closes.
-        budget: Share of a step's wall time that watching may take. Above it, re-scoring and role
-            gradients are thinned and the record says so; 0 switches that off.
+        budget: Share of a step's time that watching may take, all of it: capture, role gradients,
+            re-scoring, canaries, texts, judging and writing. After eight steps, and after each
+            eight records from then on, what is costly is taken more rarely; where steps are too
+            short even for the rest, a trainer's integration records only some of them. The log and
+            the record say so; 0 switches that off.
         detectors: One section per detector, under its name. The keys are those of its settings;
             they are checked at set-up.
     """

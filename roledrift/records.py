@@ -13,6 +13,18 @@ from roledrift.workflow import Workflow
 SCHEMA = 1
 """Version of the run directory format that this code writes."""
 
+NOTE_BASE = "base model"
+"""Note of a run that evaluates the base model alone: it is no run of the paper's grid."""
+
+NOTE_TRANSFER = "transfer"
+"""Note of a run that evaluates an adapter of a single role: the roles that the adapter acts for."""
+
+NOTE_SET = "validation set"
+"""Note that names the problems behind the validation accuracy: different ones are not averaged."""
+
+LENGTH_UNIT = "unit of length"
+"""Label of a step whose ``length`` is not in tokens: ``characters``, where nobody counted them."""
+
 Finish = Literal["stop", "length", "unknown"]
 
 

@@ -18,6 +18,10 @@ Routing = Literal["shared", "isolated", "mixed"]
 _ROLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 SHARED_POLICY = "shared"
 
+MAX_ROLES = 256
+MAX_SLOTS = 1024
+"""Most slots of one role: every slot has statistics and a place on the page of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Role:
@@ -65,10 +69,12 @@ class Workflow:
             if not _ROLE_NAME.match(role.name)
         ]
         problems += [
-            f"role {role.name!r} has slots={role.slots}; it needs at least 1"
+            f"role {role.name!r} has slots={role.slots}; it needs at least 1, at most {MAX_SLOTS}"
             for role in self.roles
-            if role.slots < 1
+            if not 1 <= role.slots <= MAX_SLOTS
         ]
+        if len(self.roles) > MAX_ROLES:
+            problems.append(f"{len(self.roles)} roles; at most {MAX_ROLES} make sense")
         if not self.roles:
             problems.append("a workflow needs at least one role")
         if len({role.name for role in self.roles}) != len(self.roles):

@@ -217,3 +217,12 @@ def test_every_field_of_every_record_is_written() -> None:
     )
     assert from_json(to_json(full)) == full
     assert {one.name for one in fields(full)} <= plain(full).keys()
+
+
+@pytest.mark.parametrize("name", ["config", "versions", "notes", "yardsticks"])
+@pytest.mark.parametrize("odd", [True, [], "x", 7])
+def test_a_header_with_an_odd_part_is_malformed(name: str, odd: object) -> None:
+    """Damaged input that ended in a traceback of the report."""
+    workflow = {"name": "w", "roles": [{"name": "a"}], "policies": ["p"]}
+    with pytest.raises(SchemaError, match=f"malformed run record: {name} is no JSON object"):
+        from_plain({"v": 1, "kind": "run", "run": "r", "workflow": workflow, name: odd})

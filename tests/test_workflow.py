@@ -40,6 +40,8 @@ def test_of_takes_what_users_have() -> None:
         (lambda: Workflow("w", (Role("a/b"),), ("p",)), ["'a/b'", "letters"]),
         (lambda: Workflow("w", (Role("a"), Role("a")), ("p", "p")), ["unique"]),
         (lambda: Workflow("w", (Role("a", slots=0),), ("p",)), ["slots=0"]),
+        (lambda: Workflow("w", (Role("a", slots=1025),), ("p",)), ["at most 1024"]),
+        (lambda: Workflow("w", tuple(Role(f"a{n}") for n in range(257)), ()), ["257 roles"]),
         (lambda: Workflow("w", (Role("a"),), ()), ["1 roles but 0 policies"]),
         (lambda: VOTING.index("agregator"), ["agregator", "did you mean", "aggregator"]),
         (lambda: VOTING.routed("isolate"), ["isolate", "'isolated'"]),

@@ -70,7 +70,7 @@ def rlprobe(log: Log) -> frozenset[str]:
     manifest = RunManifest(
         run_id="x", created_at="2026-01-01T00:00:00Z", algorithm="grpo", trainer_config={}
     )
-    return frozenset(one.signature for one in diagnose_view(RunView(manifest, records)))
+    return frozenset(one.signature_id for one in diagnose_view(RunView(manifest, records)))
 
 
 def _is_part(key: str) -> bool:

@@ -8,7 +8,7 @@ from functools import cache
 
 from reference_trainer.errors import SettingsError
 from reference_trainer.tasks.protection import Floor, shortfall
-from reference_trainer.tasks.sandbox import Limits, Sandbox
+from reference_trainer.tasks.sandbox import Limits, Sandbox, default_sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,8 @@ def open_sandbox(settings: SandboxSettings) -> Sandbox:
 
 @cache
 def _started(workers: int, library: tuple[str, ...]) -> Sandbox:
+    if not workers and not library:
+        return default_sandbox()
     sandbox = Sandbox(workers=workers or None, library=library)
     atexit.register(sandbox.close)
     return sandbox

@@ -48,9 +48,10 @@ class Scene:
         prompts: Prompt texts.
         lenient_selection: What happens when a selecting, judging or planning role leaves out its
             tag or runs into the length limit. False: the episode fails (a judge does not approve).
-            True: a fallback is taken (a lone digit, else the first candidate; a bare verdict; any
-            plan) without a word, as the paper's code does with selections and plans; then nothing
-            rewards the tag and the role may drift away from it.
+            True: as in the paper's code, a selection or plan without its tag is replaced without a
+            word (the first digit that stands alone, else the first candidate; any plan), and the
+            length limit does not matter; then nothing rewards the tag and the role may drift away
+            from it. A judge without its tag does not approve.
         rules: What the workflows leave open.
     """
 

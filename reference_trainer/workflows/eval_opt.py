@@ -25,9 +25,9 @@ class Round:
 def play(problem: Problem, scene: Scene) -> Play:
     """Solutions and verdicts in turn; the outcome is the last solution's, approved or not.
 
-    Only ``Correct`` in the demanded form ends the episode early (lenient: also a bare word). The
-    last allowed solution is judged too: the verdict changes nothing but is a training row. A prompt
-    that is too long ends the episode unsolved.
+    Only ``Correct`` in the demanded form ends the episode early (lenient: also if the length limit
+    cut the text behind it). The last allowed solution is judged too: the verdict changes nothing
+    but is a training row. A prompt that is too long ends the episode unsolved.
     """
     rounds: list[Round] = []
     judgements: list[Judgement] = []
@@ -93,8 +93,8 @@ def _answers(rounds: list[Round]) -> list[Message]:
 def _approves(reply: Reply, scene: Scene) -> bool | None:
     """What the verdict says; None if it cannot be told, which is never an approval."""
     parse = parse_verdict(reply.text)
-    usable = parse.how == "tag" and reply.finish_reason == "stop"
-    if parse.value is None or not (usable or scene.lenient_selection):
+    complete = reply.finish_reason == "stop" or scene.lenient_selection
+    if parse.how != "tag" or not complete:
         return None
     return parse.value == "correct"
 

@@ -8,12 +8,14 @@ from reference_trainer.episodes import How, Parse
 from reference_trainer.tasks import Grade
 
 _BOXED_NUMBER = re.compile(r"\\boxed\{\s*(\d+)\s*\}", re.IGNORECASE)
-_BOXED_VERDICT = re.compile(r"\\boxed\{\s*(?:\\text\{\s*)?(correct|incorrect)\b", re.IGNORECASE)
+_BOXED_VERDICT = re.compile(
+    r"\\boxed\{\s*(?:(correct|incorrect)|\\text\{\s*(correct|incorrect)\s*\})\s*\}", re.IGNORECASE
+)
 _BARE_VERDICT = re.compile(r"\b(correct|incorrect)\b", re.IGNORECASE)
 _STRATEGY = re.compile(r"STRATEGY\s*(\d+)\s*:", re.IGNORECASE)
 _NUMBERED = re.compile(r"^\s*\d+\s*[.)]\s*(\S.*)$", re.MULTILINE)
 _SHORTEST_LINE = 10
-_LONE_DIGIT = re.compile(r"(?<!\S)[1-9](?!\S)")
+_LONE_DIGIT = re.compile(r"\b[1-9]\b")
 
 
 def parse_answer(grade: Grade) -> Parse:
@@ -39,12 +41,13 @@ def parse_selection(text: str, *, candidates: int) -> Parse:
 def parse_verdict(text: str) -> Parse:
     r"""``correct`` or ``incorrect``.
 
-    The first ``\boxed{Correct}`` or ``\boxed{Incorrect}`` counts as the tag; otherwise the last of
-    the two words anywhere in the text is a fallback.
+    The first ``\boxed{Correct}`` or ``\boxed{Incorrect}`` counts as the tag, with nothing else in
+    the box; otherwise the last of the two words anywhere in the text is a fallback, which approves
+    of nothing.
     """
     boxed = _BOXED_VERDICT.search(text)
     if boxed:
-        return Parse("tag", boxed[1].lower())
+        return Parse("tag", (boxed[1] or boxed[2]).lower())
     words = _BARE_VERDICT.findall(text)
     return Parse("fallback", str(words[-1]).lower()) if words else Parse("failed", None)
 

@@ -126,7 +126,7 @@ def check(
         return console.fail(console.failure_of(error), as_json=as_json)
     with opened(paths) as places:
         checked = [
-            replace(one, path=shown) if place != shown else one
+            replace(one, path=one.path.replace(place, shown, 1)) if place != shown else one
             for shown, place in places
             for one in _below(place, settings, fail_on, limits)
         ]

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +20,7 @@ from roledrift.cli.settings import Item, settings
 from roledrift.errors import RoleDriftError
 from roledrift.extensions import KINDS, extensions
 from roledrift.notify.console import printable
+from roledrift.store.reader import find_runs
 
 if TYPE_CHECKING:
     from roledrift.report.view import View
@@ -53,7 +54,7 @@ def doctor(
     try:
         if path is not None:
             with opened((path,)) as ((_, place),):
-                parts["run"] = of_run(place)
+                parts["run"] = of_runs(place)
     except (RoleDriftError, OSError) as error:
         return console.fail(console.failure_of(error, path), as_json=as_json)
     items = [one for part in parts.values() for one in part]
@@ -127,6 +128,18 @@ def _terminal() -> Item:
     colour = "colours" if out.color_system and not out.no_color else "no colours"
     width = f", {out.width} columns" if out.is_terminal else ", no terminal"
     return Item("output", "ok", f"{coding}, {colour}{width}")
+
+
+def of_runs(path: str) -> Sequence[Item]:
+    """What a run can answer, or each run of a folder, with its name before every topic."""
+    runs = find_runs(path)
+    if len(runs) < 2:
+        return of_run(path)
+    return [
+        replace(item, topic=f"{run.name}: {item.topic}")
+        for run in runs
+        for item in of_run(str(run))
+    ]
 
 
 def of_run(path: str) -> Sequence[Item]:

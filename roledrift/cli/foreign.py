@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from roledrift.ingest.form import Format, Job
     from roledrift.ingest.importing import Imported
     from roledrift.ingest.rows import Events
+    from roledrift.ingest.tree import Found
     from roledrift.workflow import Routing
 
 
@@ -32,58 +34,134 @@ class Wanted:
         roles: Foreign names to roles.
         mapping: Mapping file of a table.
         routing: ``shared``, ``isolated``, or empty for what the source says.
+        tokenizer: What counts tokens where the source does not; empty for nothing.
     """
 
     form: str = ""
     roles: str = ""
     mapping: Path | None = None
     routing: str = ""
+    tokenizer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Todo:
+    """One run to be imported."""
+
+    source: Path
+    out: Path | None
+    found: Found | None = None
+
+    @property
+    def shown(self) -> str:
+        """What it is called in messages."""
+        return str(self.source) if self.found is None else f"{self.source} ({self.found.name})"
 
 
 def import_(
     source: Path, out: Path | None, wanted: Wanted, *, dry_run: bool = False, as_json: bool = False
 ) -> int:
-    """Import a foreign log and say what was found.
+    """Import a foreign log, or a tree of logs, and say what was found.
 
     Args:
         source: File or folder.
-        out: Run directory; None puts it under the source's name into the folder that
-            ``ROLEDRIFT_DIR`` names, by default ``runs/``.
+        out: Run directory, or the folder for the runs of a tree; None puts it under the source's
+            name into the folder that ``ROLEDRIFT_DIR`` names, by default ``runs/``.
         wanted: What the user said.
         dry_run: Read everything, write nothing.
         as_json: Print one JSON document.
 
     Returns:
-        The exit code: 0, or 2 if it could not be done.
+        The exit code: 0, or 2 if it, or one run of a tree, could not be imported.
     """
     from roledrift.ingest.importing import as_json as document
-    from roledrift.ingest.importing import remarks, summary
+    from roledrift.ingest.importing import summary
 
     folder = Path(os.environ.get("ROLEDRIFT_DIR") or DEFAULT_DIR)
     target = None if dry_run else (out or folder / source.resolve().stem)
-    try:
-        done = _import(source, target, wanted)
-    except (RoleDriftError, OSError) as error:
-        if source.is_dir() and not wanted.form and find_runs(source):
-            message = f"{source}: holds a run already; `roledrift check {source}` judges it"
-            return console.fail(console.failure("unreadable", message), as_json=as_json)
-        return console.fail(console.failure_of(error, source), as_json=as_json)
     printer = console.console()
+    done: list[Imported] = []
+    failed: dict[str, str] = {}
+    told = _Remarks(source)
+    todo = _todo(source, target, wanted)
+    for one in todo:
+        try:
+            imported = _import(one, wanted)
+        except (RoleDriftError, OSError) as error:
+            if len(todo) == 1:
+                return _failed(error, source, wanted, as_json=as_json)
+            failed[one.shown] = console.failure_of(error, one.source).message
+            console.say(f"{one.shown}: not imported: {failed[one.shown]}")
+            continue
+        done.append(imported)
+        if not as_json:
+            told.add(one.shown, imported)
+            printer.print(summary(imported), soft_wrap=True)
+            if imported.out is not None:
+                printer.print(str(imported.out), soft_wrap=True)
+    told.say()
     if as_json:
-        sys.stdout.write(document(done) + "\n")
-        return console.CLEAN
-    console.say(f"{source}: {done.reason}")
-    for remark in remarks(done):
-        console.say(f"{source}: {remark}")
-    printer.print(summary(done), soft_wrap=True)
-    if done.out is not None:
-        printer.print(str(done.out), soft_wrap=True)
-    return console.CLEAN
+        sys.stdout.write(document(done, failed) + "\n")
+    return console.FAILED if failed else console.CLEAN
 
 
-def _import(source: Path, out: Path | None, wanted: Wanted) -> Imported:
+def _failed(error: RoleDriftError | OSError, source: Path, wanted: Wanted, *, as_json: bool) -> int:
+    if source.is_dir() and not wanted.form and find_runs(source):
+        message = f"{source}: holds a run already; `roledrift check {source}` judges it"
+        return console.fail(console.failure("unreadable", message), as_json=as_json)
+    return console.fail(console.failure_of(error, source), as_json=as_json)
+
+
+class _Remarks:
+    """What a person should know of imports; of many runs, the same remark once.
+
+    Args:
+        source: What was imported.
+    """
+
+    def __init__(self, source: Path | str) -> None:
+        self._source = source
+        self._runs: dict[str, list[str]] = {}
+        self._all = 0
+
+    def add(self, shown: str, done: Imported, reason: str = "") -> None:
+        """Remember the remarks on one run."""
+        from roledrift.ingest.importing import remarks
+
+        self._all += 1
+        for remark in (reason or done.reason, *remarks(done)):
+            self._runs.setdefault(remark, []).append(shown)
+
+    def say(self) -> None:
+        """Say all of them."""
+        for remark, runs in self._runs.items():
+            many = f"{self._source} ({len(runs)} of {self._all} runs)"
+            console.say(f"{runs[0] if len(runs) == 1 else many}: {remark}")
+
+
+def _todo(source: Path, out: Path | None, wanted: Wanted) -> list[_Todo]:
+    """The runs at a source: of a tree of logs one per experiment, in folders of their names."""
+    from roledrift.ingest import formats
+    from roledrift.ingest.tree import find
+
+    if wanted.form or wanted.mapping:
+        return [_Todo(source, out)]
+    found = find(source, formats())
+    if len(found) < 2 and all(len(one.sources) < 2 for one in found):
+        return [_Todo(source, out)]
+    names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", one.name).strip("-.") or "run" for one in found]
+    alike = {name for name in names if names.count(name) > 1}
+    names = [f"{name}-{n}" if name in alike else name for n, name in enumerate(names, start=1)]
+    return [
+        _Todo(source, None if out is None else out / name, one)
+        for name, one in zip(names, found, strict=True)
+    ]
+
+
+def _import(todo: _Todo, wanted: Wanted) -> Imported:
     from roledrift.ingest import named, sniff
     from roledrift.ingest.importing import import_run, job_for
+    from roledrift.ingest.union import united
 
     routing: Routing | None = None
     if wanted.routing == "shared":
@@ -92,13 +170,17 @@ def _import(source: Path, out: Path | None, wanted: Wanted) -> Imported:
         routing = "isolated"
     elif wanted.routing:
         raise ConfigError(f"--routing {wanted.routing!r}: say shared or isolated")
-    job = job_for(source, roles=wanted.roles, mapping=wanted.mapping)
+    source = todo.source if todo.found is None else todo.found.sources[0].path
+    job = job_for(source, roles=wanted.roles, mapping=wanted.mapping, tokenizer=wanted.tokenizer)
     if not source.exists():
         sniff(source)
     form = wanted.form or ("table" if wanted.mapping else "")
-    read, reason = named(form) if form else sniff(source)
+    if todo.found is not None:
+        read, reason = united(todo.found)
+    else:
+        read, reason = named(form) if form else sniff(source)
     with _counted(read) as told:
-        return import_run((told, reason), job, out, routing=routing)
+        return import_run((told, reason), job, todo.out, routing=routing)
 
 
 @contextmanager
@@ -121,9 +203,9 @@ def _counted(form: Format) -> Iterator[Format]:
 
 @contextmanager
 def opened(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
-    """Paths as given, each with the place where its run can be read.
+    """Paths as given, each with the place where its run or runs can be read.
 
-    A path that holds no run but another tool's log is imported into a temporary run, which is gone
+    A path that holds no run but another tool's logs is imported into temporary runs, which are gone
     afterwards. Of several paths those that are reports are left out: ``runs/*`` names them too.
     """
     if len(paths) > 1:
@@ -154,15 +236,24 @@ def _place(path: str, folder: Path) -> str:
     if not source.exists() or (source.is_dir() and find_runs(path)):
         return path
     from roledrift.ingest import sniff
-    from roledrift.ingest.importing import remarks
 
-    try:
-        sniff(source)
-    except RoleDriftError:
-        return path  # a folder without runs, or a file that nobody knows; the command says so
     target = folder / (source.resolve().stem or "run")
-    done = _import(source, target, Wanted())
-    console.say(f"{path}: imported as {done.format} ({done.reason})")
-    for remark in remarks(done):
-        console.say(f"{path}: {remark}")
+    todo = _todo(source, target, Wanted())
+    if len(todo) == 1 and todo[0].found is None:
+        try:
+            sniff(source)
+        except RoleDriftError:
+            return path  # a folder without runs, or a file that nobody knows; the command says so
+    told = _Remarks(path)
+    for one in todo:
+        try:
+            done = _import(one, Wanted())
+        except (RoleDriftError, OSError) as error:
+            if len(todo) == 1:
+                raise
+            # The others are still to be looked at.
+            console.say(f"{one.shown}: not imported: {console.failure_of(error, path).message}")
+            continue
+        told.add(one.shown, done, f"imported as {done.format} ({done.reason})")
+    told.say()
     return str(target)

@@ -293,41 +293,53 @@ def _demo(
     raise typer.Exit(demo(out, as_json=as_json))
 
 
-@app.command("import")
-def _import(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to read.")],
+@dataclass(frozen=True, slots=True)
+class _Imported:
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="RUN", help="Run directory to write.")
-    ] = None,
+        Path | None,
+        typer.Option("-o", "--out", metavar="RUN", help="Run directory, or folder for several."),
+    ] = None
     form: Annotated[
         str, typer.Option("--as", metavar="FORMAT", help="Do not guess the format.")
-    ] = "",
+    ] = ""
     roles: Annotated[
         str,
         typer.Option("--roles", metavar="MAP", help="Names to roles: 0=generator:0,..."),
-    ] = "",
+    ] = ""
     mapping: Annotated[
         Path | None,
         typer.Option("--mapping", metavar="FILE", help="TOML: which column of a table is what."),
-    ] = None,
+    ] = None
     routing: Annotated[
         str, typer.Option("--routing", metavar="WORD", help="shared or isolated policies.")
-    ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read everything, write nothing.")
-    ] = False,
-    as_json: Json = False,
+    ] = ""
+    tokenizer: Annotated[
+        str,
+        typer.Option("--tokenizer", metavar="NAME", help="Count tokens where the log does not."),
+    ] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = (
+        False
+    )
+    as_json: Json = False
+
+
+@app.command("import")
+@with_options(_Imported)
+def _import(
+    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to read.")],
+    how: _Imported,
 ) -> None:
-    """Turn another tool's logs into a run.
+    """Turn another tool's logs into a run, or a whole tree of them into one run each.
 
     \b
     roledrift import wandb/ -o runs/x
+    roledrift import evaluation_trajectories/ -o runs/
     roledrift import rollouts.csv --mapping columns.toml -o runs/x --dry-run
     """
     from roledrift.cli.foreign import Wanted, import_
 
-    wanted = Wanted(form, roles, mapping, routing)
-    raise typer.Exit(import_(source, out, wanted, dry_run=dry_run, as_json=as_json))
+    wanted = Wanted(how.form, how.roles, how.mapping, how.routing, how.tokenizer)
+    raise typer.Exit(import_(source, how.out, wanted, dry_run=how.dry_run, as_json=how.as_json))
 
 
 def run() -> NoReturn:

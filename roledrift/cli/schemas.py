@@ -46,6 +46,23 @@ class WatchedRun(TypedDict):
     alerts: tuple[Alert, ...]
 
 
+class ImportedRun(TypedDict):
+    """One run that ``import`` made, or would make."""
+
+    source: str
+    out: str | None
+    format: str
+    reason: str
+    workflow: Workflow
+    steps: int
+    first_step: int | None
+    last_step: int | None
+    spans: int
+    columns: Mapping[str, int]
+    odd: Mapping[str, int]
+    notes: Mapping[str, str]
+
+
 class Setting(TypedDict):
     """A setting in which two runs differ."""
 
@@ -80,20 +97,7 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "settings": tuple[Item, ...],
         "run": tuple[Item, ...],
     },
-    "import": {
-        "source": str,
-        "out": str | None,
-        "format": str,
-        "reason": str,
-        "workflow": Workflow,
-        "steps": int,
-        "first_step": int | None,
-        "last_step": int | None,
-        "spans": int,
-        "columns": Mapping[str, int],
-        "odd": Mapping[str, int],
-        "notes": Mapping[str, str],
-    },
+    "import": {"runs": tuple[ImportedRun, ...], "failed": Mapping[str, str]},
     "ls": {"runs": tuple[Row, ...], "truncated": bool},
     "report": {"runs": int, "files": tuple[str, ...]},
     "view": {"address": str},
@@ -101,7 +105,7 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Verb to the fields of its document beside ``schema``."""
 
-_VERSIONS = {"check": 2, "compare": 2, "ls": 2, "watch": 2}
+_VERSIONS = {"check": 2, "compare": 2, "import": 2, "ls": 2, "watch": 2}
 """Of documents whose first version is gone."""
 
 

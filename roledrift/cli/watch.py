@@ -21,7 +21,7 @@ from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert
 from roledrift.notices import Notice, Notices
 from roledrift.notify.console import line, printable
-from roledrift.records import StepRecord
+from roledrift.records import LENGTH_UNIT, StepRecord
 from roledrift.report.moods import MOODS, Mood, mood_of, still_open, urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-_SAID = ("{:.3g} tokens", "reward {:.3g}", "k3 {:.3g}")
+_SAID = ("{:.3g} {}", "reward {:.3g}", "k3 {:.3g}")
 _BARS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _WIDTH, _NARROW = 24, 6
 _NUMBER = 9  # a blank and a number of three digits, such as 1.23e-05
@@ -259,7 +259,7 @@ class _Teller:
         parts = []
         for role in one.roles:
             seen = [
-                said.format(value)
+                said.format(value, record.labels.get(LENGTH_UNIT, "tokens"))
                 for (name, attribute, _), said in zip(_SHOWN, _SAID, strict=True)
                 if (value := getattr(record.stat(role, name), attribute, None)) is not None
             ]

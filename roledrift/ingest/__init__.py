@@ -19,7 +19,9 @@ from roledrift.ingest import (
     prime_rl,
     rllm,
     table,
+    tensorboard_events,
     tinker,
+    trackio_db,
     trl,
     verl,
     wandb_dir,
@@ -38,6 +40,8 @@ FORMATS: Mapping[str, Format] = {
         pettingllms.FORMAT,
         wandb_dir.FORMAT,
         verl.FORMAT,
+        tensorboard_events.FORMAT,
+        trackio_db.FORMAT,
         metrics.FORMAT,
         table.FORMAT,
     )

@@ -7,7 +7,7 @@ of numbers. Sums add up, so the portions do not show in the result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
@@ -19,8 +19,9 @@ from roledrift.ingest.rows import Event, Series, SpanRow
 from roledrift.ingest.tables import shares_of, stacked, tables_of
 from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import InstalledProbes
+from roledrift.measure.milestones import ONE_OF_THE_FIRST, PROBLEMS
 from roledrift.measure.sampling import TextSampler
-from roledrift.records import Sample, Stat, StepRecord, summarise
+from roledrift.records import LENGTH_UNIT, Sample, Stat, StepRecord, summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import EVERYONE, Sums, add
 from roledrift.workflow import SINGLE
@@ -40,6 +41,9 @@ class _Step:
     folded: bool = False
     sums: Sums = field(default_factory=dict)
     picked: list[tuple[SpanRow, tuple[str, ...]]] = field(default_factory=list)
+    problems: dict[str, str | None] = field(default_factory=dict)
+    of_problems: dict[int, None] = field(default_factory=dict)
+    places: set[tuple[object, ...]] = field(default_factory=set)
     groups: dict[str, dict[str, float]] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
@@ -55,6 +59,9 @@ class Tally:
         slots: Slots by role, in the order of first appearance.
         columns: Number of spans that had each column.
         held: Statistics that some role had, and totals.
+        validation: Step to accuracy.
+        with_texts: Steps of which texts were kept.
+        logged_length: Whether the source itself says how long all roles' outputs are.
         together: Statistics of all roles together.
     """
 
@@ -66,6 +73,14 @@ class Tally:
     columns: Counter[str] = field(default_factory=Counter)
     held: set[str] = field(default_factory=set)
     together: set[str] = field(default_factory=set)
+    validation: dict[int, float] = field(default_factory=dict)
+    with_texts: list[int] = field(default_factory=list)
+    logged_length: bool = False
+
+    @property
+    def in_characters(self) -> bool:
+        """Whether lengths are in characters: there are texts, and nobody counted their tokens."""
+        return self.columns["text"] > 0 and not self.columns["tokens"] and "length" not in self.held
 
 
 class Collector:
@@ -73,11 +88,18 @@ class Collector:
 
     Args:
         ledger: Where rows without a place are counted.
-        sampling: Which texts are kept.
+        sampling: Which texts are kept, beside those of the first problems of every step.
+        count: Number of tokens in a text, for sources that do not say; None leaves them unknown.
     """
 
-    def __init__(self, ledger: Ledger, sampling: SamplingConfig | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        sampling: SamplingConfig | None = None,
+        count: Callable[[str], int] | None = None,
+    ) -> None:
         self.tally = Tally()
+        self._count = count
         self._ledger = ledger
         self._sampler = TextSampler(sampling or SamplingConfig())
         self._open: dict[int, _Step] = {}
@@ -130,6 +152,8 @@ class Collector:
             if value is not None and not isfinite(value):
                 self._ledger.skip(f"{name} that is not finite", f"step {row.step}", step=row.step)
                 setattr(row, name, None)
+        if row.tokens is None and row.text is not None and self._count is not None:
+            row.tokens = self._count(row.text)
         self._role(row.role, row.slot)
         self.tally.spans += 1
         if state.folded:
@@ -161,6 +185,8 @@ class Collector:
         for group, stats in series.groups.items():
             if group != EVERYONE:
                 self._role(group.partition("/")[0], None)
+            elif "length" in stats:
+                self.tally.logged_length = True
             state.groups.setdefault(group, {}).update(stats)
             for name in (name for name, value in stats.items() if not isfinite(value)):
                 self._ledger.skip(
@@ -208,6 +234,9 @@ class Collector:
         rows = [row for row, _ in state.picked] + [row for row in state.fresh if row.text]
         if not rows:
             return
+        for row in state.fresh:
+            if row.text and _of_first_problems(row, state):
+                state.of_problems[id(row)] = None
         picks = self._sampler.pick(
             step,
             [row.role for row in rows],
@@ -215,7 +244,11 @@ class Collector:
             prompts=[row.prompt or "" for row in rows],
             episodes=[row.episode or "" for row in rows],
         )
-        state.picked = [(rows[pick.row], pick.flags) for pick in picks]
+        flags = {pick.row: pick.flags for pick in picks}
+        for number, row in enumerate(rows):
+            if id(row) in state.of_problems:
+                flags[number] = (*flags.get(number, ()), ONE_OF_THE_FIRST)
+        state.picked = [(rows[number], flags[number]) for number in sorted(flags)]
 
     def _close(self, step: int) -> tuple[StepRecord, list[Sample]]:
         self._fold(step)
@@ -232,6 +265,9 @@ class Collector:
         tally.last = step if not tally.steps else max(tally.last, step)
         tally.steps += 1
         tally.held.update(state.totals)
+        if "val_accuracy" in state.totals:
+            tally.validation[step] = state.totals["val_accuracy"]
+        tally.with_texts += [step] if state.picked else []
         for group, measured in groups.items():
             (tally.together if group == EVERYONE else tally.held).update(measured)
         record = StepRecord(
@@ -243,6 +279,38 @@ class Collector:
             labels=_SOURCE | state.labels,
         )
         return record, [_sample(row, flags) for row, flags in state.picked]
+
+
+def _of_first_problems(row: SpanRow, state: _Step) -> bool:
+    """Whether a row is of the first rollout of one of the first problems of its step."""
+    if row.prompt is None:
+        return False
+    if row.prompt not in state.problems:
+        if len(state.problems) >= PROBLEMS:
+            return False
+        state.problems[row.prompt] = row.episode
+    if row.episode is not None:
+        return state.problems[row.prompt] == row.episode
+    place = (row.prompt, row.role, row.slot, row.turn)
+    known = place in state.places
+    state.places.add(place)
+    return not known
+
+
+def in_characters(record: StepRecord, *, everyone: bool) -> StepRecord:
+    """``record`` with lengths in characters, labelled so.
+
+    Args:
+        record: A step of a source that has texts and no token counts.
+        everyone: Also for all roles together; not where the source itself logs their tokens.
+    """
+    groups = {
+        group: {**stats, "length": stats["chars"]}
+        if "chars" in stats and "length" not in stats and (everyone or group != EVERYONE)
+        else stats
+        for group, stats in record.groups.items()
+    }
+    return replace(record, groups=groups, labels={**record.labels, LENGTH_UNIT: "characters"})
 
 
 def without_single_slots(record: StepRecord, slots: Mapping[str, int]) -> StepRecord:

@@ -43,6 +43,9 @@ class Job:
         mapping: The mapping file's content, for the ``table`` format.
         ledger: Where everything skipped or odd is counted.
         facts: Filled in by the reader.
+        part: Which of several runs in the source is meant; empty if it holds one.
+        tokenizer: What counts tokens where the source does not; empty if nothing does.
+        count: It counts them.
     """
 
     source: Path
@@ -50,6 +53,9 @@ class Job:
     mapping: dict[str, Any] | None = None
     ledger: Ledger = field(default_factory=Ledger)
     facts: Facts = field(default_factory=Facts)
+    part: tuple[str, ...] = ()
+    tokenizer: str = ""
+    count: Callable[[str], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

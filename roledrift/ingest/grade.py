@@ -57,8 +57,12 @@ def answer_text(value: object) -> str | None:
         return f"{value:.15g}" if abs(value) < 1e15 else None
     if isinstance(value, list) and len(value) == 1:
         return answer_text(value[0])
-    if not isinstance(value, str):
-        return None
+    return _reference(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _reference(value: str) -> str | None:
+    """The same of a text; a problem's answer comes again with each of its rollouts."""
     value = value.strip()
     if not value or len(value) > _LONGEST_TRUTH or (value[0] in "[{" and value[-1] in "]}"):
         return None

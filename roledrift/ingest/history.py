@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
+from statistics import median
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
@@ -25,7 +26,7 @@ _BACKWARD = 0.05
 """Share of rows that go back to an earlier step from which on the rows are merely out of order."""
 
 _LIKE_TRAINING = 0.5
-"""Share of the metrics of the fullest row that a row of training has."""
+"""Share of the metrics of the usual row that a row of training has."""
 
 _OF_RL = (
     *("reward", "score", "success", "accuracy", "zero_variance", "advantage", "truncated"),
@@ -128,10 +129,10 @@ class History:
         In a row of training a gradient or a loss that is not finite is kept: it is a fact.
         """
         counts = [sum(_finite(value) for value in data.values()) for _, data in self._rows]
-        fullest = max(counts, default=0)
+        usual = median(counts) if counts else 0
         rows = []
         for (step, data), count in zip(self._rows, counts, strict=True):
-            training = count >= _LIKE_TRAINING * fullest
+            training = count >= _LIKE_TRAINING * usual
             kept = {
                 key: value
                 for key, value in data.items()

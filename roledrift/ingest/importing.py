@@ -6,7 +6,7 @@ import json
 import pickle
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,15 +16,22 @@ from roledrift import __version__
 from roledrift.config import Config
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.collect import Collector, Tally, of_the_only_role, without_single_slots
+from roledrift.ingest.collect import (
+    Collector,
+    Tally,
+    in_characters,
+    of_the_only_role,
+    without_single_slots,
+)
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap, workflow_of
+from roledrift.measure.milestones import ONE_OF_THE_FIRST, milestones
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import Routing, Workflow
 
-_TOLD = ("roles", "routing", "not in it", "next time")
+_TOLD = ("rules", "start", "also read", "roles", "lengths", "routing", "not in it", "next time")
 """Notes that a person is told at once."""
 
 
@@ -92,10 +99,10 @@ def import_run(
     form, reason = found
     if out is not None and (out / "run.json").exists():
         raise StoreError(f"{out}: a run is here already; give another directory")
-    collector = Collector(job.ledger)
+    collector = Collector(job.ledger, count=job.count)
     with tempfile.TemporaryFile() as spool:
-        for record, samples in _steps(form, job, collector):
-            pickle.dump((record, samples), spool, protocol=5)
+        for step in _steps(form, job, collector):
+            pickle.dump(step, spool, pickle.HIGHEST_PROTOCOL)
         tally, facts = collector.tally, job.facts
         if not tally.steps:
             odd = "".join(f"; {what}: {times}" for what, times in job.ledger.counts.items())
@@ -106,13 +113,15 @@ def import_run(
         workflow = workflow_of(slots, routing or facts.routing, facts.workflow)
         if not routing and facts.routing is None and len(workflow.roles) > 1:
             facts.notes["routing"] = "not in the source; taken for shared unless --routing says so"
-        facts.notes.update(_gaps(form, tally, alone=len(workflow.roles) == 1))
+        alone = len(workflow.roles) == 1
+        facts.notes.update(_lengths(tally, job, alone=alone) | _gaps(form, tally, alone=alone))
+        facts.notes.update(job.roles.notes())
         notes = _notes(form, reason, job)
         done = Imported(
             job.source, out, form.name, reason, workflow, tally, job.ledger.counts, notes
         )
         if out is not None:
-            _write(out, _header(done, facts), spool, tally.steps)
+            _write(out, _header(done, facts), spool, tally)
     return done
 
 
@@ -127,7 +136,23 @@ def _steps(
 def _gaps(form: Format, tally: Tally, *, alone: bool) -> dict[str, str]:
     held = tally.held | {name for name, n in tally.columns.items() if n}
     held |= tally.together if alone else set()
+    held |= {"length"} if _in_characters(tally, alone=alone) else set()
     return gaps.notes(gaps.missing(held), form.supplies, held)
+
+
+def _in_characters(tally: Tally, *, alone: bool) -> bool:
+    """Whether lengths become characters; not where the log says the tokens of the only role."""
+    return tally.in_characters and not (alone and tally.logged_length)
+
+
+def _lengths(tally: Tally, job: Job, *, alone: bool) -> dict[str, str]:
+    if job.count is not None:
+        return {"lengths": f"in tokens of {job.tokenizer}, counted here"}
+    if not _in_characters(tally, alone=alone):
+        return {}
+    return {
+        "lengths": "in characters, for the source has no token counts; --tokenizer NAME counts them"
+    }
 
 
 def _notes(form: Format, reason: str, job: Job) -> dict[str, str]:
@@ -155,23 +180,27 @@ def _header(done: Imported, facts: Facts) -> RunHeader:
     )
 
 
-def _write(out: Path, header: RunHeader, spool: IO[bytes], steps: int) -> None:
+def _write(out: Path, header: RunHeader, spool: IO[bytes], tally: Tally) -> None:
     there = out.exists()
     if there and any(out.iterdir()):
         raise StoreError(f"{out}: this directory holds something else; give an empty or a new one")
     slots = {role.name: role.slots for role in header.workflow.roles}
+    whole = milestones(sorted(tally.with_texts), tally.validation)
     try:
         writer = RunWriter(out, header, writer="import")
         spool.seek(0)
-        for _ in range(steps):
+        for _ in range(tally.steps):
             # A temporary file that this process has written itself, and that nobody else can open.
             record, samples = pickle.load(spool)
-            writer.write_step(_attributed(without_single_slots(record, slots), header.workflow))
-            if samples:
-                policies = {one.role: header.workflow.policy_of(one.role) for one in samples}
-                writer.write_samples(
-                    record.step, [replace(one, policy=policies[one.role]) for one in samples]
-                )
+            record = _attributed(without_single_slots(record, slots), header.workflow)
+            if _in_characters(tally, alone=len(slots) == 1):
+                record = in_characters(record, everyone=not tally.logged_length)
+            writer.write_step(record)
+            kept = samples if record.step in whole else _few(samples)
+            policies = {one.role: header.workflow.policy_of(one.role) for one in kept}
+            writer.write_samples(
+                record.step, [replace(one, policy=policies[one.role]) for one in kept]
+            )
         writer.close()
     except OSError:
         if not there:
@@ -179,12 +208,22 @@ def _write(out: Path, header: RunHeader, spool: IO[bytes], steps: int) -> None:
         raise
 
 
+def _few(samples: Sequence[Sample]) -> list[Sample]:
+    """The texts of a step whose first problems are not counted: without those kept for that."""
+    return [one for one in samples if one.flags != (ONE_OF_THE_FIRST,)]
+
+
 def _attributed(record: StepRecord, workflow: Workflow) -> StepRecord:
     return of_the_only_role(record, workflow.role_names[0]) if len(workflow.roles) == 1 else record
 
 
 def job_for(
-    source: Path, *, roles: str = "", mapping: Path | None = None, ledger: Ledger | None = None
+    source: Path,
+    *,
+    roles: str = "",
+    mapping: Path | None = None,
+    ledger: Ledger | None = None,
+    tokenizer: str = "",
 ) -> Job:
     """An import of ``source``.
 
@@ -193,17 +232,22 @@ def job_for(
         roles: As ``--roles`` takes it.
         mapping: Mapping file for the ``table`` format.
         ledger: Where to count; a new one by default.
+        tokenizer: As ``--tokenizer`` takes it; empty leaves tokens uncounted.
 
     Raises:
-        ConfigError: If the map of roles or the mapping file is wrong.
+        ConfigError: If the map of roles or the mapping file is wrong, or there is no such
+            tokenizer.
     """
     from roledrift.ingest.table import load_mapping
+    from roledrift.ingest.tokens import counter
 
     return Job(
         source=source,
         roles=RoleMap(roles),
         mapping=None if mapping is None else load_mapping(mapping),
         ledger=ledger or Ledger(),
+        tokenizer=tokenizer,
+        count=counter(tokenizer) if tokenizer else None,
     )
 
 
@@ -228,6 +272,12 @@ def remarks(done: Imported) -> list[str]:
     return odd + [f"{name}: {done.notes[name]}" for name in _TOLD if name in done.notes]
 
 
-def as_json(done: Imported) -> str:
-    """The import as one JSON document."""
-    return json.dumps({"schema": "roledrift.import/1"} | done.plain(), indent=2)
+def as_json(done: Iterable[Imported], failed: Mapping[str, str]) -> str:
+    """Imports as one JSON document.
+
+    Args:
+        done: Runs that were imported.
+        failed: By source, why it could not be imported.
+    """
+    body = {"runs": [one.plain() for one in done], "failed": dict(failed)}
+    return json.dumps({"schema": "roledrift.import/2"} | body, indent=2)

@@ -1,4 +1,4 @@
-"""Evaluation dumps of the released code of arXiv 2605.24202, with ``eval_results.jsonl``.
+"""Evaluation dumps of the code of arXiv 2605.24202, with ``eval_results.jsonl``.
 
 ``<experiment>/<dataset>/step_<N>/<episode>.json``, one episode per file; older dumps lack the
 dataset level. What a selecting role wrote is in ``model_output``; ``action`` there is the text of
@@ -8,48 +8,57 @@ the candidate that it chose.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.episodes import Broadcast, spans_of
-from roledrift.ingest.form import Facts, Format, Job
+from roledrift.ingest.experiment import named_after, own_set, parsed
+from roledrift.ingest.form import Format, Job
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.lines import document, documents, first_document, head, walk
+from roledrift.ingest.lines import document, first_document, head, walk
+from roledrift.ingest.results import NAME as RESULTS
+from roledrift.ingest.results import Accuracies, accuracies, experiments, is_result, results
 from roledrift.ingest.rows import Events, Series, StepDone
 from roledrift.ingest.unpacking import matching, plain
-from roledrift.ingest.values import number, whole
+from roledrift.records import NOTE_SET
+from roledrift.workflow import PRESETS
 
 _STEP = re.compile(r"step_(\d{1,12})\Z")
-_EXPERIMENT = re.compile(
-    r"(?P<workflow>.+?)-(?P<model>qwen3_[\d.]+b)-(?P<policy>share_policy|multi_lora|base_model|single"
-    r"_agent\w*)-(?P<task>[a-z_]+)"
-)
-_WORKFLOWS = {"evaluator_optimizer": "eval_opt", "orchestrator_workers": "orch_workers"}
-RESULTS = "eval_results.jsonl"
+_DIGITS = re.compile(r"(\d+)")
 _DEPTH = 4
 
 
 def _sniff(path: Path) -> str | None:
     if path.is_file():
         row = first_document(path) if path.suffix == ".jsonl" else {}
-        return "rows of eval_results.jsonl" if _is_result(row) else None
-    for folder in _step_folders(path, first=True):
-        for file in matching(folder, "*.json")[:3]:
-            start = head(file, 1 << 20)
-            if b'"trajectories"' in start or (b'"task"' in start and b'"termination_' in start):
-                return f"episode files with trajectories under {folder.name}/"
-    results = path / RESULTS
-    if results.is_file() and _is_result(first_document(results)):
-        return "a folder with eval_results.jsonl"
+        return f"rows of {RESULTS}" if is_result(row) else None
+    for folder in step_folders(path, first=True):
+        if holds_episodes(folder):
+            return f"episode files with trajectories under {folder.name}/"
+    file = path / RESULTS
+    if file.is_file() and is_result(first_document(file)):
+        return f"a folder with {RESULTS}"
     return None
 
 
-def _is_result(row: dict[str, object]) -> bool:
-    return {"checkpoint_step", "accuracy"} <= set(row)
+def is_step(folder: Path) -> bool:
+    """Whether a folder is called as a checkpoint's is."""
+    return _STEP.match(folder.name) is not None
 
 
-def _step_folders(path: Path, *, first: bool = False, ledger: Ledger | None = None) -> list[Path]:
+def holds_episodes(folder: Path) -> bool:
+    """Whether the files of a ``step_<N>`` folder are episodes."""
+    starts = (head(file, 1 << 20) for file in matching(folder, "*.json")[:3])
+    return any(
+        b'"trajectories"' in start or (b'"task"' in start and b'"termination_' in start)
+        for start in starts
+    )
+
+
+def step_folders(path: Path, *, first: bool = False, ledger: Ledger | None = None) -> list[Path]:
+    """Folders ``step_<N>`` with JSON files, at or below ``path``; only the first if asked for."""
     if _STEP.match(path.name):
         return [path]
     found: list[Path] = []
@@ -62,10 +71,11 @@ def _step_folders(path: Path, *, first: bool = False, ledger: Ledger | None = No
 
 
 def _read(job: Job) -> Events:
+    job.facts.host = "paper code (rllm fork), evaluation dump"
     if job.source.is_file():
         yield from _results_only(job, job.source)
         return
-    folders = _step_folders(job.source, ledger=job.ledger)
+    folders = step_folders(job.source, ledger=job.ledger)
     parents = sorted({folder.parent for folder in folders})
     if not folders:
         yield from _results_only(job, job.source / RESULTS)
@@ -73,24 +83,49 @@ def _read(job: Job) -> Events:
     if len(parents) > 1:
         names = ", ".join(str(one.relative_to(job.source)) for one in parents[:6])
         raise StoreError(f"{job.source}: holds {len(parents)} dumps ({names}); import one of them")
-    experiment = _facts(job, parents[0])
-    accuracies = _accuracies(job, parents[0], experiment)
+    experiment = _name(job, parents[0])
+    known = _known(job, parents[0], experiment)
+    by_step = dict(known.by_step) if known else {}
     broadcast = Broadcast()
+    start = min([_number(one) for one in folders] + list(by_step))
+    yield from _base(job, parents[0], experiment, known, start)
     for folder in sorted(folders, key=_number):
         step = _number(folder)
-        if step in accuracies:
-            yield Series(step, totals={"val_accuracy": accuracies.pop(step)})
-        for file in matching(folder, "*.json"):
-            body = document(file, job.ledger)
-            if body is None:
-                job.ledger.skip("episode file skipped", file.name, step=step)
-                continue
-            yield from spans_of(body, step, f"{folder.name}/{file.name}", job, broadcast)
+        if step in by_step:
+            yield Series(step, totals={"val_accuracy": by_step.pop(step)})
+        yield from _episodes(folder, step, job, broadcast, count=known is None)
         yield StepDone(step)
-    for step, accuracy in sorted(accuracies.items()):
+    for step, accuracy in sorted(by_step.items()):
         yield Series(step, totals={"val_accuracy": accuracy})
         yield StepDone(step)
+    if known is None:
+        job.facts.notes["validation"] = "share of solved episodes in the dump"
     job.facts.notes.update(broadcast.notes())
+
+
+def _episodes(folder: Path, step: int, job: Job, broadcast: Broadcast, *, count: bool) -> Events:
+    """Spans of a step; and the share of solved episodes, if nothing else says it."""
+    outcomes: list[bool] = []
+    for file in in_order(folder):
+        body = document(file, job.ledger)
+        if body is None:
+            job.ledger.skip("episode file skipped", file.name, step=step)
+            continue
+        if isinstance(body.get("is_correct"), bool):
+            outcomes.append(body["is_correct"])
+        yield from spans_of(body, step, f"{folder.name}/{file.name}", job, broadcast)
+    if count and outcomes:
+        yield Series(step, totals={"val_accuracy": sum(outcomes) / len(outcomes)})
+
+
+def in_order(folder: Path) -> list[Path]:
+    """Episode files by the number of their problem: ``eval_2`` before ``eval_10``."""
+    return sorted(matching(folder, "*.json"), key=lambda file: _natural(file.name))
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    parts = _DIGITS.split(name)
+    return [(1, int(one), "") if one.isdecimal() else (0, 0, one) for one in parts]
 
 
 def _number(folder: Path) -> int:
@@ -98,91 +133,124 @@ def _number(folder: Path) -> int:
     return int(match[1]) if match else 0
 
 
-def _facts(job: Job, parent: Path) -> str:
-    """Fill in what the experiment's name says; the name of the experiment's folder."""
-    facts = job.facts
-    facts.host = "paper code (rllm fork), evaluation dump"
-    for folder in (parent.resolve(), *parent.resolve().parents[:2]):
-        if named_after(folder.name, facts):
-            return folder.name
-    facts.run = parent.resolve().name
+def _name(job: Job, parent: Path) -> str:
+    """The experiment's name, with the facts in it; empty if no folder has such a name."""
+    experiment = experiment_of(parent)
+    if named_after(experiment, job.facts):
+        _of_set(job, parent.name if parent.name != experiment else "")
+        return experiment
+    job.facts.run = parent.resolve().name
     return ""
 
 
-def named_after(name: str, facts: Facts) -> bool:
-    """Fill in what an experiment's name says, if it is one that the paper's launcher gives.
-
-    Args:
-        name: For example ``voting-qwen3_1.7b-multi_lora-math``.
-        facts: Where scale, task, workflow and routing go.
-    """
-    found = _EXPERIMENT.match(name)
-    if found is None:
-        return False
-    facts.run = name
-    facts.scale = found["model"].removeprefix("qwen3_")
-    facts.task = found["task"]
-    facts.workflow = _WORKFLOWS.get(found["workflow"], found["workflow"])
-    facts.routing = "isolated" if found["policy"] == "multi_lora" else "shared"
-    return True
+def experiment_of(dump: Path) -> str:
+    """The name of the experiment that a dump is of; empty if none of its folders names one."""
+    there = dump.resolve()
+    return next((one.name for one in (there, *there.parents[:2]) if parsed(one.name)), "")
 
 
-def _accuracies(job: Job, parent: Path, experiment: str) -> dict[int, float]:
-    """Validation accuracy by step, from the results file in the dump or up to three levels up."""
-    for folder in (job.source, parent, *parent.resolve().parents[:3]):
-        file = folder / RESULTS
-        if file.is_file():
-            names = {experiment} if experiment else set()
-            rows = _results(job, file, names)
-            chosen = {name: steps for name, steps in rows.items() if parent.name in name} or rows
-            if len(chosen) == 1:
-                job.facts.notes["validation"] = f"from {file.name}"
-                return next(iter(chosen.values()))
-            if chosen:
-                job.ledger.skip("results of several experiments or data sets, none taken", file)
-            return {}
-    return {}
+def _of_set(job: Job, dataset: str) -> None:
+    """Say what the accuracy is about; on other problems than its own it is another task."""
+    facts = job.facts
+    if dataset:
+        facts.notes[NOTE_SET] = dataset
+    if dataset and not own_set(facts.task, dataset):
+        facts.task = f"{facts.task} on {dataset}"
+
+
+def _known(job: Job, parent: Path, experiment: str) -> Accuracies | None:
+    """Accuracies from the results file in the dump or up to three levels up."""
+    places = dict.fromkeys((job.source.resolve(), parent.resolve(), *parent.resolve().parents[:3]))
+    file = next((one / RESULTS for one in places if (one / RESULTS).is_file()), None)
+    if file is None:
+        return None
+    rows = results(file, job.ledger)
+    there = [key for key in experiments(rows) if not experiment or key[0] == experiment]
+    chosen = [key for key in there if key[1] == parent.name] or there
+    if len(chosen) > 1:
+        job.ledger.skip("results of several experiments or data sets, none taken", file)
+    if len(chosen) != 1:
+        return None
+    (key,) = chosen
+    known = accuracies(rows, *key, job.ledger)
+    if known is not None:
+        _tell(job, known, file)
+    return known
+
+
+def _tell(job: Job, known: Accuracies, file: Path) -> None:
+    facts = job.facts
+    facts.notes["validation"] = f"from {file.name}"
+    facts.notes[NOTE_SET] = known.dataset or facts.notes.get(NOTE_SET, "")
+    if known.lengths != "training":
+        facts.notes["validation lengths"] = "those of the evaluation, longer than in training"
+    if facts.routing is None and known.shared is not None:
+        facts.routing = "shared" if known.shared else "isolated"
+
+
+def _base(
+    job: Job, parent: Path, experiment: str, known: Accuracies | None, start: int
+) -> Iterator[Series]:
+    """The base model's accuracy: from the results, else from its dump beside this one."""
+    name = parsed(experiment)
+    if name is None or not name.trained:
+        return
+    base = known.base if known else None
+    told = RESULTS
+    if base is None and (known is None or known.lengths == "training"):
+        dataset = parent.name if parent.resolve().name != experiment else ""
+        for dump in base_dumps(parent, experiment, dataset):
+            base, told = _solved(dump, job.ledger), f"the dump {dump.parent.name}"
+    if base is not None:
+        job.facts.notes["base accuracy"] = f"from {told}"
+        yield Series(start, totals={"base_accuracy": base})
+
+
+def base_dumps(parent: Path, experiment: str, dataset: str) -> list[Path]:
+    """Dumps of the base model in the same workflow, beside the dump of an experiment."""
+    name = parsed(experiment)
+    own = next((one for one in (parent, *parent.parents) if one.name == experiment), None)
+    if name is None or not name.trained or own is None or not own.parent.is_dir():
+        return []
+    found = []
+    for beside in sorted(own.parent.iterdir()):
+        other = parsed(beside.name)
+        if other is not None and other.kind == "base_model" and other.cell == name.cell:
+            found += [one for one in (beside / dataset,) if (one / "step_0").is_dir()]
+    return found[:1]
+
+
+def _solved(dump: Path, ledger: Ledger) -> float | None:
+    bodies = (document(file, ledger) or {} for file in in_order(dump / "step_0"))
+    outcomes = [body["is_correct"] for body in bodies if isinstance(body.get("is_correct"), bool)]
+    return sum(outcomes) / len(outcomes) if outcomes else None
 
 
 def _results_only(job: Job, file: Path) -> Events:
-    rows = _results(job, file, set())
-    if len(rows) != 1:
-        names = ", ".join("/".join(name) for name in sorted(rows)[:6])
+    rows = results(file, job.ledger)
+    there = [key for key in experiments(rows) if job.part in ((), key)]
+    if len(there) != 1:
+        names = ", ".join("/".join(name) for name in there[:6])
         raise StoreError(
-            f"{file}: holds results of {len(rows)} experiments and data sets ({names}); import the "
-            "folder of one experiment's dump, or a file with its rows only"
+            f"{file}: holds results of {len(there)} experiments and data sets ({names}); import "
+            "its folder, which makes a run of each, or a file with the rows of one"
         )
-    (name,) = rows
-    job.facts.run, job.facts.task = name[0] or job.facts.run, name[1]
-    job.facts.slots["policy"] = 1
-    for step, accuracy in sorted(rows[name].items()):
+    ((experiment, dataset),) = there
+    known = accuracies(rows, experiment, dataset, job.ledger)
+    if not named_after(experiment, job.facts):
+        job.facts.run, job.facts.task = experiment or job.facts.run, dataset
+    if known is None:
+        return
+    _of_set(job, dataset)
+    _tell(job, known, file)
+    preset = PRESETS.get(job.facts.workflow)
+    job.facts.slots |= {one.name: one.slots for one in preset.roles} if preset else {"policy": 1}
+    if known.base is not None:
+        start = min(known.by_step, default=0)
+        yield Series(start, totals={"base_accuracy": known.base})
+    for step, accuracy in sorted(known.by_step.items()):
         yield Series(step, totals={"val_accuracy": accuracy})
         yield StepDone(step)
-
-
-def _results(job: Job, file: Path, names: set[str]) -> dict[tuple[str, str], dict[int, float]]:
-    """Accuracy by step, per experiment and data set; training lengths win over evaluation ones."""
-    found: dict[tuple[str, str], dict[int, float]] = {}
-    lengths: dict[tuple[tuple[str, str], int], str] = {}
-    for where, row in documents(file, job.ledger):
-        step, accuracy = whole(row.get("checkpoint_step")), number(row.get("accuracy"))
-        if step is None or accuracy is None:
-            job.ledger.skip("result without step or accuracy", where)
-            continue
-        key = (str(row.get("experiment_name", "")), str(row.get("dataset", "")))
-        if names and key[0] not in names:
-            continue
-        if row.get("eval_mode", "trained_checkpoint") not in ("trained_checkpoint", "base_model"):
-            job.ledger.skip("result of a transfer evaluation", where)
-            continue
-        if isinstance(row.get("share_policy"), bool) and job.facts.routing is None:
-            job.facts.routing = "shared" if row["share_policy"] else "isolated"
-        length = str(row.get("length_mode", "training"))
-        if lengths.get((key, step)) == "training" and length != "training":
-            continue
-        lengths[key, step] = length
-        found.setdefault(key, {})[step] = accuracy
-    return found
 
 
 FORMAT = Format(
@@ -191,7 +259,7 @@ FORMAT = Format(
     _sniff,
     _read,
     {
-        gaps.VALIDATION: "lay eval_results.jsonl beside the dump",
+        gaps.VALIDATION: f"lay {RESULTS} beside the dump",
         gaps.TEXTS: "evaluate with --trajectory-output-dir",
         gaps.LENGTHS: "evaluate with --trajectory-output-dir",
         gaps.REWARDS: "evaluate with --trajectory-output-dir",

@@ -34,6 +34,11 @@ def _sniff(path: Path) -> str | None:
     return None
 
 
+def is_step(folder: Path) -> bool:
+    """Whether a folder is called as a step's is, and holds episodes."""
+    return bool(_FOLDER.match(folder.name)) and any(folder.glob("episode_*"))
+
+
 def _read(job: Job) -> Events:
     steps, validations = _folders(job.source, job.ledger)
     job.facts.host = "rllm"

@@ -24,15 +24,26 @@ class Rule:
     """One entry of ``--roles``.
 
     Attributes:
-        name: Name in the source, or a regular expression that the prompt must contain.
-        by_prompt: Which of the two.
+        written: As the user wrote it.
+        name: Name in the source; empty for a rule that looks at the prompt.
+        pattern: What the prompt must contain; None for a rule that looks at the name.
         slot: None leaves the slot to the source.
     """
 
+    written: str
     name: str
-    by_prompt: bool
+    pattern: re.Pattern[str] | None
     role: str
     slot: int | None
+
+    @property
+    def by_prompt(self) -> bool:
+        """Whether it looks at the prompt."""
+        return self.pattern is not None
+
+    def takes(self, name: str, prompt: str) -> bool:
+        """Whether a speaker is meant."""
+        return name == self.name if self.pattern is None else bool(self.pattern.search(prompt))
 
 
 class RoleMap:
@@ -57,16 +68,17 @@ class RoleMap:
         )
         if problems:
             raise ConfigError("--roles: " + "; ".join(problems))
-        self._prompted = [(re.compile(one.name), one) for one in self.rules if one.by_prompt]
-        self._named = {one.name: one for one in self.rules if not one.by_prompt}
+        self._taken = dict.fromkeys(self.rules, 0)
+        self._rest = 0
         self._known: dict[str, tuple[str, int | None]] = {}
 
     def resolve(self, name: str, prompt: str = "") -> tuple[str, int | None]:
         """Role and slot of a speaker; the slot is None if nothing gives one."""
-        if name not in self._named:
-            for pattern, rule in self._prompted:
-                if pattern.search(prompt):
-                    return rule.role, rule.slot
+        for rule in self.rules:
+            if rule.takes(name, prompt):
+                self._taken[rule] += 1
+                return rule.role, rule.slot
+        self._rest += 1
         found = self._known.get(name)
         if found is None:
             found = self._known[name] = self._resolve(name)
@@ -77,14 +89,23 @@ class RoleMap:
                 )
         return found
 
+    def notes(self) -> dict[str, str]:
+        """How many spans each rule took: a rule that took none is a mistake, or stands too late."""
+        if not self.rules:
+            return {}
+        told = [f"{rule.written}: {_spans(n)}" for rule, n in self._taken.items()]
+        rest = [f"no rule: {_spans(self._rest)}"] if self._rest else []
+        return {"rules": "; ".join(told + rest)}
+
     def _resolve(self, name: str) -> tuple[str, int | None]:
-        rule = self._named.get(name)
-        if rule is not None:
-            return rule.role, rule.slot
         numbered = _NUMBERED.match(name)
         if numbered and numbered[1] and int(numbered[2]) < MAX_SLOTS:
             return safe_role(numbered[1]), int(numbered[2])
         return safe_role(name), None
+
+
+def _spans(n: int) -> str:
+    return "1 span" if n == 1 else f"{n:,} spans" if n else "none"
 
 
 def _rule(entry: str, problems: list[str]) -> Rule | None:
@@ -99,14 +120,14 @@ def _rule(entry: str, problems: list[str]) -> Rule | None:
     if role != safe_role(role):
         problems.append(f"{entry!r}: a role name starts with a letter and holds letters, digits")
         return None
-    by_prompt = name.startswith("~")
-    if by_prompt:
-        try:
-            re.compile(name[1:])
-        except re.error as error:
-            problems.append(f"{entry!r}: no regular expression ({error})")
-            return None
-    return Rule(name.removeprefix("~").strip(), by_prompt, role, int(slot) if slot else None)
+    number = int(slot) if slot else None
+    if not name.startswith("~"):
+        return Rule(entry, name.strip(), None, role, number)
+    try:
+        return Rule(entry, "", re.compile(name[1:].strip()), role, number)
+    except re.error as error:
+        problems.append(f"{entry!r}: no regular expression ({error})")
+        return None
 
 
 def safe_role(name: str) -> str:

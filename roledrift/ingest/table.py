@@ -39,6 +39,7 @@ from roledrift.ingest.rows import Events, Pair, Series, SpanRow, floats, pair
 from roledrift.ingest.unpacking import plain
 from roledrift.ingest.values import at, has, number, text, truth, whole
 from roledrift.spans import Kind
+from roledrift.store.regular import opened
 
 _WHOLES = ("slot", "turn", "tokens", "scored", "nonfinite")
 _NUMBERS = ("reward", "advantage", "nll", "entropy")
@@ -208,9 +209,8 @@ def _parquet(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     try:
         seen = 0
-        for batch in pq.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False).iter_batches(
-            _BATCH
-        ):
+        table = pq.ParquetFile(opened(file), buffer_size=_BUFFER, pre_buffer=False)
+        for batch in table.iter_batches(_BATCH):
             for row in batch.to_pylist():
                 seen += 1
                 yield f"{file.name}:{seen}", row

@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,8 @@ _NUMBERS: tuple[tuple[str, type[Any]], ...] = (
 )
 _NAMES = ("prompt", "episode", "group")
 _ALL = (*(name for name, _ in _NUMBERS), *_NAMES, "text")
+_VALUES = attrgetter(*_ALL)
+_ABSENT = partial(is_, None)
 _SUMS = ("a", "b", "chi2", "k3", "peak")
 _EACH = 2
 """Slots stated for every role, so that ``role/slot`` is measured; the importer drops what is not
@@ -40,7 +44,7 @@ def tables_of(rows: Sequence[SpanRow], roles: tuple[str, ...]) -> Iterator[SpanT
         pairs = tuple(
             (one.kind, one.temperature_a, one.temperature_b, one.steps_between) for one in row.pairs
         )
-        layout = (*(getattr(row, name) is None for name in _ALL), pairs)
+        layout = (*map(_ABSENT, _VALUES(row)), pairs)
         layouts.setdefault(layout, []).append(row)
     for alike in layouts.values():
         yield _table(alike, roles)

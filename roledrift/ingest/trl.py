@@ -20,6 +20,7 @@ from roledrift.ingest.history import History
 from roledrift.ingest.lines import document
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.values import content, number, prompt_of, rows, text, whole
+from roledrift.store.regular import opened
 
 _COMPLETIONS = re.compile(r"completions_(\d{1,12})\.parquet\Z")
 _FUNCTION = re.compile(r"rewards/(.+)/mean\Z")
@@ -118,7 +119,7 @@ def _spans(file: Path, step: int, functions: frozenset[str], job: Job) -> Iterat
 
     try:
         # A bit at a time: as it comes, a whole row group is held.
-        table = pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
+        table = pq.ParquetFile(opened(file), buffer_size=1 << 20, pre_buffer=False)
         names = [str(name) for name in table.schema_arrow.names]
         counted: dict[str, int] = {}
         columns = _columns(names, table.schema_arrow, functions)

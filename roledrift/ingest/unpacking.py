@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from roledrift.store import regular
+
 BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError)
 """What reading a file raises that is cut off, damaged or not ours to read."""
 
@@ -53,10 +55,8 @@ def opened(path: Path) -> IO[bytes]:
         OSError: If it cannot be opened or is a pipe or device, which could keep us waiting for
             ever; reading on raises one of :data:`BROKEN`.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(f"{path}: no regular file")
-    with path.open("rb") as raw:
-        start = raw.peek(6)[:6]
+    with regular.opened(path) as raw:
+        start = raw.read(6)
     # Opened anew: what unpacks does not close a file that it was handed.
     found = (make for magic, make in _PACKED.items() if start.startswith(magic))
     file: Any = next(found, _raw)(path)
@@ -69,7 +69,7 @@ def opened(path: Path) -> IO[bytes]:
 
 
 def _raw(path: Path) -> IO[bytes]:
-    return path.open("rb")
+    return regular.opened(path)
 
 
 def _zstd(path: Path) -> IO[bytes]:

@@ -37,28 +37,31 @@ def _sniff(path: Path) -> str | None:
         if plain(path.name).endswith(_LOGS) and console_log.looks_like(path):
             return "a console log with 'step:N - key:value' lines"
         first = first_document(path) if ".jsonl" in path.name else {}
-        if _is_dump(first):
+        if is_dump(first):
             return "a rollout dump with input, output and score"
-        return "rows of verl's file logger" if _is_logged(first) else None
-    dumps = _dumps(path)
-    if dumps and _is_dump(first_document(dumps[min(dumps)])):
-        return f"{len(dumps)} rollout dumps <step>.jsonl"
-    if any(_is_logged(first_document(file)) for file in _others(path, ".jsonl")[:5]):
+        return "rows of verl's file logger" if is_logged(first) else None
+    there = dumps(path)
+    if there and is_dump(first_document(there[min(there)])):
+        return f"{len(there)} rollout dumps <step>.jsonl"
+    if any(is_logged(first_document(file)) for file in _others(path, ".jsonl")[:5]):
         return "rows of verl's file logger"
     if any(console_log.looks_like(file) for suffix in _LOGS for file in _others(path, suffix)[:5]):
         return "a console log with 'step:N - key:value' lines"
     return None
 
 
-def _is_dump(row: Mapping[str, Any]) -> bool:
+def is_dump(row: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a row of a rollout dump."""
     return {"input", "output"} <= set(row) and ("score" in row or "step" in row)
 
 
-def _is_logged(row: Mapping[str, Any]) -> bool:
+def is_logged(row: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a row of the file logger."""
     return set(row) == {"step", "data"} and isinstance(row["data"], dict)
 
 
-def _dumps(path: Path) -> dict[int, Path]:
+def dumps(path: Path) -> dict[int, Path]:
+    """Step to file of the rollout dumps in a folder, or in the one in it that is for them."""
     if not path.is_dir():
         return {}
     for folder in (path, path / "rollout_data", path / "rollout", path / "train"):
@@ -77,23 +80,23 @@ def _read(job: Job) -> Events:
     job.facts.host = "verl"
     source = job.source
     whole_folder = source.is_dir()
-    dumps = _dumps(source)
-    if not whole_folder and ".jsonl" in source.name and not _is_logged(first_document(source)):
+    files = dumps(source)
+    if not whole_folder and ".jsonl" in source.name and not is_logged(first_document(source)):
         match = _DUMP.match(plain(source.name))
-        dumps = {int(match[1]) if match else 0: source}
+        files = {int(match[1]) if match else 0: source}
     passed: dict[str, None] = {}
     logged = _logged(job, passed)
     series = {event.step: event for event in series_of(logged, job, passed) if not _done(event)}
-    if dumps:
+    if files:
         # What the numbers imply gives way to what the outputs say.
         job.facts.slots.clear()
         job.facts.notes.pop("roles", None)
-    boxed = not dumps or _boxed(dumps[min(dumps)], job)
-    for step in sorted(set(dumps) | set(series)):
+    boxed = not files or _boxed(files[min(files)], job)
+    for step in sorted(set(files) | set(series)):
         if step in series:
             yield series[step]
-        if step in dumps:
-            yield from _spans(dumps[step], step, job, boxed=boxed)
+        if step in files:
+            yield from _spans(files[step], step, job, boxed=boxed)
         yield StepDone(step)
 
 
@@ -112,7 +115,7 @@ def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
     )
     found: dict[int, dict[str, object]] = {}
     for file in (one for one in files if ".jsonl" in one.name):
-        if not _is_logged(first_document(file)):
+        if not is_logged(first_document(file)):
             continue
         for where, row in documents(file, job.ledger):
             step = whole(row.get("step"))
@@ -129,7 +132,7 @@ def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
 def _spans(file: Path, step: int, job: Job, *, boxed: bool) -> Iterator[SpanRow]:
     unnamed = 0
     for where, row in documents(file, job.ledger):
-        if not _is_dump(row):
+        if not is_dump(row):
             job.ledger.skip("row without input and output", where, step=step)
             continue
         said = whole(row.get("step"))

@@ -1,24 +1,35 @@
 """Runs that Weights & Biases left on disk: binary log and console output, segments stitched.
 
 A preempted run leaves one folder per process start, all with the same id. Segments are read in the
-order of their names (which begin with the date); a later one wins on the steps that it repeats.
+order of their names (which begin with the date); a later one wins on the steps that it repeats. Of
+two starts within a second, wandb puts ``-1`` behind the name of the second folder: the id is that
+in the name of the log itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from roledrift.errors import StoreError
-from roledrift.ingest import console_log, gaps, paper, wandb_log
-from roledrift.ingest.form import Format, Job
+from roledrift.ingest import console_log, gaps, wandb_log
+from roledrift.ingest.experiment import named_after, parsed
+from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.keys import Translator, passed_note, step_of, useful
+from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.lines import head
 from roledrift.ingest.rows import Events, Series, StepDone
 from roledrift.ingest.unpacking import present
-from roledrift.ingest.values import section
+from roledrift.ingest.values import section, text
+from roledrift.records import NOTE_SET
 
 _FOLDER = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-(.+)\Z")
+_CONFIGURED = re.compile(r"^\s+experiment_name:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
+_LATE = 3
+"""A log that begins after more than so many of its usual intervals lacks its beginning."""
+
 _LABELS = {
     "source": "foreign series",
     "pooling": "as logged: unweighted means over micro-batches, n unknown",
@@ -41,22 +52,32 @@ def _segments(path: Path) -> list[tuple[str, str, Path]]:
     own = _FOLDER.match(path.name)
     if own and _holds_run(path):
         # Of one folder, all process starts with its id are meant.
-        whole = _below(path.resolve().parent)
-        return [one for one in whole if one[1] == own[2]] or [(own[1], own[2], path)]
-    found = _below(path)
+        name = _id(path, own[2])
+        whole = below(path.resolve().parent)
+        return [one for one in whole if one[1] == name] or [(own[1], name, path)]
+    found = below(path)
     if not found and (path / "wandb").is_dir():
-        found = _below(path / "wandb")
+        found = below(path / "wandb")
     if not found and path.is_dir():
         logs = sorted(path.glob("*.wandb"))
         found = [("", logs[0].stem, path)] if logs else []
     return found
 
 
-def _below(path: Path) -> list[tuple[str, str, Path]]:
+def below(path: Path) -> list[tuple[str, str, Path]]:
+    """Date, id and folder of each process start directly in a folder, oldest first."""
     if not path.is_dir():
         return []
     there = ((_FOLDER.match(one.name), one) for one in path.iterdir())
-    return sorted((match[1], match[2], one) for match, one in there if match and _holds_run(one))
+    return sorted(
+        (match[1], _id(one, match[2]), one) for match, one in there if match and _holds_run(one)
+    )
+
+
+def _id(folder: Path, named: str) -> str:
+    """The id of a run: in the name of its log, else in that of its folder."""
+    logs = sorted(folder.glob("run-*.wandb"))
+    return logs[0].stem.removeprefix("run-") if logs else named
 
 
 def _holds_run(folder: Path) -> bool:
@@ -67,11 +88,7 @@ def _holds_run(folder: Path) -> bool:
 def _read(job: Job) -> Events:
     rows: dict[int, dict[str, object]] = {}
     passed: dict[str, None] = {}
-    segments: list[tuple[str, str, Path]]
-    if job.source.is_file():
-        segments = [("", job.source.stem, job.source)]
-    else:
-        segments = _segments(job.source)
+    segments = [one for one in process_starts(job.source) if job.part in ((), (one[1],))]
     names = sorted({name for _, name, _ in segments})
     if len(names) > 1:
         raise StoreError(
@@ -89,7 +106,49 @@ def _read(job: Job) -> Events:
     if len(segments) > 1:
         begun = ", ".join(str(step) for step in starts)
         job.facts.notes["segments"] = f"{len(segments)} process starts, at steps {begun}"
+    job.facts.notes.update(_late(sorted(rows)))
     yield from series_of(rows, job, passed)
+
+
+def process_starts(path: Path) -> list[tuple[str, str, Path]]:
+    """Date, id and folder of each process start of the runs at ``path``, oldest first.
+
+    One log stands for its run: the folders beside its own that have its id are read, too.
+    """
+    if not path.is_file():
+        return _segments(path)
+    beside = _segments(path.parent) if _FOLDER.match(path.parent.resolve().name) else []
+    same = [one for one in beside if one[1] == path.stem.removeprefix("run-")]
+    return same or [("", path.stem.removeprefix("run-"), path)]
+
+
+def called(folders: Sequence[Path]) -> str:
+    """The name of a run, from the beginnings of its logs; empty if they do not say."""
+    facts = Facts()
+    for folder in folders:
+        for log in sorted(folder.glob("*.wandb")):
+            for entry in wandb_log.entries(log, Ledger()):
+                if isinstance(entry, wandb_log.History):
+                    break
+                if isinstance(entry, wandb_log.About):
+                    _name(entry, facts)
+        config = present(folder / "files" / "config.yaml")
+        told = _CONFIGURED.search(head(config).decode("utf-8", "replace")) if config else None
+        if told and parsed(facts.run) is None:
+            facts.run = told[1]
+    return facts.run
+
+
+def _late(steps: Sequence[int]) -> dict[str, str]:
+    """A note, if the log begins long after a training does."""
+    usual = min((b - a for a, b in pairwise(steps)), default=1)
+    if not steps or steps[0] <= _LATE * usual:
+        return {}
+    return {
+        "start": f"the log begins at step {steps[0]}, so an earlier start of this run is missing: "
+        "put its folder (run-<date>-<id>, the same id) beside this one. Without it this run's "
+        "baseline is not its start, and keys that only the first start logged are missing"
+    }
 
 
 def series_of(rows: dict[int, dict[str, object]], job: Job, passed: dict[str, None]) -> Events:
@@ -103,6 +162,8 @@ def series_of(rows: dict[int, dict[str, object]], job: Job, passed: dict[str, No
     translate = Translator(passed=passed)
     for step in sorted(rows):
         groups, totals = translate(rows[step])
+        if "val_accuracy" in totals:
+            job.facts.notes.setdefault(NOTE_SET, "that of the log")
         if groups or totals:
             yield Series(step, groups, totals, _LABELS)
             yield StepDone(step)
@@ -144,12 +205,17 @@ def _segment(
     yield from rows.items()
 
 
+def _name(entry: wandb_log.About, facts: Facts) -> None:
+    """The run's name: what the launcher called the experiment, else what wandb shows."""
+    facts.run = entry.facts.get("name") or facts.run or entry.facts.get("id", "")
+    experiment = text(section(entry.config, "trainer").get("experiment_name")) or ""
+    if not named_after(facts.run, facts) and not named_after(experiment, facts):
+        facts.run = experiment or facts.run
+
+
 def _about(entry: wandb_log.About, job: Job) -> None:
     facts = job.facts
-    facts.run = entry.facts.get("name") or facts.run or entry.facts.get("id", "")
-    experiment = section(entry.config, "trainer").get("experiment_name")
-    if not paper.named_after(facts.run, facts):
-        paper.named_after(str(experiment), facts)
+    _name(entry, facts)
     project = entry.facts.get("project", "")
     if project:
         facts.notes["wandb project"] = project

@@ -130,21 +130,26 @@ def _shapes(spans: SpanTable, terse_tokens: int, min_body_lines: int) -> Columns
 
     # Looked for once for the three shapes that are about boxes: it is the dear part.
     boxes_N = [() if text is None else _boxes(text) for text in text_N]
+    contents_N = [
+        _contents(text or "", found) if found else []
+        for text, found in zip(text_N, boxes_N, strict=True)
+    ]
 
     def share(holds: Callable[[str], bool]) -> Pooled:
         has_N = np.array([text is not None and holds(text) for text in text_N], dtype=np.bool_)
         return Pooled(there_N, has_N)
 
-    def share_of_boxes(holds: Callable[[str, Boxes], object]) -> Pooled:
-        pairs = zip(text_N, boxes_N, strict=True)
-        has_N = np.array([bool(found and holds(text or "", found)) for text, found in pairs])
-        return Pooled(there_N, has_N.astype(np.bool_))
+    def share_of_boxes(holds: Sequence[bool]) -> Pooled:
+        return Pooled(there_N, np.array(holds, dtype=np.bool_))
 
+    pairs = zip(text_N, boxes_N, strict=True)
     columns = {
-        "boxed": share_of_boxes(_contents),
-        "bare_stamp": share_of_boxes(_bare),
+        "boxed": share_of_boxes([bool(contents) for contents in contents_N]),
+        "bare_stamp": share_of_boxes(
+            [bool(found) and _bare(text or "", found) for text, found in pairs]
+        ),
         "code_fence": share(lambda text: code_fence(text, min_body_lines=min_body_lines)),
-        "verdict_tag": share_of_boxes(_tagged),
+        "verdict_tag": share_of_boxes([_verdict(contents) for contents in contents_N]),
         "hedging": share(hedging),
     }
     if spans.tokens_N is not None:
@@ -166,7 +171,11 @@ def _bare(text: str, found: Boxes) -> bool:
 
 
 def _tagged(text: str, found: Boxes) -> bool:
-    return any(content.lower() in ("correct", "incorrect") for content in _contents(text, found))
+    return _verdict(_contents(text, found))
+
+
+def _verdict(contents: Sequence[str]) -> bool:
+    return any(content.lower() in ("correct", "incorrect") for content in contents)
 
 
 def _boxes(text: str) -> list[tuple[int, int, int]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roledrift import __version__
 from roledrift.config import Config
-from roledrift.errors import StoreError
+from roledrift.errors import RoleDriftError, StoreError
 from roledrift.report.index import overview
 from roledrift.report.model import ANCHORS, Block, Diffs, Report, RunReport, Section, map_text
 from roledrift.report.pairings import of_two
@@ -26,7 +26,7 @@ from roledrift.report.sections import (
     timeline,
     verdict,
 )
-from roledrift.report.summary import summarise
+from roledrift.report.summary import Unreadable, summarise
 from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
@@ -66,21 +66,30 @@ def build_report(
 
     Raises:
         ConfigError: If no run has a name in ``by``.
-        StoreError: If there is no run in ``paths``.
-        SchemaError: If a run was written by a newer version.
+        StoreError: If there is no run in ``paths``, or none that can be read.
+        SchemaError: If the only run was written by a newer version.
     """
     given, found = runs_in(paths)
     command = command or command_of(given)
-    views = [
-        replace(load(path, key_of(at, path), config, sharing), sharers=len(found))
-        for at, path in enumerate(found)
-    ]
-    runs = tuple(build_run(view, command) for view in views)
+    views: list[View] = []
+    unreadable: list[Unreadable] = []
+    for at, path in enumerate(found):
+        try:
+            view = load(path, key_of(at, path), config, sharing)
+            views.append(replace(view, sharers=len(found)))
+        except (RoleDriftError, OSError) as error:
+            if len(found) == 1:
+                raise
+            unreadable.append(Unreadable(str(path), str(error)))
+    built = [(view, build_run(view, command)) for view in views]
+    if not built:
+        raise StoreError(unreadable[0].why)
+    runs = tuple(run for _, run in built)
     report = Report(
-        title=runs[0].name if len(runs) == 1 else f"{len(runs)} runs",
+        title=runs[0].name if len(found) == 1 else f"{len(runs)} runs",
         version=__version__,
         command=command,
-        overview=_overview(views, runs, by) if len(runs) > 1 else (),
+        overview=_overview(views, runs, by, unreadable) if len(found) > 1 else (),
         runs=runs,
     )
     return cleaned(report, sharing)
@@ -160,9 +169,13 @@ def _facts(view: View) -> tuple[str, ...]:
 
 
 def _overview(
-    views: Sequence[View], runs: Sequence[RunReport], by: Sequence[str]
+    views: Sequence[View],
+    runs: Sequence[RunReport],
+    by: Sequence[str],
+    unreadable: Sequence[Unreadable],
 ) -> tuple[Block, ...]:
-    found = overview([summarise(view, run) for view, run in zip(views, runs, strict=True)], by)
+    summaries = [summarise(view, run) for view, run in zip(views, runs, strict=True)]
+    found = overview(summaries, by, unreadable)
     if len(views) == 2:
         # Two runs are meant to be compared: their texts side by side come right after the table.
         found = (*found[:2], Diffs("overview-diffs", (of_two(*views),)), *found[2:])

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from roledrift import __version__
 from roledrift.config import Config
+from roledrift.errors import RoleDriftError
 from roledrift.report.build import build_run, cleaned, command_of, key_of, runs_in
 from roledrift.report.crew import end_with_parent, fresh
 from roledrift.report.index import overview
 from roledrift.report.model import Report, RunReport
-from roledrift.report.summary import Summary, summarise
+from roledrift.report.summary import Summary, Unreadable, readable, summarise
 from roledrift.report.view import Sharing, load
 from roledrift.report.write import write_page, write_report
 
@@ -23,6 +24,10 @@ _GARBAGE = 1_000_000
 
 PAGES = "runs"
 """Folder of the runs' own pages, beside ``index.html``."""
+
+
+Result = tuple[Summary, RunReport] | Unreadable
+"""What is known of a run when its page is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,7 @@ def write_folder(
 
     Raises:
         ConfigError: If no run has a name in ``by``.
-        StoreError: If there is no run, or the directory cannot be written.
-        SchemaError: If a run was written by a newer version.
+        StoreError: If there is no run, if none can be read, or the directory cannot be written.
     """
     asked = asked or Asked()
     given, found = runs_in(paths)
@@ -93,31 +97,32 @@ def write_folder(
     todo = [
         Job(path, key_of(at, path), out, command_of([path]), asked) for at, path in enumerate(found)
     ]
-    done: list[tuple[Summary, RunReport]] = []
+    results: list[Result] = []
     with _workers(min(asked.jobs, len(todo))) as run_all:
         for result in run_all(todo):
-            done.append(result)
+            results.append(result)
             if seen is not None:
-                seen(len(done), len(todo))
+                seen(len(results), len(todo))
+    done, unreadable = readable(results)
     summaries = [summary for summary, _ in done]
     index = Report(
         title=f"{len(done)} runs",
         version=__version__,
         command=asked.command or command_of(given),
-        overview=overview(summaries, asked.by),
+        overview=overview(summaries, asked.by, unreadable),
         runs=tuple(run for _, run in done),
     )
     return write_report(cleaned(index, asked.sharing), out, asked.formats)
 
 
 @contextmanager
-def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[tuple[Summary, RunReport]]]]:
+def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[Result]]]:
     if jobs < 2:
         yield lambda todo: map(one, todo)
         return
     with ProcessPoolExecutor(jobs, mp_context=fresh(), initializer=_begin) as pool:
 
-        def run_all(todo: Sequence[Job]) -> Iterator[tuple[Summary, RunReport]]:
+        def run_all(todo: Sequence[Job]) -> Iterator[Result]:
             results = pool.map(one, todo)
             # The index needs it at the end, when nobody else works.
             import roledrift.report.html
@@ -135,7 +140,7 @@ def _begin() -> None:
     gc.freeze()
 
 
-def one(job: Job) -> tuple[Summary, RunReport]:
+def one(job: Job) -> Result:
     """Read, judge and write one run; what the index needs of it."""
     found = _one(job)
     if not gc.isenabled() and sum(gc.get_count()) > _GARBAGE:
@@ -144,12 +149,15 @@ def one(job: Job) -> tuple[Summary, RunReport]:
     return found
 
 
-def _one(job: Job) -> tuple[Summary, RunReport]:
+def _one(job: Job) -> Result:
     page, body = (
         f"{PAGES}/{job.key}.{name}" if name in job.asked.formats else ""
         for name in ("html", "json")
     )
-    view = load(job.path, job.key, job.asked.config, job.asked.sharing)
+    try:
+        view = load(job.path, job.key, job.asked.config, job.asked.sharing)
+    except (RoleDriftError, OSError) as error:
+        return Unreadable(str(job.path), str(error))
     run = build_run(view, job.command)
     if page or body:
         alone = Report(run.name, __version__, job.command, (), (run,), home="../index.html")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 from roledrift.errors import ConfigError
 from roledrift.judgement import Incident
@@ -19,7 +20,7 @@ from roledrift.report.palette import TONES
 from roledrift.report.paper import blocks as paper_blocks
 from roledrift.report.paper.accuracy import banded
 from roledrift.report.sections.names import role_name
-from roledrift.report.summary import Summary
+from roledrift.report.summary import Summary, Unreadable
 
 _OVERLAID = 8
 _ALWAYS = ("task", "scale", "workflow", "routing", "seed")
@@ -31,11 +32,14 @@ _LABEL = 40
 _PARTS = 3
 
 
-def overview(summaries: Sequence[Summary], by: Sequence[str] = ()) -> tuple[Block, ...]:
+def overview(
+    summaries: Sequence[Summary], by: Sequence[str] = (), unreadable: Sequence[Unreadable] = ()
+) -> tuple[Block, ...]:
     """Blocks above the runs.
 
     Args:
         summaries: The runs.
+        unreadable: Runs that are named only.
         by: What the runs of one curve have in common, names out of :func:`keys`; empty for all but
             the seed.
 
@@ -47,7 +51,7 @@ def overview(summaries: Sequence[Summary], by: Sequence[str] = ()) -> tuple[Bloc
         raise ConfigError(
             f"runs cannot be grouped by {unknown[0]!r}: these have {', '.join(keys(summaries))}"
         )
-    found: list[Block] = [Prose(_tally(summaries)), _runs(summaries)]
+    found: list[Block] = [Prose(_tally(summaries, unreadable)), _runs(summaries, unreadable)]
     differing = _differences(summaries)
     if differing is not None:
         found.append(differing)
@@ -62,10 +66,12 @@ def overview(summaries: Sequence[Summary], by: Sequence[str] = ()) -> tuple[Bloc
     return (*found, *paper_blocks(summaries))
 
 
-def _tally(summaries: Sequence[Summary]) -> str:
+def _tally(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> str:
     """How many runs are in which state, and what is the same in all of them."""
     counts = Counter(one.state for one in summaries)
-    text = ", ".join(f"{counts[mood]} {mood}" for mood in reversed(MOODS) if counts[mood]) + "."
+    told = [f"{counts[mood]} {mood}" for mood in reversed(MOODS) if counts[mood]]
+    told += [f"{len(unreadable)} unreadable"] if unreadable else []
+    text = ", ".join(told) + "."
     alike = [_same(summaries, name) for name in ("workflow", "routing", "task", "scale", "seed")]
     notes = summaries[0].notes
     varying = {*_varying_notes(summaries), *_NAMES}
@@ -83,7 +89,7 @@ def _same(summaries: Sequence[Summary], name: str) -> str:
     return f"seed {value}" if name == "seed" else str(value)
 
 
-def _runs(summaries: Sequence[Summary]) -> Table:
+def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Table:
     """One line per run, worst first; what is the same in all runs has no column."""
     differing = [
         name
@@ -96,7 +102,11 @@ def _runs(summaries: Sequence[Summary]) -> Table:
         *differing,
     )  # fmt: skip
     order = sorted(summaries, key=lambda one: urgency(one.state, one.incident))
-    rows = tuple(_row(one, differing, notes) for one in order)
+    rows = tuple(_row(one, differing, notes) for one in order) + tuple(
+        (Cell(Path(one.path).name), Cell("unreadable"), Cell(one.why))
+        + (UNKNOWN,) * (len(columns) - 3)
+        for one in unreadable
+    )
     caption = "Worst first, then by onset; a click on a heading sorts. Onset: first bad step."
     caption += " Under the names: notes that differ." if notes else ""
     return Table(columns, rows, "Runs", caption, key="runs", sortable=True)

@@ -10,7 +10,7 @@ from roledrift.measure.shape import boxed, boxes, hedging
 from roledrift.records import Sample
 from roledrift.report.diffing import contained, grams, jaccard, pieces
 from roledrift.report.episodes import Episode, episodes, order
-from roledrift.report.excerpts import excerpt, key, of_role
+from roledrift.report.excerpts import excerpt, of_role
 from roledrift.report.likeness import Likeness
 from roledrift.report.numbers import number, percent
 from roledrift.report.passages import Diff, Pairing
@@ -111,9 +111,9 @@ def across(view: View, finding: Finding, limit: int = 3) -> list[tuple[Sample, S
         mine = [one for one in before if one.prompt == prompt]
         a = ([one for one in mine if one.slot == b.slot] or mine)[-1]
         found.append((a, b, "Same prompt."))
-    used = {key(one) for pair in found for one in pair[:2]}
-    rest_before = [one for one in before if key(one) not in used][::-1]
-    rest_after = [one for one in after if key(one) not in used]
+    used = {id(one) for pair in found for one in pair[:2]}
+    rest_before = [one for one in before if id(one) not in used][::-1]
+    rest_after = [one for one in after if id(one) not in used]
     late = [one for one in rest_after if one.step >= finding.raised] or rest_after[::-1]
     other = "Different prompts: these were not seen on both sides of the onset."
     found += [(a, b, other) for a, b in zip(rest_before, late, strict=False)][: limit - len(found)]
@@ -139,6 +139,8 @@ def _before_after(view: View) -> Pairing:
     each = max(3, LIMIT // len(view.findings))
     diffs: dict[str, Diff] = {}
     for finding in view.findings:
+        if len(diffs) >= LIMIT:
+            break
         for one in around(view, finding, f"{view.key}-diff-1", each):
             diffs.setdefault(one.key, one)
     absent = "" if diffs else "No texts of an alerted role from both sides of its onset were kept."

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from roledrift.errors import StoreError
 from roledrift.judgement import Incident
 from roledrift.report.model import RunReport
 from roledrift.report.moods import Mood
@@ -105,6 +106,40 @@ class Summary:
         return step, finite[step]
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A run that could not be read: one row of the table of runs, and not the end of the report.
+
+    Attributes:
+        path: Its directory.
+        why: What was wrong with it.
+    """
+
+    path: str
+    why: str
+
+
+def readable(
+    found: Iterable[tuple[Summary, RunReport] | Unreadable],
+) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
+    """The runs that were read, and the others.
+
+    Raises:
+        StoreError: If there are only others.
+    """
+    pairs: list[tuple[Summary, RunReport]] = []
+    others: list[Unreadable] = []
+    for one in found:
+        if isinstance(one, Unreadable):
+            others.append(one)
+        else:
+            pairs.append(one)
+    if others and not pairs:
+        more = f"; and {len(others) - 1} more unreadable runs" if len(others) > 1 else ""
+        raise StoreError(others[0].why + more)
+    return pairs, others
+
+
 def summarise(view: View, run: RunReport, page: str = "") -> Summary:
     """The summary of a run that is loaded and reported."""
     header, workflow = view.header, view.header.workflow
@@ -161,7 +196,11 @@ def _first_of(view: View, group: str, names: tuple[str, ...]) -> Course | None:
 
 
 def _norms(view: View) -> dict[str, Course]:
-    """Gradient norm per role, and of a policy's whole gradient under the policy's name."""
+    """Gradient norm per role, and of a policy's whole gradient under the policy's name.
+
+    Where no gradients were measured, the norms that the trainer logged: per role, and for all
+    roles together under ``*``.
+    """
     curves: dict[str, dict[int, float]] = {}
     for record in view.records:
         for gram in record.gradients:
@@ -174,6 +213,9 @@ def _norms(view: View) -> dict[str, Course]:
             whole = math.sqrt(max(float(products.sum()), 0.0))
             curves.setdefault(f"policy {gram.policy}", {})[record.step] = whole
     found = {name: course("gradient norm", curve) for name, curve in curves.items()}
+    if not curves:
+        groups = (*view.roles, EVERYONE)
+        found = {name: course("grad_norm", view.curve(name, "grad_norm")) for name in groups}
     return {name: one for name, one in found.items() if one is not None}
 
 

@@ -15,7 +15,7 @@ from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
-from roledrift.records import RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
+from roledrift.records import LENGTH_UNIT, RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
 from roledrift.report.moods import Mood, holds, is_cause
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
@@ -180,6 +180,11 @@ class View:
         return (first, max(last, first + 1))
 
     @property
+    def length_unit(self) -> str:
+        """What lengths are counted in: ``tokens``, or ``characters`` where nobody counted those."""
+        return next((one.labels.get(LENGTH_UNIT, "tokens") for one in self.records), "tokens")
+
+    @property
     def baseline(self) -> tuple[int, int] | None:
         """First and last step of the baseline window; None if the run is too short for it."""
         window = self.config.baseline.window
@@ -253,7 +258,10 @@ class View:
         """Values of ``curve`` in a window of steps, both ends included; empty for None."""
         if window is None:
             return []
-        return [value for step, value in curve.items() if window[0] <= step <= window[1]]
+        first, last = window
+        if last - first < len(curve):
+            return [curve[step] for step in range(first, last + 1) if step in curve]
+        return [value for step, value in curve.items() if first <= step <= last]
 
     def since(self, finding: Finding) -> tuple[int, int]:
         """From the onset of ``finding`` to its end: where it closed, or the end of the run."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from roledrift.measure.milestones import ONE_OF_THE_FIRST, PROBLEMS, milestones
 from roledrift.measure.shape import (
     bare_stamp,
     boxes,
@@ -17,10 +18,7 @@ from roledrift.measure.shape import (
 )
 from roledrift.records import Sample
 from roledrift.report.diffing import grams, jaccard
-from roledrift.report.view import View
-
-PROBLEMS = 100
-"""Most problems per checkpoint, as in the paper."""
+from roledrift.report.view import VALIDATION, View
 
 _LIMIT = 20_000
 
@@ -31,7 +29,7 @@ class Wording:
 
     Attributes:
         n: Texts counted; ``problems``: different problems among them.
-        length: Mean tokens; ``p50`` and ``p95`` are lower quantiles.
+        length: Mean tokens, NaN where nobody counted them; ``p50`` and ``p95`` are lower quantiles.
         truncated: Share that the length limit cut off; likewise the other shares.
         jaccard: Mean 3-gram overlap between slots of one problem; NaN with one slot.
         openers: Different first three words.
@@ -73,41 +71,26 @@ def wordings(view: View) -> tuple[Wording, ...]:
         placed[one.step, one.role].append(one)
     return tuple(
         wording(step, role, placed[step, role])
-        for step in checkpoints(kept, view.validation)
+        for step in milestones(kept, view.total(VALIDATION))
         for role in view.roles
         if placed[step, role]
     )
 
 
-def checkpoints(kept: Sequence[int], validation: Mapping[int, float]) -> tuple[int, ...]:
-    """Steps with texts nearest to early, best and last."""
-    return tuple(sorted(set(phases(kept, validation).values())))
-
-
-def phases(kept: Sequence[int], validation: Mapping[int, float]) -> dict[str, int]:
-    """``early``, ``best`` and ``last``, each to the nearest of the steps ``kept``, in order.
-
-    Without validations the best is not known: ``middle`` stands for it.
-    """
-    finite = {step: value for step, value in validation.items() if math.isfinite(value)}
-    if finite:
-        first, best = min(finite), max(sorted(finite), key=lambda step: finite[step])
-        wanted = {"early": (first + best) / 2, "best": best, "last": kept[-1]}
-    else:
-        wanted = {"early": kept[0], "middle": (kept[0] + kept[-1]) / 2, "last": kept[-1]}
-    return {
-        name: min(kept, key=lambda step: (abs(step - one), step)) for name, one in wanted.items()
-    }
-
-
 def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
-    """Numbers on the texts of one role; only the first turn, and the first 100 problems."""
+    """Numbers on the texts of one role; only the first turn, and the first 100 problems.
+
+    Texts that were kept for another reason (the longest, a truncated one) are no picture of the
+    rest: they do not count where those of the first problems were kept.
+    """
+    samples = [one for one in samples if ONE_OF_THE_FIRST in one.flags] or samples
     order = sorted({one.prompt or one.episode for one in samples})[:PROBLEMS]
     shown = set(order)
     first = min(one.turn for one in samples)
     its = [one for one in samples if one.turn == first and (one.prompt or one.episode) in shown]
     texts = [one.text[:_LIMIT] for one in its]
     tokens = sorted(one.tokens for one in its)
+    counted = any(tokens)
     inside = [boxes(text) for text in texts]
     verdicts = [_verdict(one) for one in inside]
     fences = [code_fence(text) for text in texts]
@@ -121,13 +104,15 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
         role=role,
         n=len(its),
         problems=len(order),
-        length=sum(tokens) / len(tokens),
-        p50=float(_quantile(tokens, 0.5)),
-        p95=float(_quantile(tokens, 0.95)),
+        length=sum(tokens) / len(tokens) if counted else math.nan,
+        p50=float(_quantile(tokens, 0.5)) if counted else math.nan,
+        p95=float(_quantile(tokens, 0.95)) if counted else math.nan,
         truncated=share([one.finish == "length" for one in its]),
         boxed=share([bool(one) for one in inside]),
         hedging=share([hedging(text) for text in texts]),
-        terse=share([terse(text, one.tokens) for one, text in zip(its, texts, strict=True)]),
+        terse=share([terse(text, one.tokens) for one, text in zip(its, texts, strict=True)])
+        if counted
+        else math.nan,
         verdict=share([verdict != "" for verdict in verdicts]),
         fence=share(fences),
         stamp=share(stamps),

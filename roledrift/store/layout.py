@@ -14,6 +14,7 @@ that can append will do.
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import re
@@ -23,9 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from roledrift.errors import StoreError
+from roledrift.store import regular
 
 HEADER = "run.json"
 SAMPLES = "samples"
+MOST_BYTES = 2 * 2**30
+"""Largest file of a run directory that is read; of ``run.json``, :data:`MOST_OF_HEADER`."""
+
+MOST_OF_HEADER = 16 * 2**20
 
 _LINES = re.compile(r"(steps|alerts|incidents)\.(.+)\.jsonl\Z")
 _SAMPLE = re.compile(r"(-?\d+)-(.+)\.parquet\Z")
@@ -82,7 +88,8 @@ class Place:
 
     Attributes:
         shown: The directory as it is named in messages.
-        read: Bytes of the file at a path inside the directory; raises OSError.
+        read: Bytes of the file at a path inside the directory; raises OSError, also for what is no
+            regular file or too large.
         names: File names directly in a sub-directory, ``""`` for the directory itself; empty if it
             is not there.
         nested: Paths inside the directory of all files called ``run.json``, at any depth.
@@ -128,7 +135,14 @@ def _local(root: Path) -> Place:
                 found.append((Path(folder) / HEADER).relative_to(root).as_posix())
         return sorted(found)
 
-    return Place(str(root), lambda name: (root / name).read_bytes(), names, nested, root.is_dir)
+    def read(name: str) -> bytes:
+        return regular.content(root / name, _most(name))
+
+    return Place(str(root), read, names, nested, root.is_dir)
+
+
+def _most(name: str) -> int:
+    return MOST_OF_HEADER if name == HEADER else MOST_BYTES
 
 
 def _remote(url: str) -> Place:
@@ -156,6 +170,10 @@ def _remote(url: str) -> Place:
         return sorted(one[skip:] for one in found if PurePosixPath(one).name == HEADER)
 
     def read(name: str) -> bytes:
-        return bytes(files.cat_file(f"{root}/{name}"))
+        most = _most(name)
+        body = bytes(files.cat_file(f"{root}/{name}", start=0, end=most + 1))
+        if len(body) > most:
+            raise OSError(errno.EFBIG, "too large", f"{root}/{name}")
+        return body
 
     return Place(url, read, names, nested, lambda: bool(files.isdir(root)))

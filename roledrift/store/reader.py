@@ -12,6 +12,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -109,14 +110,13 @@ class StoredRun:
     @cached_property
     def sample_count(self) -> int:
         """Number of kept texts, from the files' metadata alone."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from roledrift.store import texts
 
         total = 0
         for _, name in self._sample_files:
             # What cannot be read is named by samples(); here it only has no rows.
-            with suppress(OSError, ValueError, pa.ArrowException):
-                total += pq.read_metadata(pa.BufferReader(self._place.read(name))).num_rows
+            with suppress(*texts.BROKEN):
+                total += texts.count(self._place.read(name))
         return total
 
     @property
@@ -276,24 +276,22 @@ class StoredRun:
         return record
 
     def _samples_in(self, name: str, limit: int | None) -> list[Sample]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from roledrift.store import texts
 
+        samples: list[Sample] = []
+        read = 0
         try:
-            table = pq.read_table(pa.BufferReader(self._place.read(name)))
-        except (OSError, ValueError, pa.ArrowException) as error:
+            rows = texts.rows(self._place.read(name), f"{self._place.shown}: {name}")
+            for read, row in enumerate(islice(rows, limit), start=1):
+                sample = self._decoded(row, f"{name}:{read}", Sample)
+                if sample is not None:
+                    samples.append(sample)
+        except SchemaError:
+            raise
+        except texts.BROKEN as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self._note(f"{name}: unreadable, left out ({first})")
-            return []
-        version = (table.schema.metadata or {}).get(b"roledrift.schema", b"1")
-        refuse_newer(int(version) if version.isdigit() else 1, f"{self._place.shown}: {name}")
-        samples = []
-        rows = table if limit is None else table.slice(0, limit)
-        for number, row in enumerate(rows.to_pylist(), start=1):
-            known = {key: value for key, value in row.items() if value is not None}
-            sample = self._decoded({"v": 1, "kind": "sample", **known}, f"{name}:{number}", Sample)
-            if sample is not None:
-                samples.append(sample)
+            left = f"the rest after {read} texts is left out" if read else "left out"
+            self._note(f"{name}: unreadable, {left} ({first})")
         return samples
 
     def _note(self, problem: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from roledrift.judgement import Alert, Incident
 from roledrift.records import RunHeader, Sample, StepRecord
+from roledrift.store.regular import content
 
 NAME = "starts.json"
 _MOST_BYTES = 1 << 20
@@ -106,9 +107,7 @@ def _age(file: Path) -> float:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            return {}
-        body = json.loads(file.read_text(encoding="utf-8"))
+        body = json.loads(content(file, _MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}

@@ -19,6 +19,7 @@ from roledrift.judgement import Alert, Incident
 from roledrift.records import SCHEMA, RunHeader, Sample, StepRecord
 from roledrift.store import layout
 from roledrift.store.lines import LineFile
+from roledrift.store.regular import content, opened
 
 LOST = "steps that could not be written"
 REMOVED = "the run directory was removed while the run went on"
@@ -194,7 +195,7 @@ class RunWriter:
 
 def _same_run(path: Path, header: RunHeader) -> None:
     try:
-        stored = from_json(path.read_text(encoding="utf-8"))
+        stored = from_json(content(path, layout.MOST_OF_HEADER).decode())
     except (SchemaError, UnicodeDecodeError) as error:
         raise StoreError(
             f"{path}: cannot resume, the header is unreadable ({error}); give another directory"
@@ -214,7 +215,7 @@ def _next_segment(path: Path) -> int:
     """One more than the highest number so far: a clock that needs no synchronised hosts."""
     highest = -1
     for writer in layout.writers(os.listdir(path), "steps"):
-        with open(path / layout.steps_file(writer), "rb") as file:
+        with opened(path / layout.steps_file(writer)) as file:
             highest = max(highest, segment_of(file.readline())[0])
     return highest + 1
 

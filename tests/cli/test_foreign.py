@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from roledrift.cli.main import app
 from tests.cli.runs import write_run
+from tests.ingest import trees
 from tests.ingest.logs import FIXTURES, write_lines
 from tests.ingest.test_importing import inflating
 
@@ -49,7 +50,9 @@ def test_json_and_dry_run(tmp_path: Path) -> None:
     code, out, err = call("import", FIXTURES / "trl", "--dry-run", "--json")
     body = json.loads(out)
     assert (code, err) == (0, "")
-    assert (body["schema"], body["format"], body["out"]) == ("roledrift.import/1", "trl", None)
+    (run,) = body["runs"]
+    assert (body["schema"], run["format"], run["out"]) == ("roledrift.import/2", "trl", None)
+    assert body["failed"] == {}
 
 
 def test_a_table_and_its_map(tmp_path: Path) -> None:
@@ -116,3 +119,56 @@ def test_a_log_that_cannot_be_imported_keeps_nothing_from_the_others(tmp_path: P
     assert code == 3
     assert err.startswith(f"roledrift: {broken}: read as 'trl', but it holds no step")
     assert "run: clean" in out
+
+
+def test_a_dump_without_token_counts_is_judged_on_characters(tmp_path: Path) -> None:
+    """The aggregator of verl's own dump format solves again from step 18 on."""
+    prose = "we add both sides, then check every candidate again, and so it is number one. " * 4
+    for step in range(30):
+        rows = []
+        for problem in range(16):
+            texts = [f"the sum of {problem} and {step} is \\boxed{{5}}"] * 3
+            texts.append(prose[: 231 + 7 * problem] if step >= 18 else "\\boxed{1}")
+            rows += [
+                {"input": f"p{problem}", "output": text, "gts": "5", "score": float(problem % 2),
+                 "step": step, "uid": f"p{problem}_0_{index}"}
+                for index, text in enumerate(texts)
+            ]  # fmt: skip
+        write_lines(tmp_path / "dump" / f"{step}.jsonl", rows)
+    roles = "0=generator:0,1=generator:1,2=generator:2,3=aggregator"
+    code, _, err = call("import", tmp_path / "dump", "--roles", roles, "-o", tmp_path / "run")
+    assert code == 0
+    assert "lengths: in characters" in err
+    assert "rules: 0=generator:0: 480 spans" in err
+    code, out, _ = call("check", tmp_path / "run", "--json")
+    (run,) = json.loads(out)["runs"]
+    found = {(one["finding"], one["role"], one["onset"]) for one in run["alerts"]}
+    assert ("length_inflation", "aggregator", 18) in found
+    verdicts = {(one["detector"], one["role"]): one for one in run["verdicts"]}
+    assert "(9.0 -> " in verdicts["length_inflation", "aggregator"]["reason"]
+    assert "characters)" in verdicts["length_inflation", "aggregator"]["reason"]
+    assert verdicts["sp_role_capture", "aggregator"]["state"] != "no verdict"
+    assert (code, run["outcome"]) != (0, "clean")
+
+
+def test_a_tree_is_a_run_per_experiment(tmp_path: Path) -> None:
+    trees.dump(tmp_path / "tree", trees.IP, dict.fromkeys(range(0, 90, 10), 4), trees.voting)
+    trees.dump(tmp_path / "tree", trees.SP, {10: 5, 20: 6}, trees.voting)
+    broken = tmp_path / "tree" / trees.DUMPS / trees.ORCH / "dapo_math" / "step_1"
+    broken.mkdir(parents=True)
+    (broken / "eval_0.json").write_text('{"trajectories": [')
+    code, out, err = call("import", tmp_path / "tree", "-o", tmp_path / "runs")
+    assert code == 2
+    assert f"({trees.ORCH}): not imported: " in err
+    assert f"{tmp_path / 'tree'} (2 of 2 runs): next time: " in err
+    assert sorted(one.name for one in (tmp_path / "runs").iterdir()) == [trees.IP, trees.SP]
+    assert len(out.splitlines()) == 4
+    code, out, _ = call("check", tmp_path / "tree", "--json")
+    paths = {one["path"] for one in json.loads(out)["runs"]}
+    assert paths == {str(tmp_path / "tree" / name) for name in (trees.IP, trees.SP)}
+    assert call("report", tmp_path / "tree", "-o", tmp_path / "out")[0] == 0
+    code, out, _ = call("doctor", tmp_path / "tree")
+    assert f"{trees.IP}: length_inflation" in out
+    code, out, _ = call("import", tmp_path / "tree", "--dry-run", "--json")
+    body = json.loads(out)
+    assert (len(body["runs"]), len(body["failed"])) == (2, 1)

@@ -60,16 +60,16 @@ def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["dump"]
     wet = import_run(sniff(dump), job_for(dump), tmp_path / "run")
     assert dry.plain() | {"out": ""} == wet.plain() | {"out": ""}
-    assert json.loads(as_json(dry))["columns"]["text"] == 4
+    assert json.loads(as_json([dry], {}))["runs"][0]["columns"]["text"] == 4
     assert summary(dry) == (
         "paper: 1 step (0 to 0), 4 spans of generator x3, aggregator; isolated policies"
     )
     said = remarks(dry)
     assert said[0] == (
-        "not in it: log-probabilities, entropy, validation, of single roles; so no verdict of "
+        "not in it: log-probabilities, entropy, of single roles; so no verdict of "
         "rollout_engine, policy_movement, entropy_collapse, entropy_floor"
     )
-    assert "validation: lay eval_results.jsonl beside the dump" in said[1]
+    assert "log-probabilities: in the training's wandb run" in said[1]
 
 
 def test_routing_can_be_said(tmp_path: Path) -> None:

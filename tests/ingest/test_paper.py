@@ -189,7 +189,7 @@ def test_a_results_file_alone(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "eval_results.jsonl", [result(0, 0.2), result(10, 0.5)])
     done, run = imported(file, tmp_path / "run")
     assert [record.totals["val_accuracy"] for record in run.steps()] == [0.2, 0.5]
-    assert done.workflow.role_names == ("policy",)
+    assert done.workflow.role_names == ("generator", "aggregator")
     write_lines(file, [result(0, 0.2), result(0, 0.3, dataset="x")])
     with pytest.raises(StoreError, match="2 experiments and data sets"):
         imported(file, tmp_path / "run2")

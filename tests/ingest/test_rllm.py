@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from roledrift.ingest import sniff
+from roledrift.records import LENGTH_UNIT
 from tests.ingest.logs import FIXTURES, imported, read, spans, write_lines
 
 TRAIN = FIXTURES / "rllm" / "episodes" / "train_step_1_epoch_0"
@@ -71,7 +72,8 @@ def test_an_episode_log(tmp_path: Path) -> None:
     assert (first.step, second.step) == (1, 2)
     assert first.mean("generator/1", "reward") == 1
     assert first.mean("*", "grad_norm") == 2
-    assert first.stat("generator", "length") is None
+    assert first.stat("generator", "length") == first.stat("generator", "chars")
+    assert first.labels[LENGTH_UNIT] == "characters"
     assert "tokens_N" in first.missing
     assert second.totals["val_accuracy"] == pytest.approx(0.5)
     assert second.faults == {"episode of another step": 1}

@@ -24,6 +24,28 @@ def test_rules_by_name_and_by_prompt() -> None:
     assert resolve("9", "no") == ("r9", None)
 
 
+def test_the_first_rule_that_fits_counts() -> None:
+    """By order alone: a rule about the name stood above every rule about the prompt before."""
+    prompt = "Solution 1: ..."
+    by_prompt = RoleMap("~Solution=aggregator,output=generator")
+    assert by_prompt.resolve("output", prompt) == ("aggregator", None)
+    assert by_prompt.resolve("output", "solve") == ("generator", None)
+    by_name = RoleMap("output=generator,~Solution=aggregator")
+    assert by_name.resolve("output", prompt) == ("generator", None)
+
+
+def test_it_says_how_many_spans_each_rule_took() -> None:
+    rules = RoleMap("~Solution=aggregator,output=generator,x=y")
+    for prompt in ("Solution", "solve", "solve"):
+        rules.resolve("output", prompt)
+    rules.resolve("z")
+    assert rules.notes() == {
+        "rules": "~Solution=aggregator: 1 span; output=generator: 2 spans; x=y: none; "
+        "no rule: 1 span"
+    }
+    assert RoleMap().notes() == {}
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [

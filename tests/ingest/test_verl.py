@@ -29,7 +29,7 @@ def test_what_verl_itself_wrote(tmp_path: Path) -> None:
         # The index in uid is the output's, the number before it the rollout's.
         assert record.mean("*", "zero_variance") == 0
     assert run.steps()[2].totals["val_accuracy"] == logged[2]["val-core/math/acc/mean@1"]
-    assert "length_inflation" in run.header.notes["not in it"]
+    assert "length_inflation" not in run.header.notes["not in it"]
 
 
 def test_verls_console_says_what_its_file_logger_says() -> None:
@@ -81,7 +81,8 @@ def test_outputs_are_named_by_index_or_prompt(tmp_path: Path) -> None:
     assert record.mean("generator/1", "correct") == 1
     assert record.stat("aggregator", "correct") is None
     assert record.mean("*", "zero_variance") == 1
-    assert record.stat("*", "length") is None
+    assert record.stat("*", "length") == record.stat("*", "chars")
+    assert "in characters" in run.header.notes["lengths"]
 
 
 def test_without_a_map_slots_are_indices_and_it_says_so(tmp_path: Path) -> None:

@@ -92,3 +92,47 @@ def test_trl_through_wandb_uses_the_trainers_step(tmp_path: Path) -> None:
     assert [(one.step, one.totals) for one in series(events)] == [
         (s * 10, {"reward": 0.5}) for s in range(3)
     ]
+
+
+def write_console(folder: Path, *steps: int) -> Path:
+    files = folder / "files"
+    files.mkdir(parents=True)
+    text = "".join(f"step:{step} - actor/generator/chi2_token:0.1\n" for step in steps)
+    (files / "output.log").write_text(text)
+    return folder
+
+
+def test_a_second_start_within_a_second(tmp_path: Path) -> None:
+    """wandb calls the second folder ``...-<id>-1``; the id stands in the name of the log."""
+    first = write(tmp_path / "one", "xyz", [(s, numbers(s)) for s in range(4)])
+    second = write(tmp_path / "two", "xyz", [(s, numbers(s)) for s in range(4, 6)])
+    folder = tmp_path / "wandb"
+    shutil.copytree(first, folder / "offline-run-20260101_000000-xyz")
+    shutil.copytree(second, folder / "offline-run-20260101_000000-xyz-1")
+    assert sniff(folder)[1] == "2 wandb folder(s) of 1 run(s)"
+    for source in (folder, folder / "offline-run-20260101_000000-xyz-1"):
+        assert [one.step for one in series(read(source)[0])] == list(range(6))
+
+
+def test_one_segment_stands_for_its_run(tmp_path: Path) -> None:
+    """The log of a resumed start alone has the drift in its baseline and lacks its slots."""
+    first = write(tmp_path / "one", "xyz", [(s, numbers(s)) for s in range(8)])
+    second = write(tmp_path / "two", "xyz", [(s, numbers(s)) for s in range(8, 12)])
+    folder = tmp_path / "wandb"
+    shutil.copytree(first, folder / "run-20260101_000000-xyz")
+    resumed = folder / "run-20260102_000000-xyz"
+    shutil.copytree(second, resumed)
+    events, job = read(resumed / "run-xyz.wandb")
+    assert [one.step for one in series(events)] == list(range(12))
+    assert "start" not in job.facts.notes
+
+
+def test_a_segment_whose_beginning_is_elsewhere_asks_for_it(tmp_path: Path) -> None:
+    done, run = imported(write_console(tmp_path / "run-20260102_000000-a", 18, 19, 20),
+                         tmp_path / "late")  # fmt: skip
+    assert "begins at step 18" in done.notes["start"]
+    assert "put its folder (run-<date>-<id>, the same id) beside" in run.header.notes["start"]
+    # A log of every tenth step begins at the tenth.
+    for name, steps in (("b", (10, 20, 30)), ("c", (1, 2)), ("d", (0, 5, 10))):
+        source = write_console(tmp_path / name / f"run-20260102_000000-{name}", *steps)
+        assert "start" not in imported(source, tmp_path / f"of-{name}")[0].notes

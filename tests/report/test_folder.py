@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from roledrift.errors import StoreError
+from roledrift.report.build import build_report
 from roledrift.report.folder import Asked, write_folder
 from roledrift.report.schema import report_schema
 from roledrift.report.view import Sharing
+from roledrift.report.write import write_report
 from roledrift.workflow import SINGLE, VOTING
 
 
@@ -85,4 +88,38 @@ def test_nothing_that_must_not_be_seen_is_in_any_file(folder: Path, tmp_path: Pa
 
 def test_no_runs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no run in"):
+        write_folder(tmp_path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("runs", ["two", "five"])
+def test_an_unreadable_run_is_a_row_and_not_the_end(
+    folder: Path, tmp_path: Path, runs: str
+) -> None:
+    study = tmp_path / "study"
+    names = ("a", "b", "c", "d") if runs == "five" else ("a",)
+    for name in names:
+        shutil.copytree(folder / name, study / name)
+    shutil.copytree(folder / "a", study / "broken")
+    header = study / "broken" / "run.json"
+    header.write_bytes(header.read_bytes()[:200])
+    if runs == "five":
+        write_folder(study, tmp_path / "out")
+    else:
+        write_report(build_report(study), tmp_path / "out")
+    index = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert len(index["runs"]) == len(names)
+    table = next(one for one in index["overview"] if one.get("key") == "runs")
+    assert [row[0]["text"] for row in table["rows"]][-1] == "broken"
+    assert table["rows"][-1][1]["text"] == "unreadable"
+    assert "not readable as JSON" in table["rows"][-1][2]["text"]
+    assert "1 unreadable" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_only_unreadable_runs_are_an_error(folder: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(folder / name, tmp_path / name)
+        (tmp_path / name / "run.json").write_text("{")
+    with pytest.raises(StoreError, match="not readable as JSON"):
+        build_report(tmp_path)
+    with pytest.raises(StoreError, match="1 more unreadable"):
         write_folder(tmp_path, tmp_path / "out")

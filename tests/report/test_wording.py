@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from roledrift.records import Sample
-from roledrift.report.wording import checkpoints, wording
+from roledrift.report.wording import wording
 
 
 def sample(text: str, tokens: int, *, slot: int = 0, prompt: str = "p", finish: str = "stop",
@@ -48,7 +49,17 @@ def test_a_judge_by_hand() -> None:
     assert math.isnan(one.jaccard)
 
 
-def test_checkpoints_are_early_best_and_last() -> None:
-    assert checkpoints([0, 10, 20, 30, 40], {0: 0.1, 20: 0.9, 40: 0.2}) == (10, 20, 40)
-    assert checkpoints([0, 10, 20], {}) == (0, 10, 20)
-    assert checkpoints([7], {0: 1.0}) == (7,)
+def test_only_the_first_problems_count_where_they_were_kept() -> None:
+    """The longest text of a step is no picture of the rest."""
+    texts = [
+        replace(sample("a", 10), flags=("problem",)),
+        replace(sample("b", 20, prompt="q"), flags=("canary", "problem")),
+        replace(sample("c" * 90, 900, prompt="r"), flags=("longest",)),
+    ]
+    assert wording(5, "generator", texts).length == 15
+
+
+def test_without_token_counts_nothing_is_said_of_lengths() -> None:
+    one = wording(5, "generator", [sample(r"\boxed{1}", 0), sample("a b", 0, prompt="q")])
+    assert all(map(math.isnan, (one.length, one.p50, one.p95, one.terse)))
+    assert one.stamp == 0.5

@@ -244,6 +244,25 @@ def test_a_bounded_number_of_texts_is_read_evenly(tmp_path: Path) -> None:
     assert len(run.samples(8, whole=(3,))) == 3 * 2 + 8
 
 
+def test_texts_that_unpack_to_more_than_memory_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes of Parquet can hold one long text a million times."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    write(tmp_path, range(1), writer="w")
+    (tmp_path / "samples").mkdir()
+    monkeypatch.setattr("roledrift.store.texts.MOST_BYTES", 3 * 10**7)
+    rows = pa.table(
+        {"step": [0] * 5000, "role": ["generator"] * 5000, "text": ["x" * 10**4] * 5000}
+    )
+    pq.write_table(rows, tmp_path / "samples/00000000-x.parquet")
+    run = open_run(tmp_path)
+    assert len(run.samples()) == 2048
+    assert "the rest after 2048 texts is left out" in run.problems[0]
+
+
 def test_samples_of_a_newer_schema_are_refused(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

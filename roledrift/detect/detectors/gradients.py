@@ -41,7 +41,8 @@ _USUAL = 32
 _LEAST_USUAL = 16
 _SPIKES = 3
 _SPIKES_WITHIN = 200
-_SOLVED = 0.9
+_SOLVED = 0.75
+"""Share of right responses from which on groups of equal reward explain gradients of zero."""
 
 
 class _Norms:
@@ -160,7 +161,8 @@ def _norm(record: StepRecord, unit: str, workflow: Workflow) -> float | None:
 def _reader(workflow: Workflow) -> Reader:
     def read(record: StepRecord, unit: str) -> float | None:
         norm = _norm(record, unit, workflow)
-        return norm if norm is not None and math.isfinite(norm) and norm >= 0 else None
+        # A norm of exactly zero has a finding of its own.
+        return norm if norm is not None and math.isfinite(norm) and norm > 0 else None
 
     return read
 

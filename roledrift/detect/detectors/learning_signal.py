@@ -59,6 +59,7 @@ class _Outcome:
         self._name: str | None = None
         self._most = 0.0
         self._recent: deque[float] = deque(maxlen=_SOLVED_WINDOW)
+        self._steps: deque[int] = deque(maxlen=_SOLVED_WINDOW)
 
     def see(self, record: StepRecord, unit: str, course: float | None) -> None:
         """Take one record."""
@@ -70,6 +71,7 @@ class _Outcome:
             value = course
         if value is not None and 0.0 <= value <= 1.0:
             self._recent.append(value)
+            self._steps.append(record.step)
 
     def _component(self, record: StepRecord, unit: str) -> float | None:
         if self._name is None:
@@ -90,6 +92,14 @@ class _Outcome:
     def level(self) -> float | None:
         """Mean of the last records; None if unknown."""
         return fmean(list(self._recent)[-_WINDOW:]) if self._recent else None
+
+    @property
+    def solved_since(self) -> int | None:
+        """First step of a whole window in which most responses are right; None without one."""
+        if len(self._recent) < _SOLVED_WINDOW or fmean(self._recent) < _LEAST_SOLVED:
+            return None
+        pairs = zip(self._steps, self._recent, strict=True)
+        return next(step for step, value in pairs if value >= _LEAST_SOLVED)
 
 
 class LearningSignal:
@@ -152,8 +162,9 @@ class LearningSignal:
         streams = (self._idle[unit], *self._spreads[unit])
         if finding in (DEGENERATE, FLAT):
             return min((one.onset for one in streams if one.onset is not None), default=step)
-        steps = list(self._steps.get(unit, (step,)))
-        return steps[0] if finding == SOLVED else steps[-_WINDOW:][0]
+        if finding == SOLVED:
+            return self._outcomes[unit].solved_since or step
+        return list(self._steps.get(unit, (step,)))[-_WINDOW:][0]
 
     def _found(self, unit: str) -> tuple[str, Severity, float | None, str]:
         """Finding, severity, share and reason."""
@@ -167,7 +178,8 @@ class LearningSignal:
             if level is not None and level <= _MOST_HARD and lately >= _MANY:
                 severity: Severity = "input problem" if lately >= _MOST else "suspicious"
                 return HARD, severity, lately, reason
-            if easy and len(shares) == _SOLVED_WINDOW and median(shares) >= _WASTED:
+            solved = self._outcomes[unit].solved_since is not None
+            if solved and len(shares) == _SOLVED_WINDOW and median(shares) >= _WASTED:
                 return SOLVED, "suspicious", lately, reason
             idle = self._idle[unit]
             if not easy and idle.complete and lately >= _HALF:

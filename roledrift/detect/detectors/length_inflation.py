@@ -19,7 +19,7 @@ from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, CAP_LENGTH, EQUAL_WEIGHT, KL_ANCHOR
 from roledrift.judgement import Severity, Verdict
-from roledrift.records import StepRecord
+from roledrift.records import LENGTH_UNIT, StepRecord
 
 NAME = "length_inflation"
 
@@ -57,8 +57,10 @@ class _LengthInflation:
         self._lengths = {role: context.board.watch(role, LENGTH) for role in workflow.role_names}
         self._over = {role: Streak() for role in watched}
         self._judged: set[str] = set()
+        self._unit = "tokens"
 
     def update(self, record: StepRecord) -> Iterator[Verdict]:
+        self._unit = record.labels.get(LENGTH_UNIT, "tokens")
         for role in self._over:
             state = self._lengths[role]
             if state.judged:
@@ -68,7 +70,8 @@ class _LengthInflation:
                 yield waiting(NAME, role, state.lacking("response lengths"))
 
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
-        limit = self._settings.limit
+        # The limit is in tokens, and says nothing about characters.
+        limit = self._settings.limit if self._unit == "tokens" else 0.0
         too_long = self._over[role].see(step, 0 < limit <= state.now) >= _PATIENCE
         rest = {name: one for name, one in self._lengths.items() if name != role}
         others = [one.change for one in rest.values() if one.judged]
@@ -77,7 +80,7 @@ class _LengthInflation:
         found = too_long or (grown and not alike)
         reason = (
             f"responses are {state.ratio:.2f} times as long as at the start "
-            f"({state.typical:.1f} -> {state.now:.1f} tokens)"
+            f"({state.typical:.1f} -> {state.now:.1f} {self._unit})"
         )
         if found and state.sick_start and state.yardstick is not None:
             reason += f", which is that of {state.yardstick.source}"

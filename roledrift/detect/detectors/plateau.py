@@ -48,7 +48,7 @@ class Plateau:
         if late is None or every is None or course.history.records < _RECORDS:
             return [too_short(NAME, self._workflow, _RECORDS)]
         low, high = course.history.range()
-        gained = high - low > 2 * max(late.error, every.error)
+        gained = course.gained
         settled = course.settled and late.records >= LEAST_LATE
         if not gained and course.history.records < _NEVER_RECORDS:
             settled = False

@@ -166,10 +166,8 @@ class ReferenceKL:
         course = self._course
         if growth >= _WASTED and course.settled:
             return RUNAWAY, f"{reason}, and nothing has been gained by it"
-        every, late = course.history.gain(), course.history.range()
-        never = every is not None and late[1] - late[0] < 2 * every.error
         enough = state.logs.records >= _STILL_RECORDS
-        if enough and never and course.settled and state.since_the_start() < _STILL:
+        if enough and not course.gained and course.settled and state.since_the_start() < _STILL:
             factor = state.since_the_start()
             return HELD, f"its divergence from the reference has grown by a factor of {factor:.2g}"
         return "", reason

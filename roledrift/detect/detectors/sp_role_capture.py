@@ -26,7 +26,7 @@ from roledrift.detect.evidence.words import STRAIGHT, Writing
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR, LOWER_RATE, OWN_POLICY, ROLE_BALANCE
 from roledrift.judgement import Verdict
-from roledrift.records import StepRecord
+from roledrift.records import LENGTH_UNIT, StepRecord
 
 NAME = "sp_role_capture"
 STYLE = "style_drift"
@@ -72,6 +72,7 @@ class _SpRoleCapture:
         self._paid: set[str] = set()
         self._presence = Presence(NAME, NEED)
         self._begun = False
+        self._unit = "tokens"
 
     def _way(self, role: str, other: str) -> Stream:
         def read(record: StepRecord, _: str) -> float | None:
@@ -83,6 +84,7 @@ class _SpRoleCapture:
         return self._writing.away(record, role)
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
+        self._unit = record.labels.get(LENGTH_UNIT, "tokens")
         self._begin(record)
         for role, others in self._others.items():
             if not others:
@@ -197,7 +199,7 @@ class _SpRoleCapture:
             told = f"its words have gone {share:.2f} of the way to those of {captor}"
         length, bias = self._lengths[role], self._bias[role]
         if length.known:
-            told += f"; its responses have {length.typical:.1f} -> {length.now:.1f} tokens"
+            told += f"; its responses have {length.typical:.1f} -> {length.now:.1f} {self._unit}"
         if bias.seen and bias.known:
             told += f"; its reward is {bias.now:+.2f} sd from that of all roles"
         return f"{told}; {self._course}"

@@ -132,9 +132,18 @@ class Course:
         if late is None or every is None or late.records < LEAST_LATE:
             return False
         low, high = self.history.range()
-        if high - low > 2 * max(late.error, every.error):
+        if self.gained:
             return late.most < _TENTH * (high - low)
         return every.most < _NEVER * every.noise
+
+    @property
+    def gained(self) -> bool:
+        """True if parts of the run differ by more than their noise."""
+        late, every = self.history.gain(LATE), self.history.gain()
+        low, high = self.history.range()
+        if late is None or every is None:
+            return False
+        return high - low > _NOISE * max(late.error, every.error)
 
     @property
     def rising(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from roledrift.records import NOTE_TRANSFER
 from roledrift.report.cells import Cell, Table
 from roledrift.report.curves import table
 from roledrift.report.model import Block, Figure, Line, Note, Panel
@@ -19,6 +20,7 @@ from roledrift.report.paper.grid import (
     of_block,
     over_seeds,
     peak,
+    place,
     points,
 )
 from roledrift.report.plots import Dot, Plot
@@ -46,6 +48,7 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
 def table_1(cells: Cells) -> Table:
     """Peak validation accuracy per workflow, with the single-role control of its block."""
     rows = []
+    sets = len({at.validated for at in cells}) > 1
     for at, policies in cells.items():
         if set(policies) == {"SA"}:
             continue
@@ -55,11 +58,16 @@ def table_1(cells: Cells) -> Table:
         rows.append(
             (
                 *(Cell(at.task or "–"), Cell(at.scale or "–"), Cell(at.workflow)),
+                *((Cell(at.validated or "–"),) if sets else ()),
                 over_seeds(runs, base, ".3f"),
                 *(single, isolated, shared, points(isolated, single), points(shared, single)),
             )
         )
-    columns = ("task", "scale", "workflow", "base", "SA-RL", "IP", "SP", "IP-SA, pp", "SP-SA, pp")
+    columns = (
+        *("task", "scale", "workflow"),
+        *(("validated on",) if sets else ()),
+        *("base", "SA-RL", "IP", "SP", "IP-SA, pp", "SP-SA, pp"),
+    )
     caption = (
         "Largest validation accuracy over the checkpoints of a run. IP: a policy per role; SP: one "
         "shared policy; SA-RL: a single role trained alone on the same task and scale; base: at "
@@ -71,7 +79,7 @@ def table_1(cells: Cells) -> Table:
 
 def table_3(summaries: Sequence[Summary], cells: Cells) -> Block:
     """Accuracy of the workflows with an adapter that was trained on a single role."""
-    found = [one for one in summaries if "transfer" in one.notes]
+    found = [one for one in summaries if NOTE_TRANSFER in one.notes]
     if not found:
         return Note(
             "Table 3 needs runs that evaluate a single-role adapter inside a workflow, marked with "
@@ -79,10 +87,10 @@ def table_3(summaries: Sequence[Summary], cells: Cells) -> Block:
         )
     rows = []
     for one in sorted(found, key=lambda run: (run.task, run.scale, run.workflow, run.key)):
-        single = over_seeds(of_block(cells, Place(one.task, one.scale, one.workflow)), peak, ".3f")
+        single = over_seeds(of_block(cells, place(one)), peak, ".3f")
         value = over_seeds([one], peak, ".3f")
         names = (Cell(one.task or "–"), Cell(one.scale or "–"), Cell(one.workflow))
-        rows.append((*names, Cell(one.notes["transfer"]), value, single))
+        rows.append((*names, Cell(one.notes[NOTE_TRANSFER]), value, single))
     columns = ("task", "scale", "workflow", "adapter on", "accuracy", "SA-RL")
     title = "Table 3: a single-role adapter inside the workflows"
     return Table(columns, tuple(rows), title, "The other roles use the base model.", key="table3")

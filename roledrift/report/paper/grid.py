@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import stdev
 from typing import NamedTuple
 
+from roledrift.records import NOTE_BASE, NOTE_SET, NOTE_TRANSFER
 from roledrift.report.cells import UNKNOWN, Cell
 from roledrift.report.numbers import number
 from roledrift.report.paper.intervals import of_mean
@@ -17,11 +18,17 @@ POLICIES = {"SA": 0, "IP": 1, "SP": 2, "mixed": 3}
 
 
 class Place(NamedTuple):
-    """Where a run stands in the grid."""
+    """Where a run stands in the grid.
+
+    Attributes:
+        validated: Problems behind its validation accuracy, if its header names them: accuracies on
+            different problems are not averaged.
+    """
 
     task: str
     scale: str
     workflow: str
+    validated: str = ""
 
     @property
     def label(self) -> str:
@@ -31,7 +38,12 @@ class Place(NamedTuple):
 
 def place(one: Summary) -> Place:
     """The place of one run."""
-    return Place(one.task, one.scale, one.workflow)
+    return Place(one.task, one.scale, one.workflow, one.notes.get(NOTE_SET, ""))
+
+
+def trained(one: Summary) -> bool:
+    """Whether a run is a training, and not an evaluation of another one or of the base model."""
+    return NOTE_TRANSFER not in one.notes and NOTE_BASE not in one.notes
 
 
 def stressed(one: Summary) -> str:
@@ -43,7 +55,7 @@ def stressed(one: Summary) -> str:
 def grid(
     summaries: Sequence[Summary], *, everything: bool = False
 ) -> dict[Place, dict[str, list[Summary]]]:
-    """Place to policy to runs, seeds in order; without runs on transferred adapters.
+    """Place to policy to runs, seeds in order; of trainings alone.
 
     Args:
         summaries: The runs.
@@ -53,7 +65,7 @@ def grid(
     found: dict[Place, dict[str, list[Summary]]] = {}
     order = sorted(summaries, key=lambda one: (place(one), one.policy, one.seed or 0, one.key))
     for one in order:
-        if "transfer" not in one.notes and (everything or not stressed(one)):
+        if trained(one) and (everything or not stressed(one)):
             found.setdefault(place(one), {}).setdefault(one.policy, []).append(one)
     return found
 
@@ -67,11 +79,11 @@ def legend(
 
 
 def of_block(cells: Mapping[Place, Mapping[str, list[Summary]]], at: Place) -> list[Summary]:
-    """Single-role runs of the same task and scale."""
+    """Single-role runs of the same task and scale, on the same problems."""
     return [
         run
         for other, policies in cells.items()
-        if other[:2] == at[:2]
+        if (other[:2], other.validated) == (at[:2], at.validated)
         for run in policies.get("SA", ())
     ]
 
@@ -131,8 +143,10 @@ def points(a: Cell, b: Cell) -> Cell:
 
 
 def peak(one: Summary) -> float | None:
-    """Best validation accuracy."""
-    return None if one.best is None else one.best[1]
+    """Best validation accuracy of a checkpoint: the base model, at step 0, is none."""
+    finite = {step: value for step, value in one.validation.items() if math.isfinite(value)}
+    of_checkpoints = [value for step, value in finite.items() if step > 0]
+    return max(of_checkpoints or finite.values(), default=None)
 
 
 def base(one: Summary) -> float | None:

@@ -10,7 +10,7 @@ from roledrift.report.curves import table
 from roledrift.report.model import Block, Figure, Line, Note, Panel
 from roledrift.report.numbers import number, ratio
 from roledrift.report.palette import tone
-from roledrift.report.paper.grid import POLICIES, grid, legend
+from roledrift.report.paper.grid import POLICIES, grid, legend, trained
 from roledrift.report.plots import Dot, Plot
 from roledrift.report.sections.names import statistic_name
 from roledrift.report.summary import Course, Summary
@@ -34,7 +34,7 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
 def _whole(one: Summary) -> Course | None:
     """Gradient norm of the only policy of a shared run."""
     policies = [course for name, course in one.norm.items() if name.startswith("policy ")]
-    return policies[0] if len(policies) == 1 else None
+    return policies[0] if len(policies) == 1 else one.norm.get(EVERYONE)
 
 
 def table_2(summaries: Sequence[Summary]) -> Table:
@@ -144,7 +144,7 @@ def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
 def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """Diagnostics over their first value beside validation; the runs that moved most come first."""
     moved = sorted(
-        (one for one in summaries if one.chi2 and one.validation),
+        (one for one in summaries if one.chi2 and one.validation and trained(one)),
         key=lambda one: (-max((_safe(c.ratio) for c in one.chi2.values()), default=0), one.key),
     )
     if not moved:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from roledrift.measure.milestones import phases
 from roledrift.report.cells import Cell, Table
 from roledrift.report.model import Block, Note
-from roledrift.report.paper.grid import over_seeds, place, stressed
+from roledrift.report.paper.grid import over_seeds, place, stressed, trained
 from roledrift.report.summary import Summary
-from roledrift.report.wording import Wording, phases
+from roledrift.report.wording import Wording
 
 Column = tuple[str, str, Callable[[Wording], float], bool]
 """Heading, kind of role, value, whether it is a share."""
@@ -63,7 +64,11 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """A table per workflow that has texts."""
     found: list[Block] = []
     for key, title, workflow, columns in TABLES:
-        runs = [one for one in summaries if one.workflow == workflow and one.wording]
+        runs = [
+            one
+            for one in summaries
+            if one.workflow.removesuffix("_v2") == workflow and one.wording and trained(one)
+        ]
         if runs:
             found.append(_table(key, title, runs, columns))
         else:
@@ -107,13 +112,20 @@ def _pools(runs: Sequence[Summary]) -> list[list[Summary]]:
 
 def _moments(runs: Sequence[Summary]) -> dict[str, tuple[int, ...]]:
     """Name of every checkpoint and its step in every run; those at the same steps are one."""
-    found = [phases(sorted({one.step for one in run.wording}), run.validation) for run in runs]
+    found = [phases(sorted({one.step for one in run.wording}), _checkpoints(run)) for run in runs]
     names = found[0] if all(one.keys() == found[0].keys() for one in found) else ("last",)
     moments: dict[tuple[int, ...], str] = {}
     for name in names:
         steps = tuple(one[name] for one in found)
         moments[steps] = f"{moments[steps]}, {name}" if steps in moments else name
     return {name: steps for steps, name in moments.items()}
+
+
+def _checkpoints(run: Summary) -> Mapping[int, float]:
+    """Accuracies of the run itself: an import's base model was evaluated apart from it."""
+    if "base accuracy" not in run.notes:
+        return run.validation
+    return {step: value for step, value in run.validation.items() if step > 0}
 
 
 def _names(

@@ -207,7 +207,7 @@ def _numbers(view: View, finding: Finding, *, collapsed: bool) -> Block:
         if _alike(a, b):
             same.append(quantity.title.lower())
             continue
-        rows.append((Cell(f"{quantity.title}, {quantity.unit}"), cell(a), cell(b), change(a, b)))
+        rows.append((Cell(quantity.heading(view.length_unit)), cell(a), cell(b), change(a, b)))
     if not rows and same:
         return Note(f"Within a tenth of before: {', '.join(same)}.")
     if not rows:

@@ -74,6 +74,11 @@ class Quantity:
     log: bool = False
     share: bool = False
 
+    def heading(self, lengths: str = "tokens") -> str:
+        """Title and unit; of lengths in a run that counts them in something else than tokens."""
+        unit = self.unit.replace("tokens", lengths) if self.name == "length" else self.unit
+        return f"{self.title}, {unit}"
+
 
 _COMPARE = "RoleBatch.rescored after the optimizer step ([rescore] rows_per_role above 0)"
 _ROLLOUT = "rollout_logp_BT in RoleBatch"

@@ -22,7 +22,7 @@ def build(view: View) -> Section:
     for quantity in QUANTITIES:
         curves = {role: view.curve(role, quantity.name, quantity.attribute) for role in view.roles}
         if same := _level(curves):
-            level.append(f"{quantity.title}, {quantity.unit}: {same}")
+            level.append(f"{quantity.heading(view.length_unit)}: {same}")
         elif any(curves.values()):
             blocks.append(_figure(view, quantity, curves))
         else:
@@ -94,7 +94,7 @@ def _figure(view: View, quantity: Quantity, curves: dict[str, dict[int, float]])
         caption += f" Not drawn: {odd}."
     return Figure(
         key=f"{view.key}-{quantity.name.replace('.', '-')}",
-        title=f"{quantity.title}, {quantity.unit}{', log scale' if quantity.log else ''}",
+        title=f"{quantity.heading(view.length_unit)}{', log scale' if quantity.log else ''}",
         caption=caption,
         panels=tuple(replace(one, limits=scale) for one, scale in zip(panels, scales, strict=True)),
         table=table(

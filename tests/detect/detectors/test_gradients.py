@@ -51,6 +51,14 @@ def test_gradients_of_a_solved_task_may_be_zero() -> None:
     assert "gradient_zero" not in named(run)
 
 
+def test_a_task_that_is_nearly_solved_explains_zeros_between_ordinary_norms() -> None:
+    """As in public runs: 85 % right, most groups equal, and every third gradient zero."""
+    run = _changed(np.where((T > 60) & (T % 3 > 0), 0.0, 1.0))
+    right = np.minimum(0.2 + T / 90, 0.85) + np.random.default_rng(0).normal(0, 0.03, 240)
+    names = named(run | {"reward": np.clip(right, 0, 1)})
+    assert not names & {"gradient_zero", "gradient_vanishing"}
+
+
 @pytest.mark.parametrize("unit", [1.0, 0.01])
 def test_a_norm_that_vanishes_is_found_in_any_unit(unit: float) -> None:
     run = _changed(unit * np.exp(-np.maximum(T - 60, 0) / 25))

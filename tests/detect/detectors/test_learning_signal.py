@@ -55,6 +55,16 @@ def test_the_scale_of_a_reward_for_results_is_found_out() -> None:
     assert verdict(run, "learning_signal").finding == "task_solved"
 
 
+def test_a_task_is_solved_since_its_answers_are_right_and_not_since_its_groups_are_equal() -> None:
+    """As in public runs: first all wrong, then all right, with equal groups all along."""
+    run = _groups(0.8, 0.97, 3)
+    run["reward"][:60] = 0.05
+    found = verdict(run, "learning_signal")
+    assert found.finding == "task_solved"
+    assert found.onset is not None
+    assert found.onset > 60
+
+
 def test_it_does_not_apply_where_nothing_is_logged() -> None:
     run = {"reward": healthy()["reward"], "length": healthy()["length"]}
     assert not verdict(run, "learning_signal").applies

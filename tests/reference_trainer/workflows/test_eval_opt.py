@@ -82,13 +82,22 @@ def test_the_last_solution_counts_approved_or_not() -> None:
     assert outcome.judgements[1] == Judgement(Parse("tag", "correct"), False)
 
 
-@pytest.mark.parametrize("reply", [Reply(" Correct", "stop"), Reply(YES + " so", "length")])
-def test_only_the_demanded_form_approves(reply: Reply) -> None:
+@pytest.mark.parametrize(
+    ("reply", "lenient"),
+    [
+        (Reply(" Correct", "stop"), False),
+        (Reply("This is not correct", "stop"), False),
+        (Reply(" \\boxed{ Correct or Incorrect }", "stop"), False),
+        (Reply(YES + " so", "length"), True),
+    ],
+)
+def test_only_the_demanded_form_approves(reply: Reply, lenient: bool) -> None:
     asks, outcome = through([*stopped(RIGHT), reply, *stopped(WRONG, YES)], rounds=2)
     assert len(asks) == 4
     assert not outcome.judgements[1].correct
-    asks, outcome = through([*stopped(RIGHT), reply], rounds=2, lenient=True)
-    assert len(asks) == 2
+    more = [] if lenient else stopped(RIGHT, YES)
+    asks, outcome = through([*stopped(RIGHT), reply, *more], rounds=2, lenient=True)
+    assert len(asks) == (2 if lenient else 4)
     assert outcome.correct
 
 

@@ -21,6 +21,14 @@ from reference_trainer.workflows.parse import (
         (" 9 - 4", "failed", None),  # the first digit is out of range
         (" \\boxed{ 0 }", "failed", None),
         (" candidate12 wins", "failed", None),
+        ("I choose 2.", "fallback", "2"),
+        ("Solution **3** is right", "fallback", "3"),
+        ("(1)", "fallback", "1"),
+        ("Solution 2: its answer is 14", "fallback", "2"),
+        ("\\boxed{Solution 2}", "fallback", "2"),
+        ("\\boxed{2", "fallback", "2"),
+        ("of the 3 solutions I choose 1", "fallback", "3"),
+        ("solution_2", "failed", None),
         ("", "failed", None),
     ],
 )
@@ -41,6 +49,10 @@ def test_answer() -> None:
         (" \\boxed{\\text{Incorrect}}", "tag", "incorrect"),
         (" \\boxed{ Correct } no, \\boxed{ Incorrect }", "tag", "correct"),  # the first box counts
         ("It looks correct, but it is Incorrect.", "fallback", "incorrect"),  # the last word counts
+        ("\\boxed{Correct or Incorrect}", "fallback", "incorrect"),
+        ("\\boxed{Correct.}", "fallback", "correct"),
+        ("\\boxed{Correct", "fallback", "correct"),
+        ("\\boxed{Correct} since", "tag", "correct"),
         (" \\boxed{ 5 }", "failed", None),
         ("Correctness is not shown", "failed", None),
         ("", "failed", None),
