@@ -262,3 +262,17 @@ def print_rows(
         out.print(line, soft_wrap=True)
         for part in sentence[beside:] if not style else ():
             out.print(Text(indent + part), soft_wrap=True)
+
+
+def versions() -> str:
+    """Versions of what matters; of torch from its metadata, importing it takes seconds."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from roledrift import __version__
+
+    parts = [f"roledrift {__version__}", f"python {sys.version.split()[0]}"]
+    try:
+        parts.append(f"torch {version('torch')}")
+    except PackageNotFoundError:
+        parts.append("torch not installed")
+    return ", ".join(parts)

@@ -49,7 +49,7 @@ def _start(
     roledrift report runs/ -o report
     """
     if version:
-        typer.echo(_versions())
+        typer.echo(console.versions())
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -396,17 +396,3 @@ def _full(error: OSError) -> int:
     console.forget_stdout()
     console.say(f"standard output cannot be written ({error.strerror or error})")
     return console.FAILED
-
-
-def _versions() -> str:
-    """Versions of what matters; of torch from its metadata, importing it takes seconds."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    from roledrift import __version__
-
-    parts = [f"roledrift {__version__}", f"python {sys.version.split()[0]}"]
-    try:
-        parts.append(f"torch {version('torch')}")
-    except PackageNotFoundError:
-        parts.append("torch not installed")
-    return ", ".join(parts)
