@@ -6,13 +6,13 @@ from roledrift.ingest import formats
 from roledrift.ingest.importing import Imported, import_run, job_for
 from roledrift.ingest.tree import find
 from roledrift.ingest.union import united
-from roledrift.store.reader import Run, open_run
+from roledrift.store.reader import StoredRun, open_run
 from tests.ingest import trees
 from tests.ingest.logs import write_lines
 from tests.ingest.test_verl import dump as verl_dump
 
 
-def imported(root: Path, name: str, out: Path) -> tuple[Imported, Run]:
+def imported(root: Path, name: str, out: Path) -> tuple[Imported, StoredRun]:
     found = next(one for one in find(root, formats()) if one.name == name)
     done = import_run(united(found), job_for(found.sources[0].path), out / name)
     return done, open_run(out / name)

@@ -5,9 +5,7 @@ import pytest
 from roledrift.store.decoding import decoded
 
 
-@pytest.mark.parametrize(
-    "text", ['{"a": [1, 2.5, null]}', '"\\ud800"', "1e999", '{"n": 123456789012345678901234}']
-)
+@pytest.mark.parametrize("text", ['{"a": [1, 2.5, null]}', '"\\ud800"', "1e999"])
 def test_it_reads_what_json_reads(text: str) -> None:
     assert decoded(text.encode()) == json.loads(text)
 
