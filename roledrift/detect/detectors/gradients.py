@@ -1,8 +1,8 @@
 """``gradients``: gradients that are not finite, exactly zero, vanishing, or spiking.
 
-What is not finite or exactly zero is a fact. A norm that has fallen to a twentieth, or that is
-eight times its own usual size again and again, is compared with the run itself. One spike alone
-counts for nothing.
+What is not finite or exactly zero is a fact. A norm that has fallen to a twentieth is compared with
+the run itself, as is one that again and again is eight times its usual size and larger than any at
+the start. One spike alone counts for nothing.
 """
 
 from __future__ import annotations
@@ -52,6 +52,9 @@ class _Norms:
         self.count = 0
         self.usual: deque[float] = deque(maxlen=_USUAL)
         self.middle = math.nan
+        self.largest = 0.0
+        """Largest norm of the first records: a solved task has small norms, and ordinary ones now
+        and then, which are no spikes."""
         self.zero: deque[tuple[int, bool]] = deque(maxlen=_ZERO_WITHIN)
         self.broken: deque[tuple[int, int]] = deque(maxlen=_BROKEN)
         self.spikes: deque[tuple[int, int, float]] = deque(maxlen=_SPIKES)
@@ -70,8 +73,10 @@ class _Norms:
         if len(self.usual) >= _LEAST_USUAL:
             if self.count % 4 == 0 or math.isnan(self.middle):
                 self.middle = median(self.usual)
-            if norm >= _TIMES * self.middle:
+            if norm >= _TIMES * self.middle and norm > self.largest:
                 self.spikes.append((self.count, step, norm / self.middle))
+        else:
+            self.largest = max(self.largest, norm)
         self.usual.append(norm)
 
 

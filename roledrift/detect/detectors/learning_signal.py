@@ -29,7 +29,7 @@ HARD, SOLVED, DEGENERATE, FLAT = (
     "advantage_collapse",
 )
 _WINDOW = 10
-_SOLVED_WINDOW = 100
+_SOLVED_WINDOW = 150
 """Records for which a solved task must have gone on: solving it is success, going on is waste."""
 
 _MOST_HARD = 0.25
