@@ -98,7 +98,7 @@ DEMOS = (
     ),
     Demo(
         "solved-task",
-        "The task is solved: most groups have equal rewards, because nearly all responses are right.",
+        "The task is solved: most groups have equal rewards because most responses are right.",
         "Nothing. Success is no failure.",
         "clean",
     ),
