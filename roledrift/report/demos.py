@@ -72,10 +72,9 @@ DEMOS = (
         "hot-learning-rate",
         "The learning rate was raised fivefold at step 13, and one role makes two steps to the"
         " other's one.",
-        "Groups of equal reward spread, both roles drift, and the accuracy falls off a cliff.",
+        "Both roles drift, and the accuracy falls off a cliff.",
         "failing",
         (
-            ("aggregator", "groups_degenerate"),
             ("aggregator", "role_drift"),
             ("generator", "role_drift"),
             ("*", "accuracy_cliff"),
