@@ -26,7 +26,7 @@ def _files(path: Path) -> list[Path]:
     own = sorted(one for one in path.glob(f"*{_NAME}*") if one.is_file())
     # transformers keeps them in runs/<date>; other folders may hold other runs.
     runs = path / "runs"
-    return own or sorted(runs.glob(f"*/*{_NAME}*")) if path.is_dir() else []
+    return own or sorted(one for one in runs.glob(f"*/*{_NAME}*") if one.is_file())
 
 
 def _read(job: Job) -> Events:

@@ -13,6 +13,7 @@ from roledrift.ingest.history import History
 from roledrift.ingest.keys import step_of
 from roledrift.ingest.lines import head
 from roledrift.ingest.rows import Events
+from roledrift.store.regular import opened
 
 _MAGIC = b"SQLite format 3\x00"
 _COLUMNS = {"run_name", "step", "metrics"}
@@ -30,6 +31,7 @@ def _sniff(path: Path) -> str | None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
+    opened(path).close()  # SQLite itself would wait for the writer of a pipe.
     return sqlite3.connect(f"file:{path.resolve()}?mode=ro", uri=True)
 
 
@@ -48,7 +50,7 @@ def _read(job: Job) -> Events:
                 data = json.loads(body)
                 found = step_of(data)
                 history.add(step if found is None else found, data, job.source.name)
-    except (sqlite3.Error, ValueError) as error:
+    except (sqlite3.Error, OSError, ValueError) as error:
         raise StoreError(f"{job.source}: cannot be read as trackio's database ({error})") from None
     yield from history.events()
 
