@@ -23,7 +23,7 @@ from roledrift.detect.yardsticks import combined
 from roledrift.errors import ConfigError
 from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
-from roledrift.monitor import Monitor
+from roledrift.metric_monitor import MetricMonitor
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
 from roledrift.notify.forward import Forward
 from roledrift.parts import Parts
@@ -32,7 +32,7 @@ from roledrift.records import RunHeader
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.store.starts import Starts, StartsWriter, earlier_starts
 from roledrift.store.writer import RunWriter
-from roledrift.workflow import Workflow
+from roledrift.workflow import POLICY, PRESETS, Workflow
 
 _LOG = logging.getLogger("roledrift")
 _VERSIONED = ("roledrift", "numpy", "torch", "transformers", "trl", "peft", "verl", "vllm")
@@ -41,8 +41,8 @@ _TEXTS = 2000
 
 
 def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and named)
-    workflow: Workflow | str | Mapping[str, int],
-    out: str | Path,
+    workflow: Workflow | str | Path | Mapping[str, int] | None = None,
+    out: str | Path | None = None,
     *,
     config: Config | Mapping[str, Any] | str | Path | None = None,
     routing: Literal["shared", "isolated"] | None = None,
@@ -53,11 +53,12 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     detectors: Sequence[Card] = (),
     probes: Sequence[Probe] = (),
     **facts: Any,
-) -> Monitor:
+) -> MetricMonitor:
     """A monitor that writes a run directory, judges every step and prints alerts.
 
     Args:
-        workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``.
+        workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``. Left
+            out for a single policy: the run directory is then the only argument.
         out: Run directory; made if it is not there.
         config: As for :func:`read_config`.
         routing: Overrides the routing of ``workflow``.
@@ -76,14 +77,16 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
         ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
         StoreError: If ``out`` cannot be written, or holds a run and ``resume`` is False.
     """
-    roles, settings = Workflow.of(workflow, routing=routing), read_config(config)
-    header = _header(roles, Path(out), settings, facts)
+    roles, out = _placed(workflow, out, routing)
+    settings = read_config(config)
+    header = _header(roles, out, settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
     budget, probes = Budget(settings.budget), () if off else (*_probes(settings, roles), *probes)
     if off or (reducer is not None and not reducer.is_first()):
-        return Monitor(header, Parts(probes, reducer=reducer, budget=budget), strict=strict)
+        parts = Parts(probes, reducer=reducer, budget=budget)
+        return MetricMonitor(header, parts, strict=strict)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
-    header, judge = _judge(header, settings, Path(out), detectors)
+    header, judge = _judge(header, settings, out, detectors)
     parts = Parts(
         probes=probes,
         judge=judge,
@@ -96,7 +99,27 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
         conclusion=lambda steps: conclude(judge.verdicts, judge.incidents, steps).sentence,
         pulse=heartbeat_for(settings.notify, tell, header),
     )
-    return Monitor(header, parts, strict=strict)
+    return MetricMonitor(header, parts, strict=strict)
+
+
+def _placed(
+    workflow: Workflow | str | Path | Mapping[str, int] | None,
+    out: str | Path | None,
+    routing: Literal["shared", "isolated"] | None,
+) -> tuple[Workflow, Path]:
+    """The workflow and the run directory; a path alone is that of a run of a single policy."""
+    if out is None and isinstance(workflow, str | Path):
+        if str(workflow).lower().replace("-", "_") in PRESETS:
+            raise ConfigError(
+                f"open_monitor({str(workflow)!r}) names a workflow and no run directory: say "
+                f"open_monitor({str(workflow)!r}, 'runs/x')"
+            )
+        workflow, out = None, workflow
+    if out is None:
+        raise ConfigError("open_monitor needs a run directory: open_monitor(workflow, 'runs/x')")
+    if isinstance(workflow, Path):
+        raise ConfigError(f"{workflow} is a path and no workflow: say open_monitor(workflow, out)")
+    return Workflow.of(POLICY if workflow is None else workflow, routing=routing), Path(out)
 
 
 def _judge(

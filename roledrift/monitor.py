@@ -332,7 +332,7 @@ class Monitor:
         self._start(step)
         measured: dict[str, Any] = {}
         with self.fenced("summarise", into=pending):
-            measured["groups"] = summarise({**relative(sums), **sums})
+            measured["groups"] = pending.beside(summarise({**relative(sums), **sums}))
             measured["base"] = summarise({**relative(base), **base})
         with self.fenced("checkpoints", into=pending):
             measured["checkpoints"] = self._checkpoints.news()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from roledrift.errors import CaptureError
 from roledrift.protocols import Probe, Reducer
-from roledrift.records import GramRecord, Sample, StepRecord
+from roledrift.records import GramRecord, Sample, Stat, StepRecord
 from roledrift.spans import Kind, Source, SpanTable, describe
 from roledrift.sums import Sums, add
 
@@ -20,6 +20,8 @@ class Pending:
     sums: list[Sums] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
+    logged: dict[str, dict[str, Stat]] = field(default_factory=dict)
+    logged_totals: dict[str, float] = field(default_factory=dict)
     solved: str = ""
     gradients: list[GramRecord] = field(default_factory=list)
     present: set[str] = field(default_factory=set)
@@ -29,6 +31,15 @@ class Pending:
     updates: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     cost_ms: Counter[str] = field(default_factory=Counter)
+
+    def beside(self, measured: dict[str, dict[str, Stat]]) -> dict[str, dict[str, Stat]]:
+        """What was measured, and of what the host logged the rest.
+
+        A mean over spans that were seen is better founded than one that the host logged.
+        """
+        for group, stats in self.logged.items():
+            measured[group] = {**stats, **measured.get(group, {})}
+        return measured
 
     def record(self, step: int, time: str) -> StepRecord:
         """Make the record of ``step``, without the statistics of roles.
@@ -43,7 +54,7 @@ class Pending:
         return StepRecord(
             step=int(step),
             time=time,
-            totals=self.totals,
+            totals={**self.logged_totals, **self.totals},
             gradients=tuple(self.gradients),
             missing=tuple(sorted(self.missing - self.present)),
             faults=dict(sorted(self.faults.items())),

@@ -225,6 +225,9 @@ ORCH_WORKERS = _preset(
 SINGLE = _preset("single", Role("generator"))
 """One role: the control that has neither slots nor sharing."""
 
+POLICY = Workflow("policy", (Role("policy"),), ("policy",))
+"""A training of one policy without roles."""
+
 PRESETS: Mapping[str, Workflow] = {
     workflow.name: workflow for workflow in (VOTING, EVAL_OPT, ORCH_WORKERS, SINGLE)
 }

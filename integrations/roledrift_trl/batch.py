@@ -126,7 +126,7 @@ def generation(
     workflow: Workflow,
     rows: Sequence[Mapping[str, Any]],
     *,
-    columns: tuple[str, str | None],
+    columns: tuple[str | None, str | None],
     after: Generation | None,
     step: int,
     lengths: Sequence[int] = (),
@@ -136,7 +136,8 @@ def generation(
     Args:
         workflow: Gives the registry of roles.
         rows: Dataset rows, each repeated once per completion.
-        columns: Names of the role column and, if there is one, of the slot column.
+        columns: Names of the role column (None: there is only one role) and, if there is one, of
+            the slot column.
         after: The generation before this one.
         step: Optimizer steps done so far.
         lengths: Tokens of each completion.
@@ -146,7 +147,7 @@ def generation(
     """
     index = {name: number for number, name in enumerate(workflow.role_names)}
     role, slot = columns
-    roles = tuple(index.get(row.get(role, ""), -1) for row in rows)
+    roles = tuple(0 if role is None else index.get(row.get(role, ""), -1) for row in rows)
     slots = None if slot is None else tuple(int(row[slot]) for row in rows)
     # Dataset rows repeat, and a name is a hash of the whole prompt.
     named = {id(prompt): prompt_name(prompt) for prompt in (row.get("prompt") for row in rows)}

@@ -18,10 +18,11 @@ from roledrift.capture.attaching import attach_gradients
 from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
-from roledrift.monitor import Monitor
+from roledrift.errors import ConfigError
+from roledrift.metric_monitor import MetricMonitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import open_run
-from roledrift.workflow import Workflow
+from roledrift.workflow import POLICY, Workflow
 from roledrift_trl.checks import (
     check_dataset,
     check_trainer,
@@ -29,6 +30,7 @@ from roledrift_trl.checks import (
     continues,
     scales_in_place,
 )
+from roledrift_trl.ending import Ending
 from roledrift_trl.forward import ForwardWatch, check_columns
 from roledrift_trl.watch import Watch
 
@@ -47,8 +49,14 @@ class RoleDriftCallback(TrainerCallback):
     The training is bit for bit the same with and without it. What is wrong at set-up is raised when
     training begins; what fails later is counted in the record of the step, and training goes on.
 
+    Without a workflow it watches a single policy: no role column is needed, and what the trainer
+    logs (clip ratios, KL, gradient norm, reward functions) goes into its records too::
+
+        trainer = GRPOTrainer(..., callbacks=[RoleDriftCallback(out="runs/x")])
+
     Args:
-        workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``.
+        workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``. None:
+            a single policy.
         out: Run directory. None: ``roledrift`` inside the trainer's ``output_dir``.
         role_column: Dataset column that names each row's role. A ``rollout_func`` may return it
             instead.
@@ -62,12 +70,12 @@ class RoleDriftCallback(TrainerCallback):
             ``notifiers``; see :func:`roledrift.open_monitor`.
 
     Raises:
-        ConfigError: If the workflow is wrong.
+        ConfigError: If the workflow is wrong, or slots are named without one.
     """
 
     def __init__(
         self,
-        workflow: Workflow | str | Mapping[str, int],
+        workflow: Workflow | str | Mapping[str, int] | None = None,
         out: str | Path | None = None,
         *,
         role_column: str = "role",
@@ -78,17 +86,24 @@ class RoleDriftCallback(TrainerCallback):
         trainer: Any = None,
         **facts: Any,
     ) -> None:
-        self.workflow = Workflow.of(workflow, routing=routing)
+        self._alone = workflow is None
+        if self._alone and slot_column is not None:
+            raise ConfigError(
+                f"slot_column={slot_column!r} needs a workflow that has slots: say "
+                "RoleDriftCallback({'generator': 3, 'aggregator': 1}, ...)"
+            )
+        self.workflow = Workflow.of(POLICY if workflow is None else workflow, routing=routing)
         self.trainer = trainer
-        self.monitor: Monitor | None = None
+        self.monitor: MetricMonitor | None = None
         self._out = out
-        self._columns = (role_column, slot_column)
+        self._columns = (None if self._alone else role_column, slot_column)
         self._config = config
         self._accuracy = accuracy
         self._facts = facts
         self._where = Path()
         self._wraps: dict[str, Any] = {}
         self._watch: Watch | ForwardWatch | None = None
+        self._ending: Ending | None = None
 
     def on_train_begin(
         self,
@@ -140,7 +155,8 @@ class RoleDriftCallback(TrainerCallback):
             self._watch = ForwardWatch(self.monitor, trainer, self._columns[0])
         if probe is not None:
             self._watch.measure_gradients(probe)
-        self._wrap(self._watch, told)
+        self._ending = Ending(self.monitor, self._watch, alone=self._alone)
+        self._wrap(self._watch, told, self._ending)
         self._where = out
         roles = ", ".join(f"{one.name} x{one.slots}" for one in self.workflow.roles)
         say(
@@ -181,20 +197,26 @@ class RoleDriftCallback(TrainerCallback):
         **_: Any,
     ) -> TrainerControl:
         """Finish the step's record; stop the training if the user asked for it."""
-        if self._watch is not None and self._watch.after_step(state.global_step):
+        if self._ending is not None:
+            self._ending.after_step(state.global_step, logs=control.should_log)
+            self._stop(args, state, control)
+        return control
+
+    def _stop(self, args: TrainingArguments, state: TrainerState, control: TrainerControl) -> None:
+        if self._ending is not None and self._ending.stop and not control.should_training_stop:
             control.should_training_stop = True
             say(args, f"roledrift stops the training after step {state.global_step} (stop_on)")
-        return control
 
     def on_log(
         self,
-        args: TrainingArguments,  # noqa: ARG002 - the event's signature
+        args: TrainingArguments,
         state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
+        control: TrainerControl,
         logs: Mapping[str, float] | None = None,
         **_: Any,
     ) -> None:
         """Take the validation accuracy out of what an evaluation logs."""
+        self._stop(args, state, control)
         if self._watch is None or not any(name.startswith("eval_") for name in logs or ()):
             return
         with self._watch.monitor.fenced("evaluation"):
@@ -220,6 +242,8 @@ class RoleDriftCallback(TrainerCallback):
 
     def detach(self) -> None:
         """Leave the trainer as it was. Calling it again does nothing."""
+        if self._ending is not None:
+            self._ending.finish()
         if self._watch is not None:
             trainer = self._watch.trainer
             if isinstance(trainer, RoleDriftMixin):
@@ -229,16 +253,16 @@ class RoleDriftCallback(TrainerCallback):
                 if vars(trainer).get(name) is wrap:
                     delattr(trainer, name)
             self._watch.leave()
-        self._wraps, self._watch = {}, None
+        self._wraps, self._watch, self._ending = {}, None, None
         if self.monitor is not None:
             self.monitor.close()
 
-    def _wrap(self, watch: Watch | ForwardWatch, told: StatisticsLog) -> None:
+    def _wrap(self, watch: Watch | ForwardWatch, told: StatisticsLog, ending: Ending) -> None:
         trainer = watch.trainer
         rounds: dict[str, Callable[..., Any]] = {
             name: _following(watch, name, *notes) for name, notes in watch.follows().items()
         }
-        rounds["log"] = _telling(watch, told)
+        rounds["log"] = _telling(watch, told, ending)
         if isinstance(trainer, RoleDriftMixin):
             trainer.roledrift_rounds = rounds
             return
@@ -329,11 +353,14 @@ def _following(
     return call
 
 
-def _telling(watch: Watch | ForwardWatch, told: StatisticsLog) -> Callable[..., Any]:
+def _telling(
+    watch: Watch | ForwardWatch, told: StatisticsLog, ending: Ending
+) -> Callable[..., Any]:
     def log(
         original: Callable[..., Any], /, logs: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
         if watch.training:
+            ending.logged(logs)
             with watch.monitor.fenced("log"):
                 logs.update(told.take())
         return original(logs, *args, **kwargs)

@@ -88,7 +88,7 @@ def _source(method: Any) -> str:
         return ""
 
 
-def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | None]) -> None:
+def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str | None, str | None]) -> None:
     """Does the training dataset name a known role for every row, and does the column get through?
 
     Raises:
@@ -112,11 +112,12 @@ def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str, str | No
                 f"remove_unused_columns=True drops the column {name!r} before training: "
                 "set GRPOConfig(remove_unused_columns=False)"
             )
-    if there is None or not hasattr(dataset, "unique"):
+    role, slot = columns
+    if there is None or role is None or not hasattr(dataset, "unique"):
         return
-    _check_roles(dataset, workflow, columns[0])
-    if columns[1] is not None:
-        _check_slots(dataset, workflow, (columns[0], columns[1]))
+    _check_roles(dataset, workflow, role)
+    if slot is not None:
+        _check_slots(dataset, workflow, (role, slot))
 
 
 def _check_roles(dataset: Any, workflow: Workflow, column: str) -> None:

@@ -32,10 +32,11 @@ class ForwardWatch:
     """One training of a trainer that hands labels to its model.
 
     The batch names the role of each row under ``role``: an int64 tensor ``(B,)`` of indices into
-    ``workflow.role_names``, or names. It is taken out of what the model is called with.
+    ``workflow.role_names``, or names. It is taken out of what the model is called with. Without
+    such a column (None) every row is the only role's.
     """
 
-    def __init__(self, monitor: Monitor, trainer: Any, role: str) -> None:
+    def __init__(self, monitor: Monitor, trainer: Any, role: str | None) -> None:
         self.live = True
         self.trainer = trainer
         self.monitor = monitor
@@ -86,17 +87,16 @@ class ForwardWatch:
         self.monitor.add_updates({names[one]: 1 for one in self._moved if one >= 0})
         self._moved = set()
 
-    def after_step(self, step: int) -> bool:
-        """Finish the record; True if the training is to stop."""
+    def after_step(self, step: int) -> bool:  # noqa: ARG002 - that of Watch needs it
+        """Whether this step has a record."""
         if self._resting:
             self.monitor.skip_step()
-            return False
-        return self.monitor.end_step(step).stop
+        return not self._resting
 
     def _without_role(
         self, _model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        if self._role not in kwargs:
+        if self._role is None or self._role not in kwargs:
             return None
         return args, {name: one for name, one in kwargs.items() if name != self._role}
 
@@ -108,10 +108,18 @@ class ForwardWatch:
         self._resting = self.monitor.skips(int(self.trainer.state.global_step))
         # A copy: compute_loss takes labels out of the dictionary where it smooths them.
         self._inputs, self._output = dict(call[1]), None
-        if self._gradients is not None and self._role in self._inputs:
-            self._gradients.set_groups(self._roles(self._inputs[self._role]))
+        roles_B = None if self._gradients is None else self._roles(self._inputs)
+        if self._gradients is not None and roles_B is not None:
+            self._gradients.set_groups(roles_B)
 
-    def _roles(self, given: Any) -> Tensor:
+    def _roles(self, inputs: Mapping[str, Any]) -> Tensor | None:
+        """Registry index of each row; None if the batch does not name the roles."""
+        if self._role is None:
+            labels = inputs.get("labels")
+            return None if labels is None else torch.zeros(len(labels), dtype=torch.int64)
+        given = inputs.get(self._role)
+        if given is None:
+            return None
         if isinstance(given, Tensor):
             return given.detach().reshape(-1).to(torch.int64)
         return torch.tensor([self._index.get(one, -1) for one in given], dtype=torch.int64)
@@ -123,10 +131,10 @@ class ForwardWatch:
             self._gradients.set_groups(None)
         if self._resting:
             return
-        if inputs is None or self._role not in inputs:
+        roles_B = None if inputs is None else self._roles(inputs)
+        if inputs is None or roles_B is None:
             self.monitor.count_fault("micro-batch without roles")
             return
-        roles_B = self._roles(inputs[self._role])
         labels_BT = inputs.get("labels")
         logits_BTV = output.get("logits") if isinstance(output, Mapping) else None
         if labels_BT is None or labels_BT.ndim != 2:
@@ -172,12 +180,14 @@ def score(logits_BTV: Tensor, labels_BT: Tensor) -> dict[str, Tensor]:
     return {"logp": torch.stack(logp), "entropy": torch.stack(entropy)}
 
 
-def check_columns(trainer: Any, role: str) -> None:
-    """Does the role column get through to the batches?
+def check_columns(trainer: Any, role: str | None) -> None:
+    """Does the role column, if there is one, get through to the batches?
 
     Raises:
         ConfigError: Saying what the dataset holds and what to change.
     """
+    if role is None:
+        return
     there = getattr(trainer.train_dataset, "column_names", None)
     if there is not None and role not in there:
         raise ConfigError(

@@ -23,7 +23,7 @@ class Watch:
         self,
         monitor: Monitor,
         trainer: Any,
-        columns: tuple[str, str | None],
+        columns: tuple[str | None, str | None],
         canaries: Sequence[str],
         *,
         score: Callable[..., Any],
@@ -187,7 +187,7 @@ class Watch:
             self._again = rows
 
     def after_step(self, step: int) -> bool:
-        """Score the chosen rows again, finish the record; True if the training is to stop."""
+        """Score the chosen rows again; False if this step has no record."""
         rows, self._again = self._again, []
         if self._resting:
             self.monitor.skip_step()
@@ -205,4 +205,4 @@ class Watch:
                 self._capture.add(
                     rescoring.compared(self.monitor.workflow, *sides, temperature=heat)
                 )
-        return self.monitor.end_step(step).stop
+        return True

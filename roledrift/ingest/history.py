@@ -15,7 +15,7 @@ from statistics import median
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
-from roledrift.ingest.keys import Translator, passed_note, useful
+from roledrift.ingest.keys import Translator, fails, passed_note, useful
 from roledrift.ingest.rows import Events, Series, StepDone
 from roledrift.ingest.values import number
 from roledrift.metric_names import COMPONENT, resolve
@@ -32,9 +32,6 @@ _OF_RL = (
     *("reward", "score", "success", "accuracy", "zero_variance", "advantage", "truncated"),
     *("reference.k3", "rollout.k3", "rollout.chi2", "rollout.k1", "clip_fraction"),
 )
-_FAILS = frozenset({"grad_norm", "pg_loss"})
-"""Statistics of which a value that is not finite means a failure and no gap."""
-
 _OF_ANY_TRAINING = frozenset(
     {*("pg_loss", "lr", "grad_norm", "entropy", "model_tokens", "throughput", "step_time"), ""}
 )
@@ -136,7 +133,7 @@ class History:
             kept = {
                 key: value
                 for key, value in data.items()
-                if _finite(value) or (training and _fails(key))
+                if _finite(value) or (training and fails(key))
             }
             if kept:
                 rows.append((step, kept))
@@ -168,11 +165,6 @@ class History:
 
 def _finite(value: object) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
-
-
-def _fails(key: str) -> bool:
-    metric = resolve(key)
-    return metric is not None and metric.name in _FAILS
 
 
 def _other_task(keys: set[str]) -> str:

@@ -59,6 +59,12 @@ _COUNTS = frozenset({"nonfinite_gradients"})
 """Statistics of which several keys of a row add up."""
 
 
+_WRAPPERS = frozenset({"data", "metrics", "logs"})
+"""Keys that a logger wraps the metrics in."""
+
+_FAILS = frozenset({"grad_norm", "pg_loss"})
+
+
 @dataclass(slots=True)
 class Translator:
     """Logged numbers of a step as statistics; remembers what it saw.
@@ -190,6 +196,24 @@ def _value(logged: object) -> float | None:
         total = sum(parts)
         return max(parts) / total if len(parts) > 1 and 0 < total < float("inf") else None
     return number(logged)
+
+
+def flat(row: Mapping[str, object]) -> dict[str, object]:
+    """Nested dictionaries as keys joined with ``/``; a file logger's ``data`` adds nothing."""
+    found: dict[str, object] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            head = "" if key in _WRAPPERS else f"{key}/"
+            found |= {f"{head}{name}": one for name, one in flat(value).items()}
+        elif isinstance(key, str):
+            found[key] = value
+    return found
+
+
+def fails(key: str) -> bool:
+    """Whether a value under ``key`` that is not finite means a failure and no gap."""
+    metric = resolve(key)
+    return metric is not None and metric.name in _FAILS
 
 
 def step_of(data: Mapping[str, object]) -> int | None:

@@ -19,7 +19,7 @@ from roledrift.errors import StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.history import History
-from roledrift.ingest.keys import step_of
+from roledrift.ingest.keys import flat, step_of
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import MAX_FILE, decoded, documents, head, lines
 from roledrift.ingest.rows import Events
@@ -35,7 +35,6 @@ _LISTS = ("log_history", "history", "metrics", "logs", "rows", "data")
 _STEPS = ("step", "_step", "steps", "training_step", "current_step")
 _PRINTED = re.compile(r"\{\s*['\"][A-Za-z_][^{}]*\}")
 _LOOKED_AT = 40
-_DATA = "data"
 
 Row = tuple[str, Mapping[str, Any]]
 
@@ -74,7 +73,7 @@ def _read(job: Job) -> Events:
     history = History(job)
     printed = 0
     for where, row in found[0](job.source, job.ledger):
-        data = _flat(row)
+        data = flat(row)
         step = _step(data)
         if step is None and found[0] is _printed and "loss" in data and "train_runtime" not in data:
             # The trainer prints no steps, but one dictionary per log.
@@ -95,20 +94,7 @@ def _step(data: Mapping[str, object]) -> int | None:
 
 
 def _numbers(row: Mapping[str, Any]) -> bool:
-    return any(number(value) is not None for value in _flat(row).values())
-
-
-def _flat(row: Mapping[str, Any]) -> dict[str, object]:
-    """Nested dictionaries as keys joined with ``/``; a file logger's ``data`` adds nothing."""
-    found: dict[str, object] = {}
-    for key, value in row.items():
-        if isinstance(value, Mapping):
-            inner = _flat(value)
-            head_ = "" if key in (_DATA, "metrics", "logs") else f"{key}/"
-            found |= {f"{head_}{name}": one for name, one in inner.items()}
-        elif isinstance(key, str):
-            found[key] = value
-    return found
+    return any(number(value) is not None for value in flat(row).values())
 
 
 def _table(path: Path, ledger: Ledger) -> Iterator[Row]:
