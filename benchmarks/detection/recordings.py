@@ -22,6 +22,7 @@ from reference_trainer.run_folder import RunFolder
 from roledrift import StepRecord, Workflow
 from roledrift.codec import from_plain, plain
 from roledrift.records import RunHeader, Sample
+from roledrift.store.columns import pack, unpack
 from roledrift.store.reader import open_run
 
 FOLDER = Path(__file__).parent / "recordings"
@@ -145,45 +146,6 @@ def rounded(record: StepRecord) -> StepRecord:
     step = from_plain({"v": 1, "kind": "step", **kept})
     assert isinstance(step, StepRecord)
     return step
-
-
-def pack(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Nested rows as columns: path to one value per row, None where a row lacks it."""
-    columns: dict[str, list[Any]] = {}
-    for number, row in enumerate(rows):
-        for path, value in _flat(row):
-            columns.setdefault(path, [None] * len(rows))[number] = value
-    same = {path: values[0] for path, values in columns.items() if _constant(values)}
-    varying = {path: values for path, values in columns.items() if path not in same}
-    return {"rows": len(rows), "same": same, "varying": varying}
-
-
-def unpack(packed: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows that :func:`pack` was given."""
-    rows: list[dict[str, Any]] = [{} for _ in range(packed["rows"])]
-    columns = {path: [value] * len(rows) for path, value in packed["same"].items()}
-    for path, values in (columns | packed["varying"]).items():
-        *above, last = path.split("\t")
-        for row, value in zip(rows, values, strict=True):
-            if value is not None:
-                for part in above:
-                    row = row.setdefault(part, {})
-                row[last] = value
-    return rows
-
-
-def _constant(values: list[Any]) -> bool:
-    return all(value == values[0] and type(value) is type(values[0]) for value in values)
-
-
-def _flat(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, one in value.items():
-        if isinstance(one, Mapping):
-            found += _flat(one, f"{path}{key}\t")
-        else:
-            found.append((f"{path}{key}", one))
-    return found
 
 
 def _rounded(value: Any) -> Any:

@@ -3,65 +3,103 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from roledrift.cli import console
-from roledrift.errors import RoleDriftError, StoreError
+from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.report.demos import DEMOS, Demo, demo_named, unpack_demo
 
-RUN = "demo_run"
-
-
-def _copy(recorded: Path, run: Path) -> None:
-    there, ours = run / "run.json", recorded / "run.json"
-    if there.exists() and there.read_bytes() != ours.read_bytes():
-        raise StoreError(f"{run}: another run is here; give another directory with --out")
-    try:
-        shutil.copytree(recorded, run, dirs_exist_ok=True)
-    except OSError as error:
-        said = error.strerror or "its files cannot be written"
-        raise StoreError(
-            f"{run}: cannot be made ({said}); give a directory that can with --out"
-        ) from error
+HOME = Path("roledrift-demo")
+"""Gets a folder per demo."""
 
 
-def demo(out: Path, *, as_json: bool = False) -> int:
-    """Copy the recorded run, judge it and write its report.
+def demo(name: str = "", out: Path | None = None, *, as_json: bool = False) -> int:
+    """Unpack a recorded run, judge it and write its report.
 
     Args:
-        out: Directory that gets ``run/`` and ``report/``; created if needed.
+        name: Which one; empty is the default.
+        out: Directory that gets ``run/`` and ``report/``; None is ``roledrift-demo/NAME``.
         as_json: Print one JSON document.
 
     Returns:
-        The exit code: 0, 2 if ``out`` cannot be written.
+        The exit code: 0, 2 for an unknown name or if ``out`` cannot be written.
     """
     from roledrift.report.build import build_report
     from roledrift.report.write import write_report
 
+    try:
+        chosen = demo_named(name)
+    except ConfigError as error:
+        return console.fail(
+            console.failure("usage", str(error), "roledrift demo --list"), as_json=as_json
+        )
+    out = HOME / chosen.name if out is None else out
     run = out / "run"
     try:
-        with as_file(files("roledrift.report") / RUN) as recorded:
-            _copy(recorded, run)
+        unpack_demo(chosen, run)
         report = build_report(run)
         written = write_report(report, out / "report")
     except (RoleDriftError, OSError) as error:
         return console.fail(console.failure_of(error), as_json=as_json)
-    found = report.runs[0]
+    judged = report.runs[0]
     if as_json:
         console.write_json(
             {
                 "schema": "roledrift.demo/1",
+                "demos": _rows(chosen),
                 "run": str(run),
-                "state": found.state,
-                "headline": found.headline,
+                "state": judged.state,
+                "headline": judged.headline,
                 "files": [str(file) for file in written],
             }
         )
         return console.CLEAN
     printer = console.console()
-    printer.print(f"{found.state}: {found.headline}", soft_wrap=True)
+    printer.print(f"{chosen.name}: {chosen.happened}", soft_wrap=True)
+    printer.print(f"{judged.state}: {judged.headline}", soft_wrap=True)
     printer.print(f"open {written[0]}", soft_wrap=True)
     where = shlex.quote(str(run))
     printer.print(f"next: roledrift check {where}; roledrift watch {where}", soft_wrap=True)
     return console.CLEAN
+
+
+def list_demos(name: str = "", *, as_json: bool = False) -> int:
+    """Print the name of every demo, what happened in it and what roledrift says about it.
+
+    Args:
+        name: Must be empty: a list is of all.
+        as_json: Print one JSON document.
+
+    Returns:
+        The exit code: 0, 2 if a name was given.
+    """
+    if name:
+        message = f"--list names every demo and takes no name, got {name!r}"
+        failed = console.failure("usage", message, f"roledrift demo {shlex.quote(name)}")
+        return console.fail(failed, as_json=as_json)
+    if as_json:
+        console.write_json(
+            {
+                "schema": "roledrift.demo/1",
+                "demos": _rows(*DEMOS),
+                "run": None,
+                "state": None,
+                "headline": None,
+                "files": [],
+            }
+        )
+        return console.CLEAN
+    printer = console.console()
+    for shown in DEMOS:
+        default = " (default)" if shown is DEMOS[0] else ""
+        printer.print(f"{shown.name}{default}", soft_wrap=True)
+        printer.print(f"  {shown.happened}", soft_wrap=True)
+        printer.print(f"  {shown.state}: {shown.expected}", soft_wrap=True)
+    return console.CLEAN
+
+
+def _rows(*demos: Demo) -> list[dict[str, str]]:
+    return [
+        {name: getattr(shown, name) for name in ("name", "happened", "expected", "state")}
+        for shown in demos
+    ]

@@ -6,7 +6,6 @@ The verbs' own modules are loaded when they run, so that ``roledrift --help`` st
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -16,9 +15,11 @@ from roledrift.cli import console
 from roledrift.cli.options import (
     ConfigFile,
     FailOn,
+    Imported,
     Json,
     Order,
     Pairing,
+    Reported,
     Style,
     run_argument,
     with_options,
@@ -123,37 +124,11 @@ def _ls(
     raise typer.Exit(ls(folder, state=state, sort=sort.value, limit=limit, as_json=as_json))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reported:
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
-    ] = Path("report")
-    formats: Annotated[
-        str,
-        typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png,status."),
-    ] = "html,md,json"
-    config: ConfigFile = None
-    no_text: Annotated[
-        bool, typer.Option("--no-text", help="Leave out what models wrote, to share the page.")
-    ] = False
-    redact: Annotated[
-        str, typer.Option("--redact", metavar="REGEX", help="Replace what this matches.")
-    ] = ""
-    jobs: Annotated[
-        int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
-    ] = 0
-    by: Annotated[
-        str, typer.Option("--by", metavar="KEYS", help="Group the runs: policy,scale or a setting.")
-    ] = ""
-    look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
-    as_json: Json = False
-
-
 @app.command("report")
-@with_options(_Reported)
+@with_options(Reported)
 def _report(
     paths: Annotated[list[str], run_argument("PATH", "Runs or folders of runs.")],
-    how: _Reported,
+    how: Reported,
 ) -> None:
     """Write a report on one or many runs.
 
@@ -278,56 +253,36 @@ def _doctor(
 
 @app.command("demo")
 def _demo(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which one; see --list.")] = "",
+    listing: Annotated[
+        bool, typer.Option("--list", help="Name the recorded runs and what happened in each.")
+    ] = False,
     out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="Where run and report go.")
-    ] = Path("roledrift-demo"),
+        Path | None,
+        typer.Option(
+            "-o", "--out", metavar="DIR", help="Where run and report go; else roledrift-demo/NAME."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Judge and report a recorded run that comes with the package.
 
     \b
     roledrift demo
+    roledrift demo --list
+    roledrift demo wrong-adapter
     """
-    from roledrift.cli.demo import demo
+    from roledrift.cli.demo import demo, list_demos
 
-    raise typer.Exit(demo(out, as_json=as_json))
-
-
-@dataclass(frozen=True, slots=True)
-class _Imported:
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--out", metavar="RUN", help="Run directory, or folder for several."),
-    ] = None
-    form: Annotated[
-        str, typer.Option("--as", metavar="FORMAT", help="Do not guess the format.")
-    ] = ""
-    roles: Annotated[
-        str,
-        typer.Option("--roles", metavar="MAP", help="Names to roles: 0=generator:0,..."),
-    ] = ""
-    mapping: Annotated[
-        Path | None,
-        typer.Option("--mapping", metavar="FILE", help="TOML: which column of a table is what."),
-    ] = None
-    routing: Annotated[
-        str, typer.Option("--routing", metavar="WORD", help="shared or isolated policies.")
-    ] = ""
-    tokenizer: Annotated[
-        str,
-        typer.Option("--tokenizer", metavar="NAME", help="Count tokens where the log does not."),
-    ] = ""
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = (
-        False
-    )
-    as_json: Json = False
+    code = list_demos(name, as_json=as_json) if listing else demo(name, out, as_json=as_json)
+    raise typer.Exit(code)
 
 
 @app.command("import")
-@with_options(_Imported)
+@with_options(Imported)
 def _import(
     source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to read.")],
-    how: _Imported,
+    how: Imported,
 ) -> None:
     """Turn another tool's logs into a run, or a whole tree of them into one run each.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -88,6 +88,66 @@ ConfigFile = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Options of ``roledrift report``."""
+
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
+    ] = Path("report")
+    formats: Annotated[
+        str,
+        typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png,status."),
+    ] = "html,md,json"
+    config: ConfigFile = None
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Leave out what models wrote, to share the page.")
+    ] = False
+    redact: Annotated[
+        str, typer.Option("--redact", metavar="REGEX", help="Replace what this matches.")
+    ] = ""
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
+    ] = 0
+    by: Annotated[
+        str, typer.Option("--by", metavar="KEYS", help="Group the runs: policy,scale or a setting.")
+    ] = ""
+    look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
+    as_json: Json = False
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Options of ``roledrift import``."""
+
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="RUN", help="Run directory, or folder for several."),
+    ] = None
+    form: Annotated[
+        str, typer.Option("--as", metavar="FORMAT", help="Do not guess the format.")
+    ] = ""
+    roles: Annotated[
+        str,
+        typer.Option("--roles", metavar="MAP", help="Names to roles: 0=generator:0,..."),
+    ] = ""
+    mapping: Annotated[
+        Path | None,
+        typer.Option("--mapping", metavar="FILE", help="TOML: which column of a table is what."),
+    ] = None
+    routing: Annotated[
+        str, typer.Option("--routing", metavar="WORD", help="shared or isolated policies.")
+    ] = ""
+    tokenizer: Annotated[
+        str,
+        typer.Option("--tokenizer", metavar="NAME", help="Count tokens where the log does not."),
+    ] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = (
+        False
+    )
+    as_json: Json = False
 
 
 def with_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -79,6 +79,15 @@ class ComparedIncident(TypedDict):
     incident: Incident
 
 
+class Demonstrated(TypedDict):
+    """A recorded run that comes with the package."""
+
+    name: str
+    happened: str
+    expected: str
+    state: str
+
+
 DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
     "check": {"code": int, "counts": Mapping[str, int], "runs": tuple[CheckedRun, ...]},
     "compare": {
@@ -91,7 +100,13 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "outcomes": Mapping[str, str],
         "incidents": tuple[ComparedIncident, ...],
     },
-    "demo": {"run": str, "state": str, "headline": str, "files": tuple[str, ...]},
+    "demo": {
+        "demos": tuple[Demonstrated, ...],
+        "run": str | None,
+        "state": str | None,
+        "headline": str | None,
+        "files": tuple[str, ...],
+    },
     "doctor": {
         "machine": tuple[Item, ...],
         "settings": tuple[Item, ...],

@@ -43,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 DONE = {
     "check": (["{0}/b"], ["{0}"], ["{0}/empty"], ["{0}/b", "{0}/gone"]),
     "compare": (["{0}/a", "{0}/b"],),
-    "demo": (["-o", "{1}/demo"],),
+    "demo": (["-o", "{1}/demo"], ["--list"]),
     "doctor": ([], ["{0}/b"]),
     "import": (["{0}/log.csv", "--mapping", "{0}/map.toml", "--dry-run"],),
     "ls": (["{0}"],),

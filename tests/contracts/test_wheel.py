@@ -63,7 +63,8 @@ def test_the_installed_wheel_shows_its_demo_and_makes_reports(wheel: Path, tmp_p
         [python, "-P", "-c", where], cwd=tmp_path, env=clean, capture_output=True, text=True
     )
     assert found.stdout.startswith(str(packages))
-    assert run("demo", "-o", "demo").startswith("suspicious: The aggregator")
+    assert "\nsuspicious: The aggregator" in run("demo", "-o", "demo")
+    assert "\nclean: " in run("demo", "healthy", "-o", "healthy")
     for name in "abcd":
         shutil.copytree(tmp_path / "demo" / "run", tmp_path / "runs" / name)
     files = run("report", "runs", "-o", "out", "--format", "html,md,json,csv,status").split()

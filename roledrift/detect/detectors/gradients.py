@@ -213,7 +213,7 @@ CARD = Card(
             VANISHING,
             "The gradients of {the} have been vanishing since step {onset}",
             "The gradient norm has fallen to a twentieth of that at the start.",
-            "movement",
+            "outcome",
             "suspicious",
             (
                 "check the share of groups with equal rewards and the spread of the advantages",

@@ -210,7 +210,7 @@ CARD = Card(
             HARD,
             "The task has been too hard for {the} since step {onset}",
             "Most groups earn equal rewards because nearly all of their responses are wrong.",
-            "input",
+            "outcome",
             "suspicious",
             (
                 "start from easier problems, or sort problems by their measured pass rate",
@@ -234,7 +234,7 @@ CARD = Card(
             "Ever more groups of {the} have had equal rewards since step {onset}",
             "Half of the groups or more teach nothing, and the task is neither solved nor too "
             "hard: problems are either always or never solved.",
-            "input",
+            "outcome",
             "suspicious",
             (_SAMPLE, "use problems of middling difficulty"),
             (_DAPO, _GRPO),
@@ -243,7 +243,7 @@ CARD = Card(
             FLAT,
             "What {the} learns from has had no spread since step {onset}",
             "The advantages or the rewards of a batch hardly differ any more.",
-            "input",
+            "outcome",
             "suspicious",
             (
                 "check the reward function: it may give everything the same reward",

@@ -55,7 +55,8 @@
     });
     while (list.children.length > items.length) list.lastChild.remove();
     $("problems").replaceChildren(...state.listing.problems.map((text) => make("li", text)));
-    $("folder").textContent = `${state.listing.folder || ""} · ${state.listing.runs.length} runs`;
+    const count = state.listing.runs.length;
+    $("folder").textContent = `${state.listing.folder || ""} · ${count} run${count === 1 ? "" : "s"}`;
   }
 
   function item(one, old) {

@@ -1,29 +1,11 @@
 import math
 from pathlib import Path
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from benchmarks.detection.recordings import DIGITS, load, pack, record, rounded, unpack
+from benchmarks.detection.recordings import DIGITS, load, record, rounded
 from reference_trainer.config import load as load_config
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import train
 from roledrift.store.reader import open_run
-
-LEAVES = st.one_of(st.integers(0, 9), st.sampled_from([0.5, "x"]), st.just([1]))
-KEYS = st.sampled_from(["a", "b/c", "*"])
-
-
-@given(st.lists(st.dictionaries(KEYS, LEAVES), max_size=4))
-def test_rows_come_back_from_columns(rows: list[dict[str, object]]) -> None:
-    assert unpack(pack(rows)) == rows
-
-
-def test_nested_rows_come_back_from_columns() -> None:
-    rows = [{"a": {"b": 1.5, "c": 2}, "d": "x"}, {"a": {"b": 1.5}, "e": [1]}, {"d": "x"}]
-    packed = pack(rows)
-    assert unpack(packed) == rows
-    assert pack([{"a": {"b": 1}}] * 3)["same"] == {"a\tb": 1}
 
 
 def test_a_run_comes_back_up_to_the_stated_rounding(tmp_path: Path) -> None:
