@@ -9,6 +9,7 @@ NAMES = (
     "import_time",
     "token_statistics",
     "judging_speed",
+    "log_speed",
     "report_speed",
     "view_speed",
     "ingest_speed",

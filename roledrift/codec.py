@@ -12,7 +12,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import Any, get_args
+
+import orjson
 
 from roledrift.errors import SchemaError
 from roledrift.judgement import (
@@ -60,10 +63,18 @@ def plain(record: Record) -> dict[str, Any]:
 
 def to_json(record: Record) -> str:
     """One line of strict JSON for ``record``."""
-    return json.dumps(plain(record), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    body = plain(record)
+    try:
+        return orjson.dumps(body).decode()
+    except TypeError:
+        # It is stricter than json: a lone surrogate, a number beyond 64 bits, a numpy float.
+        return json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
 def _encode(value: Any) -> Any:
+    if type(value) is Stat:
+        # A run has hundreds of thousands of them.
+        return _encode_stat(value)
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -74,9 +85,6 @@ def _encode(value: Any) -> Any:
         return {str(key): _encode(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
         return [_encode(item) for item in value]
-    if type(value) is Stat:
-        # A run has hundreds of thousands of them.
-        return _encode_stat(value)
     if is_dataclass(value) and not isinstance(value, type):
         pairs = ((name, getattr(value, name)) for name in _field_names(type(value)))
         return {name: _encode(item) for name, item in pairs if item is not None}
@@ -85,12 +93,18 @@ def _encode(value: Any) -> Any:
 
 def _encode_stat(stat: Stat) -> dict[str, Any]:
     found = {"n": _encode(stat.n), "mean": _encode(stat.mean)}
-    for name in _field_names(Stat)[2:]:
-        item = getattr(stat, name)
-        if item is not None:
-            found[name] = _encode(item)
+    rest = _rest_of_stat(stat)
+    if rest != _NOTHING:
+        for name, item in zip(_REST, rest, strict=True):
+            if item is not None:
+                found[name] = _encode(item)
     return found
 
+
+_REST = tuple(one.name for one in fields(Stat))[2:]
+_NOTHING = (None,) * len(_REST)
+_rest_of_stat = attrgetter(*_REST)
+"""All that a logged mean has not."""
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {}
 

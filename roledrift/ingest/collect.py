@@ -315,6 +315,8 @@ def in_characters(record: StepRecord, *, everyone: bool) -> StepRecord:
 
 def without_single_slots(record: StepRecord, slots: Mapping[str, int]) -> StepRecord:
     """``record`` without the groups ``role/0`` of roles that turned out to have one slot."""
+    if not any("/" in group for group in record.groups):
+        return record
     groups = {
         group: stats
         for group, stats in record.groups.items()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import pickle
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from roledrift import __version__
 from roledrift.config import Config
@@ -26,6 +25,7 @@ from roledrift.ingest.collect import (
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap, workflow_of
+from roledrift.ingest.spool import Spool
 from roledrift.measure.milestones import ONE_OF_THE_FIRST, milestones
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store.writer import RunWriter
@@ -100,9 +100,10 @@ def import_run(
     if out is not None and (out / "run.json").exists():
         raise StoreError(f"{out}: a run is here already; give another directory")
     collector = Collector(job.ledger, count=job.count)
-    with tempfile.TemporaryFile() as spool:
+    with tempfile.TemporaryFile() as file:
+        spool = Spool(file)
         for step in _steps(form, job, collector):
-            pickle.dump(step, spool, pickle.HIGHEST_PROTOCOL)
+            spool.add(step)
         tally, facts = collector.tally, job.facts
         if not tally.steps:
             odd = "".join(f"; {what}: {times}" for what, times in job.ledger.counts.items())
@@ -180,7 +181,7 @@ def _header(done: Imported, facts: Facts) -> RunHeader:
     )
 
 
-def _write(out: Path, header: RunHeader, spool: IO[bytes], tally: Tally) -> None:
+def _write(out: Path, header: RunHeader, spool: Spool, tally: Tally) -> None:
     there = out.exists()
     if there and any(out.iterdir()):
         raise StoreError(f"{out}: this directory holds something else; give an empty or a new one")
@@ -188,19 +189,17 @@ def _write(out: Path, header: RunHeader, spool: IO[bytes], tally: Tally) -> None
     whole = milestones(sorted(tally.with_texts), tally.validation)
     try:
         writer = RunWriter(out, header, writer="import")
-        spool.seek(0)
-        for _ in range(tally.steps):
-            # A temporary file that this process has written itself, and that nobody else can open.
-            record, samples = pickle.load(spool)
+        for record, samples in spool:
             record = _attributed(without_single_slots(record, slots), header.workflow)
             if _in_characters(tally, alone=len(slots) == 1):
                 record = in_characters(record, everyone=not tally.logged_length)
             writer.write_step(record)
-            kept = samples if record.step in whole else _few(samples)
-            policies = {one.role: header.workflow.policy_of(one.role) for one in kept}
-            writer.write_samples(
-                record.step, [replace(one, policy=policies[one.role]) for one in kept]
-            )
+            if samples:
+                kept = samples if record.step in whole else _few(samples)
+                policies = {one.role: header.workflow.policy_of(one.role) for one in kept}
+                writer.write_samples(
+                    record.step, [replace(one, policy=policies[one.role]) for one in kept]
+                )
         writer.close()
     except OSError:
         if not there:

@@ -228,7 +228,8 @@ class StoredRun:
             else:
                 record = self._decoded(body, where, StepRecord)
                 if record is not None:
-                    records.append(replace(record, writer=writer))
+                    same = record.writer == writer
+                    records.append(record if same else replace(record, writer=writer))
         if not lines or not lines[-1][1].endswith(f":{count + 1}"):  # else it may be half a line
             self._chunks[name] = Chunk(size, count, tuple(records), start, ended)
         if not start[1] and records:
