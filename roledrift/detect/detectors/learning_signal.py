@@ -182,7 +182,8 @@ class LearningSignal:
             if solved and len(shares) == _SOLVED_WINDOW and median(shares) >= _WASTED:
                 return SOLVED, "suspicious", lately, reason
             idle = self._idle[unit]
-            if not easy and idle.complete and lately >= _HALF:
+            gained = self._course.direction == "rose"  # What is solved has equal rewards too.
+            if not (easy or gained) and idle.complete and lately >= _HALF:
                 return DEGENERATE, "suspicious", lately, f"{idle.typical:.0%} -> {reason}"
         for spread in () if easy else self._spreads[unit]:
             if spread.complete and spread.ratio <= _LEFT:
