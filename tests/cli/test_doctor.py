@@ -23,7 +23,7 @@ def test_a_run_says_what_is_missing_and_which_switch_supplies_it(tmp_path: Path)
         one.topic: one
         for one in of_run(str(write_run(tmp_path / "run", config={"tier": "business"})))
     }
-    assert items["Answer length"].state == "ok"
+    assert items["Response length"].state == "ok"
     assert items["Entropy"].state == "absent"
     assert "entropy_BT" in items["Entropy"].advice
     assert "per_role" in items["texts"].advice

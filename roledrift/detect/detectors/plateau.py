@@ -39,7 +39,7 @@ class Plateau:
         self._unit = whole(context.workflow)
         self._held = 0
 
-    def update(self, _: StepRecord) -> Sequence[Verdict]:
+    def update(self, record: StepRecord) -> Sequence[Verdict]:  # noqa: ARG002
         """One verdict about the run."""
         course = self._course
         if not course.source:
