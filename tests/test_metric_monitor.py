@@ -130,8 +130,9 @@ def test_steps_that_do_not_grow_are_left_out(
 
 
 def test_scalars_nested_keys_and_an_evaluation(tmp_path: Path) -> None:
-    numpy = pytest.importorskip("numpy")
-    torch = pytest.importorskip("torch")
+    import numpy
+    import torch
+
     monitor = open_monitor(out=tmp_path / "run")
     monitor.log({"reward": {"mean": numpy.float32(0.5)}, "entropy": torch.tensor(0.25)}, 1)
     monitor.log({"eval_accuracy": 0.75}, 1)

@@ -187,7 +187,10 @@ def workflow_of(
             built = replace(preset, name=name or preset.name, roles=roles)
             break
     else:
-        made = Workflow.of({role: max(n, 1) for role, n in slots.items()})
+        try:
+            made = Workflow.of({role: max(n, 1) for role, n in slots.items()})
+        except ConfigError as error:
+            raise StoreError(f"{error}: map the names with --roles") from None
         built = replace(made, name=name or "imported")
     if routing is None or routing == "mixed":
         return replace(built, policies=(SHARED_POLICY,) * len(built.roles))

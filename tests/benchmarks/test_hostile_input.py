@@ -8,8 +8,8 @@ from benchmarks.killed_writer import kills
 
 @pytest.mark.slow
 def test_damaged_input_is_named_and_never_the_end() -> None:
-    ran, wrong = cases(100, seed=1)
-    assert (ran, wrong) == (100, [])
+    ran, wrong = cases(300, seed=1)
+    assert (ran, wrong) == (300, [])
 
 
 @pytest.mark.slow

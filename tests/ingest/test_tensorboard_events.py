@@ -3,17 +3,16 @@
 from pathlib import Path
 
 import pytest
+from torch.utils.tensorboard import SummaryWriter
 
 from roledrift.ingest import sniff
 from roledrift.ingest.importing import import_run, job_for
 from roledrift.store.reader import open_run
 
-writers = pytest.importorskip("torch.utils.tensorboard")
-
 
 def test_scalars_of_a_step_are_one_row(tmp_path: Path) -> None:
     folder = tmp_path / "out" / "runs" / "today"
-    writer = writers.SummaryWriter(folder)
+    writer = SummaryWriter(folder)
     for step in range(1, 13):
         writer.add_scalar("train/reward", 0.1 * step, step)
         writer.add_scalar("train/grad_norm", float("nan") if step == 5 else 1.0, step)
