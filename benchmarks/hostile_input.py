@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import io
 import json
 import os
 import random
@@ -21,6 +22,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +150,7 @@ def arguments(run: bool, place: Path, scratch: Path, draw: random.Random) -> lis
 
 def case(number: int, seed: int, scratch: Path) -> tuple[str, str]:
     """What one case did, and what is wrong with that; the latter empty if nothing."""
-    from typer.testing import CliRunner
-
-    from roledrift.cli.main import app
+    from roledrift.cli.main import main
 
     draw = random.Random(f"{seed}:{number}")
     run = bool(number % 2)
@@ -163,31 +163,33 @@ def case(number: int, seed: int, scratch: Path) -> tuple[str, str]:
     damage(file, file.read_bytes(), draw)
     verb = arguments(run, place, scratch, draw)
     told = f"case {number}: {verb[0]} of {name}, {file.relative_to(place)} {damage.__name__}"
+    output, late = io.StringIO(), []
+
+    def stop(*_: object) -> None:
+        late.append(number)
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
     try:
-        done = CliRunner().invoke(app, verb)
-    except TimeoutError:
-        return told, "hangs"
+        with redirect_stdout(output), redirect_stderr(output):
+            code = main(verb)
+    except Exception as error:
+        return told, f"{type(error).__name__}: {error}"
     finally:
         signal.alarm(0)
-    if isinstance(done.exception, TimeoutError):
+        signal.signal(signal.SIGALRM, before)
+    if late:
         return told, "hangs"
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        return told, f"{type(done.exception).__name__}: {done.exception}"
-    if done.exit_code not in (0, 1, 2, 3):
-        return told, f"exit code {done.exit_code}"
-    if "\x1b" in done.output:
+    if code not in (0, 1, 2, 3):
+        return told, f"exit code {code}"
+    if "\x1b" in output.getvalue():
         return told, "an escape sequence in the output"
-    return told, "an internal error" if "please report it" in done.output else ""
+    return told, "an internal error" if "please report it" in output.getvalue() else ""
 
 
 def cases(count: int, seed: int) -> tuple[int, list[str]]:
     """How many cases ran, and those that went wrong."""
-
-    def stop(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, stop)
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as home:
         run_directory(Path(home) / "template")
@@ -198,7 +200,6 @@ def cases(count: int, seed: int) -> tuple[int, list[str]]:
             if why:
                 wrong.append(f"{told}: {why}")
             shutil.rmtree(scratch)
-    signal.signal(signal.SIGALRM, before)
     return count, wrong
 
 
