@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from reference_trainer.errors import SettingsError
 from reference_trainer.grpo import Aggregation, Clip, Grouping, Normalisation
-from reference_trainer.interventions import Interventions
+from reference_trainer.interventions import Interventions, disagreements
 from reference_trainer.interventions import problems as intervention_problems
 from reference_trainer.minibatches import Order
 from reference_trainer.model import ModelSettings
@@ -82,6 +82,11 @@ class TrainSettings:
         clip: Bounds of the ratio.
         left_out: Roles whose rows stay out of the loss. They are measured as all others are. Their
             policy still moves if another role trains it.
+        trained_slots: Role to how many of its slots are trained, the first ones; the rows of the
+            others stay out of the loss. All slots of roles that are not named.
+        updates: Role to the optimizer steps that its policy makes per iteration, whatever
+            ``minibatch`` says; roles of one policy need the same.
+        own_reward: Roles that are paid for their own answers instead of the episode's outcome.
     """
 
     steps: int = 40
@@ -97,6 +102,9 @@ class TrainSettings:
     adam: AdamSettings = field(default_factory=AdamSettings)
     clip: Clip = field(default_factory=Clip)
     left_out: tuple[str, ...] = ()
+    trained_slots: Mapping[str, int] = field(default_factory=dict)
+    updates: Mapping[str, int] = field(default_factory=dict)
+    own_reward: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +317,7 @@ def _problems(config: Config) -> list[str]:
     if min(config.checkpoint.every, config.checkpoint.keep) < 0:
         problems.append("checkpoint.every and checkpoint.keep must be 0 or more")
     problems += intervention_problems(config.interventions, shape)
-    if unknown := sorted(set(config.train.left_out) - set(shape.role_names)):
-        known = list(shape.role_names)
-        problems.append(f"train.left_out {unknown} are not roles; there are {known}")
-    if set(shape.role_names) <= set(config.train.left_out):
-        problems.append("train.left_out names every role: nothing would be trained")
+    problems += _problems_of_rows(config.train, shape)
     problems += _problems_of_initial_adapters(config.initial_adapters, shape)
     if not 0.0 <= config.train.adam.floor <= 1.0:
         problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
@@ -344,6 +348,31 @@ def _task_problems(config: Config) -> list[str]:
         if legal and not ("*" in task.operators and set(task.operators) & set("+-")):
             problems.append("task.operators needs '*' and one of '+-' for code")
     return problems
+
+
+def _problems_of_rows(train: TrainSettings, shape: Workflow) -> list[str]:
+    """What is wrong with the settings that name roles whose rows are trained differently."""
+    known = list(shape.role_names)
+    named = {
+        "left_out": train.left_out,
+        "trained_slots": tuple(train.trained_slots),
+        "updates": tuple(train.updates),
+        "own_reward": train.own_reward,
+    }
+    problems = [
+        f"train.{name} {unknown} are not roles; there are {known}"
+        for name, roles in named.items()
+        if (unknown := sorted(set(roles) - set(known)))
+    ]
+    if set(known) <= set(train.left_out):
+        problems.append("train.left_out names every role: nothing would be trained")
+    for name, counts in (("trained_slots", train.trained_slots), ("updates", train.updates)):
+        problems += [
+            f"train.{name}.{role} must be at least 1, got {count}"
+            for role, count in counts.items()
+            if count < 1
+        ]
+    return problems + disagreements("train.updates", train.updates, shape, default=0)
 
 
 def _problems_of_initial_adapters(adapters: Mapping[str, str], shape: Workflow) -> list[str]:

@@ -21,8 +21,9 @@ from torch.nn import Parameter
 from reference_trainer.episodes import Span
 from roledrift import Workflow
 
-SlotWeight = Literal["one", "inverse", "inverse_sqrt"]
-"""Weight of a row whose role had n slots at its turn: 1, 1/n, or 1/sqrt(n)."""
+SlotWeight = Literal["one", "inverse", "inverse_sqrt", "sum"]
+"""Weight of a row whose role had n slots at its turn: 1, 1/n, 1/sqrt(n), or n, which adds the slots'
+mean losses up instead of averaging them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,20 +117,25 @@ def problems(settings: Interventions, workflow: Workflow) -> list[str]:
         found.append("interventions.coherence.window must be at least 1")
     if any(factor <= 0 for factor in settings.lr_factors.values()):
         found.append("interventions.lr_factors must be greater than 0")
-    found += _disagreements("coherence.weights", settings.coherence.weights, workflow, default=0.0)
-    found += _disagreements("lr_factors", settings.lr_factors, workflow, default=1.0)
+    found += disagreements(
+        "interventions.coherence.weights", settings.coherence.weights, workflow, default=0.0
+    )
+    found += disagreements(
+        "interventions.lr_factors", settings.lr_factors, workflow, default=1.0
+    )
     return found
 
 
-def _disagreements(
+def disagreements(
     name: str, values: Mapping[str, float], workflow: Workflow, *, default: float
 ) -> list[str]:
+    """Roles of one policy that a setting ``name`` gives different values, one sentence each."""
     found = []
     for policy in dict.fromkeys(workflow.policies):
         roles = [role for role in workflow.role_names if workflow.policy_of(role) == policy]
         if len({values.get(role, default) for role in roles}) > 1:
             found.append(
-                f"interventions.{name}: roles {roles} share policy {policy!r} and need the same "
+                f"{name}: roles {roles} share policy {policy!r} and need the same "
                 "value; route them to policies of their own to tell them apart"
             )
     return found
@@ -167,7 +173,8 @@ def row_weights(
     for span in batch:
         kind = settings.slot_weights.get(span.role, "one")
         n = slots.get(span, 1)
-        weight = {"one": 1.0, "inverse": 1.0 / n, "inverse_sqrt": 1.0 / sqrt(n)}[kind]
+        weights = {"one": 1.0, "inverse": 1.0 / n, "inverse_sqrt": 1.0 / sqrt(n), "sum": float(n)}
+        weight = weights[kind]
         if settings.balance_roles:
             weight *= whole / (len(sizes) * sizes[span.role])
         result[span] = weight

@@ -14,7 +14,7 @@ from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights, set_p
 from peft.tuners.lora import LoraLayer, LoraModel
 from torch import Tensor
 from torch.nn import Parameter
-from torch.optim import AdamW
+from torch.optim import SGD, AdamW, Optimizer
 from transformers import PreTrainedModel
 
 from reference_trainer.errors import SettingsError
@@ -46,9 +46,11 @@ class LoraSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdamSettings:
-    """AdamW with a linear warm-up.
+    """The optimizer, with a linear warm-up.
 
     Attributes:
+        rule: ``adamw``, which divides a gradient by its own running size, or ``sgd`` without
+            momentum, whose steps are as large as the gradients.
         lr: Learning rate after the warm-up.
         warmup_steps: Iterations until ``lr`` is reached. Counted in iterations of the run, never in
             updates of a role, so that every policy is at the same point of the schedule.
@@ -56,10 +58,11 @@ class AdamSettings:
         floor: Share of ``lr`` that ``linear`` and ``cosine`` end at.
         optimizers: One optimizer per policy, or one for all of them. A policy without rows in an
             iteration is neither stepped nor decayed either way.
-        weight_decay: Decoupled weight decay.
+        weight_decay: Decoupled with ``adamw``, part of the gradient with ``sgd``.
         max_grad_norm: Gradients of a policy are scaled down to this norm.
     """
 
+    rule: Literal["adamw", "sgd"] = "adamw"
     lr: float = 1e-3
     warmup_steps: int = 10
     schedule: Schedule = "constant"
@@ -157,12 +160,13 @@ class AdapterBank:
         found = [one for name, one in self.model.named_parameters() if adapter in name.split(".")]
         return [one for one in found if one.dtype.is_floating_point]
 
-    def _build_optimizers(self) -> dict[str, AdamW]:
+    def _build_optimizers(self) -> dict[str, Optimizer]:
         settings: dict[str, Any] = {"lr": self._adam.lr, "weight_decay": self._adam.weight_decay}
+        kind: type[Optimizer] = AdamW if self._adam.rule == "adamw" else SGD
         if self._adam.optimizers == "one":
             groups = [{"params": self._parameters[name]} for name in self.policies]
-            return {_ALL: AdamW(groups, **settings)}
-        return {name: AdamW(self._parameters[name], **settings) for name in self.policies}
+            return {_ALL: kind(groups, **settings)}
+        return {name: kind(self._parameters[name], **settings) for name in self.policies}
 
     def _group(self, policy: str) -> dict[str, Any]:
         """The parameter group of ``policy``; looked up anew: a restored optimizer has new ones."""

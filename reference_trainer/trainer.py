@@ -39,6 +39,7 @@ from reference_trainer.ranks import Ranks
 from reference_trainer.rescoring import Rescored, rescore
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
+from reference_trainer.rows import is_trained, paid
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.setup import Setup, hand_over
@@ -250,7 +251,7 @@ def _iterate(
     lr = _set_lr(setup, step)
     rollouts = _roll_out(setup, step)
     generated = time.process_time()
-    episodes = _with_advantages(rollouts, config)
+    episodes = _with_advantages(paid(rollouts, config.train), config)
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
@@ -295,8 +296,8 @@ def _update_policies(
         if config.paper_compat.lr_ticks_per_update:
             _set_lr(setup, step, tick(step, place=place, policies=len(bank.policies)))
         own = [span for span in spans if span.policy == policy]
-        trained = [span for span in own if span.role not in config.train.left_out]
-        left_out = [span for span in own if span.role in config.train.left_out]
+        trained = [span for span in own if is_trained(span, config.train)]
+        left_out = [span for span in own if not is_trained(span, config.train)]
         if left_out and watch is not None:
             look_at(bank, left_out, config=config, watch=watch, ranks=ranks)
         if trained:

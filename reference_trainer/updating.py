@@ -347,7 +347,9 @@ def _minibatches(
     spans: Sequence[Span], *, config: Config, step: int, epoch: int
 ) -> list[list[Span]]:
     train, compat = config.train, config.paper_compat
-    if train.minibatch_counts == "episodes":
+    if steps := train.updates.get(spans[0].role):
+        total = steps * train.minibatch
+    elif train.minibatch_counts == "episodes":
         total = config.rollout.problems * config.rollout.copies
     else:
         total = len(spans)

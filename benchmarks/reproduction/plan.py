@@ -1,0 +1,219 @@
+"""The plan in ``plan.toml``: experiments, their arms and seeds, and the claims they decide."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from reference_trainer.config import Config, from_mapping
+from reference_trainer.grid import ROUTINGS, WORKFLOWS
+from reference_trainer.reading import merge
+
+PLAN = Path(__file__).with_name("plan.toml")
+Depth = Literal["quick", "full"]
+Rule = Literal["above", "same", "differs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A warmed-up base model per recipe, and the run seeds that belong to it.
+
+    Attributes:
+        warm_up: Seed of the warm-up.
+        first: Run seed of the first round; the next rounds follow.
+    """
+
+    warm_up: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Runs that differ in one thing.
+
+    Attributes:
+        name: Of its file of results too.
+        about: What is compared.
+        recipe: How the base models are warmed up.
+        quick: Rounds that the quick depth makes.
+        rounds: Rounds that the full depth makes. A round is one seed on every base.
+        arms: Arm to its settings, laid over those of the experiment.
+        start: Experiment, arm and policy of the run whose final adapter the generator and the
+            worker start from; empty for none.
+    """
+
+    name: str
+    about: str
+    recipe: str
+    quick: int
+    rounds: int
+    arms: Mapping[str, Mapping[str, Any]]
+    start: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One comparison of a measure; see ``plan.toml`` for the rules.
+
+    Attributes:
+        name: What is compared, in words.
+        measure: Name in ``measures.MEASURES``.
+        over: ``experiment/arm`` patterns.
+        under: What they are compared with, place by place; empty: with 0.
+        delta: Smallest difference of interest.
+        rule: How interval and ``delta`` become an answer.
+        kind: ``paired``, or ``interaction`` or ``auc``, which have rules of their own.
+        against: For ``auc``: the measure it is compared with.
+        decides: Whether it decides the claim.
+    """
+
+    name: str
+    measure: str
+    over: tuple[str, ...]
+    under: tuple[str, ...] = ()
+    delta: float = 0.0
+    rule: Rule = "above"
+    kind: Literal["paired", "interaction", "auc"] = "paired"
+    against: str = ""
+    decides: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim and the tests that decide it, and those of other explanations.
+
+    Attributes:
+        name: Of the claim.
+        sentence: What is claimed.
+        tests: Its tests.
+        needs: Whether all deciding tests must hold, or any.
+    """
+
+    name: str
+    sentence: str
+    tests: tuple[Test, ...]
+    needs: Literal["all", "any"] = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of the plan."""
+
+    experiment: str
+    arm: str
+    base: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """``capture/sp b3 s300``."""
+        return f"{self.experiment}/{self.arm} b{self.base} s{self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that was decided before the runs.
+
+    Attributes:
+        bases: Base models and seeds.
+        experiments: In the order in which they are run.
+        claims: In the order of the page.
+        tables: The parts of ``plan.toml`` that settings are made from.
+    """
+
+    bases: tuple[Base, ...]
+    experiments: tuple[Experiment, ...]
+    claims: tuple[Claim, ...]
+    tables: Mapping[str, Any]
+
+    def experiment(self, name: str) -> Experiment:
+        """The experiment of that name."""
+        return next(one for one in self.experiments if one.name == name)
+
+    def config(self, job: Job) -> Config:
+        """The settings of a run; what a run starts from is added by the runner."""
+        experiment = self.experiment(job.experiment)
+        tables = self.tables
+        values: dict[str, Any] = merge(tables["common"], tables["recipes"][experiment.recipe])
+        values = merge(values, tables["experiments"][experiment.name].get("set", {}))
+        values = merge(values, experiment.arms[job.arm])
+        values = merge(values, {"pretrain": {"seed": job.base}})
+        return from_mapping(merge(values, {"name": job.name, "seed": job.seed}))
+
+    def jobs(self, depth: Depth, *, only: Sequence[str] = ()) -> list[Job]:
+        """All runs of a depth, a round of every experiment before the next one.
+
+        Args:
+            depth: How many rounds.
+            only: Names of experiments; empty for all.
+        """
+        chosen = [one for one in self.experiments if not only or one.name in only]
+        rounds = {one.name: one.quick if depth == "quick" else one.rounds for one in chosen}
+        return [
+            Job(one.name, arm, base.warm_up, base.first + number)
+            for number in range(max(rounds.values(), default=0))
+            for one in chosen
+            if number < rounds[one.name]
+            for base in self.bases
+            for arm in one.arms
+        ]
+
+
+def config_hash(config: Config) -> str:
+    """Twelve digits that two runs share if and only if they have the same settings."""
+    text = json.dumps(asdict(config), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@cache
+def load_plan(path: Path = PLAN) -> Plan:
+    """Read the plan."""
+    tables = tomllib.loads(path.read_text("utf-8"))
+    return Plan(
+        bases=tuple(Base(*pair) for pair in tables["bases"]),
+        experiments=tuple(_experiment(name, one) for name, one in tables["experiments"].items()),
+        claims=tuple(
+            Claim(
+                name=name,
+                sentence=one["paper"],
+                tests=tuple(_test(test) for test in one["tests"]),
+                needs=one.get("needs", "all"),
+            )
+            for name, one in tables["claims"].items()
+        ),
+        tables=tables,
+    )
+
+
+def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
+    arms = table.get("arms") or _cells()
+    return Experiment(
+        name=name,
+        about=table["about"],
+        recipe=table["recipe"],
+        quick=table["quick"],
+        rounds=table["rounds"],
+        arms=arms,
+        start=table.get("from", {}),
+    )
+
+
+def _cells() -> dict[str, dict[str, Any]]:
+    """The seven cells of one task and scale."""
+    cells = {
+        f"{workflow}-{routing}": {"workflow": workflow, "routing": ROUTINGS[routing]}
+        for workflow in WORKFLOWS
+        for routing in ROUTINGS
+    }
+    return {"single-sa": {"workflow": "single", "routing": "shared"}, **cells}
+
+
+def _test(table: Mapping[str, Any]) -> Test:
+    lists = {key: tuple(table[key]) for key in ("over", "under") if key in table}
+    return Test(**{**table, **lists})
