@@ -22,8 +22,8 @@ from reference_trainer.episodes import Span
 from roledrift import Workflow
 
 SlotWeight = Literal["one", "inverse", "inverse_sqrt", "sum"]
-"""Weight of a row whose role had n slots at its turn: 1, 1/n, 1/sqrt(n), or n, which adds the slots'
-mean losses up instead of averaging them."""
+"""Weight of a row whose role had n slots at its turn: 1, 1/n, 1/sqrt(n), or n, which adds the mean
+losses of the slots up instead of averaging them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,7 @@ def problems(settings: Interventions, workflow: Workflow) -> list[str]:
     found += disagreements(
         "interventions.coherence.weights", settings.coherence.weights, workflow, default=0.0
     )
-    found += disagreements(
-        "interventions.lr_factors", settings.lr_factors, workflow, default=1.0
-    )
+    found += disagreements("interventions.lr_factors", settings.lr_factors, workflow, default=1.0)
     return found
 
 

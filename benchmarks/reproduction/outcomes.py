@@ -118,9 +118,7 @@ def _policies(rows: Sequence[Mapping[str, Any]]) -> Row:
     return {
         name: {
             "updates": rows[0]["policies"].get(name, {}).get("updates"),
-            "grad_norm": [
-                _short(row["policies"].get(name, {}).get("grad_norm")) for row in rows
-            ],
+            "grad_norm": [_short(row["policies"].get(name, {}).get("grad_norm")) for row in rows],
         }
         for name in names
     }

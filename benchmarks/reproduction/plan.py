@@ -58,7 +58,7 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Comparison:
     """One comparison of a measure; see ``plan.toml`` for the rules.
 
     Attributes:
@@ -97,7 +97,7 @@ class Claim:
 
     name: str
     sentence: str
-    tests: tuple[Test, ...]
+    tests: tuple[Comparison, ...]
     needs: Literal["all", "any"] = "all"
 
 
@@ -214,6 +214,6 @@ def _cells() -> dict[str, dict[str, Any]]:
     return {"single-sa": {"workflow": "single", "routing": "shared"}, **cells}
 
 
-def _test(table: Mapping[str, Any]) -> Test:
+def _test(table: Mapping[str, Any]) -> Comparison:
     lists = {key: tuple(table[key]) for key in ("over", "under") if key in table}
-    return Test(**{**table, **lists})
+    return Comparison(**{**table, **lists})

@@ -124,13 +124,22 @@ def code_version() -> str:
     """The commit that is checked out, with ``+`` if tracked files differ from it."""
     here = Path(__file__).parent
     ask = ["git", "-C", str(here)]
-    commit = subprocess.run([*ask, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True)
+    commit = subprocess.run(
+        [*ask, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True
+    )
     if commit.returncode != 0:
         return "unknown"
     code = ["--", "reference_trainer", "roledrift", "benchmarks/reproduction/*.toml"]
     changed = subprocess.run(
-        [*ask, "status", "--porcelain", "--untracked-files=no", *[f":/{one}" if one != "--" else one for one in code]],
-        capture_output=True, text=True,
+        [
+            *ask,
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            *[f":/{one}" if one != "--" else one for one in code],
+        ],
+        capture_output=True,
+        text=True,
     )
     return commit.stdout.strip() + ("+" if changed.stdout.strip() else "")
 

@@ -1,0 +1,231 @@
+"""From results to answers: pairs, intervals, and the rules that the plan fixed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from benchmarks.reproduction.measures import MEASURES, Results, Value, measure
+from benchmarks.reproduction.plan import Claim, Comparison
+from reference_trainer.grid import SCALES, TASKS
+
+Answer = Literal["holds", "does not hold", "cannot tell"]
+
+CONFIDENCE = 0.95
+LEAST_PAIRS = 5
+LEAST_RUNS = 5
+"""Runs of either kind that an area under the ROC curve needs."""
+
+_RESAMPLES = 9999
+_LEVEL = 0.05
+_SMALL_INTERACTION = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a test found.
+
+    Attributes:
+        test: The test.
+        n: Pairs, or runs.
+        estimate: Mean difference, or the statistic; None without enough data for one.
+        low: Lower bound of the 95 % interval.
+        high: Upper bound.
+        answer: By the rule of the plan.
+        detail: The two sides, in words.
+    """
+
+    test: Comparison
+    n: int
+    estimate: float | None
+    low: float
+    high: float
+    answer: Answer
+    detail: str = ""
+
+
+def decide(claim: Claim, results: Results) -> tuple[Answer, list[Found]]:
+    """The answer to a claim, and what all of its tests found."""
+    found = [run_test(test, results) for test in claim.tests]
+    answers = [one.answer for one in found if one.test.decides]
+    first, second = (
+        ("does not hold", "holds") if claim.needs == "all" else ("holds", "does not hold")
+    )
+    if first in answers:
+        return first, found  # type: ignore[return-value]
+    return (second if set(answers) == {second} else "cannot tell"), found  # type: ignore[return-value]
+
+
+def run_test(test: Comparison, results: Results) -> Found:
+    """Carry out one test."""
+    if test.kind == "auc":
+        return _areas(test, results)
+    if test.kind == "interaction":
+        return _interaction(test, results)
+    pairs = pairs_of(test, results)
+    n = len(pairs)
+    if n == 0:
+        return Found(test, 0, None, -np.inf, np.inf, "cannot tell")
+    shares = all(isinstance(one, bool) for pair in pairs for one in pair if one is not None)
+    over = np.array([float(a) for a, _ in pairs])
+    under = np.array([float(b) for _, b in pairs]) if test.under else np.zeros(n)
+    low, high = _of_shares(over, under) if shares else _of_means(over - under)
+    estimate = float((over - under).mean())
+    answer = apply_rule(test, estimate, low, high) if n >= LEAST_PAIRS else "cannot tell"
+    return Found(
+        test, n, estimate, low, high, answer, _sides(over, under, shares=shares, test=test)
+    )
+
+
+def apply_rule(test: Comparison, estimate: float, low: float, high: float) -> Answer:
+    """The rules at the head of the plan's claims."""
+    delta = test.delta
+    if test.rule == "above":
+        if low > 0 and estimate >= delta:
+            return "holds"
+        return "does not hold" if high < delta else "cannot tell"
+    within, outside = low > -delta and high < delta, low > delta or high < -delta
+    if test.rule == "same":
+        return "holds" if within else "does not hold" if outside else "cannot tell"
+    if (low > 0 or high < 0) and abs(estimate) >= delta:
+        return "holds"
+    return "does not hold" if within else "cannot tell"
+
+
+def pairs_of(test: Comparison, results: Results) -> list[tuple[Any, Any]]:
+    """Values of ``over`` and ``under`` of the same base, seed and place in the lists."""
+    pairs = []
+    for number, pattern in enumerate(test.over):
+        for (place, base, seed), row in sorted(results.rows.items()):
+            match = _pattern(pattern).fullmatch(place)
+            if not match:
+                continue
+            value = measure(test.measure, row, results)
+            other: Value = None
+            if test.under:
+                words = iter(match.groups())
+                twin = results.find(
+                    re.sub(r"\*", lambda _, w=words: next(w), test.under[number]), base, seed
+                )  # type: ignore[misc]
+                other = None if twin is None else measure(test.measure, twin, results)
+            if value is not None and (other is not None or not test.under):
+                pairs.append((value, other))
+    return pairs
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile("([^/]*)".join(map(re.escape, pattern.split("*"))))
+
+
+def _of_shares(over: NDArray[np.float64], under: NDArray[np.float64]) -> tuple[float, float]:
+    """Exact interval of a difference of paired shares, given the number of pairs that differ."""
+    n, more, fewer = len(over), int((over > under).sum()), int((over < under).sum())
+    differ = more + fewer
+    if not differ:
+        bound = float(stats.binomtest(0, n).proportion_ci(CONFIDENCE, method="exact").high)
+        return -bound, bound
+    ci = stats.binomtest(more, differ).proportion_ci(CONFIDENCE, method="exact")
+    return (2 * float(ci.low) - 1) * differ / n, (2 * float(ci.high) - 1) * differ / n
+
+
+def _of_means(differences: NDArray[np.float64]) -> tuple[float, float]:
+    n = len(differences)
+    if n < 2:
+        return -np.inf, np.inf
+    if np.ptp(differences) < 1e-12:
+        return float(differences[0]), float(differences[0])
+    found = stats.bootstrap(
+        (differences,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE,
+        method="BCa", rng=np.random.default_rng(0),
+    )  # fmt: skip
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def _sides(
+    over: NDArray[np.float64], under: NDArray[np.float64], *, shares: bool, test: Comparison
+) -> str:
+    if not test.under:
+        return f"{over.mean():.3g}"
+    if shares:
+        return f"{int(over.sum())}/{len(over)} against {int(under.sum())}/{len(under)}"
+    return f"{over.mean():.3g} against {under.mean():.3g}"
+
+
+def area(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> float:
+    """Area under the ROC curve."""
+    positive, negative = scores[labels], scores[~labels]
+    statistic = stats.mannwhitneyu(positive, negative).statistic
+    return float(statistic) / (len(positive) * len(negative))
+
+
+def _areas(test: Comparison, results: Results) -> Found:
+    """Areas under the ROC curves of two measures for runs that fall, and their difference."""
+    rows = [
+        (MEASURES[test.measure](row), MEASURES[test.against](row), MEASURES["falls"](row))
+        for (place, _, _), row in sorted(results.rows.items())
+        if any(_pattern(one).fullmatch(place) for one in test.over)
+    ]
+    known = [row for row in rows if None not in row]
+    ours, theirs = (np.array([float(row[i] or 0) for row in known]) for i in (0, 1))
+    labels = np.array([bool(row[2]) for row in known], dtype=np.bool_)
+    if min(labels.sum(), (~labels).sum()) < LEAST_RUNS:
+        return Found(
+            test, len(known), None, -np.inf, np.inf, "cannot tell",
+            f"{int(labels.sum())} runs fall, {int((~labels).sum())} do not",
+        )  # fmt: skip
+    estimate = area(ours, labels) - area(theirs, labels)
+    rng = np.random.default_rng(0)
+    kinds = [np.flatnonzero(labels), np.flatnonzero(~labels)]
+    draws = []
+    for _ in range(_RESAMPLES // 5):
+        chosen = np.concatenate([rng.choice(kind, len(kind)) for kind in kinds])
+        draws.append(area(ours[chosen], labels[chosen]) - area(theirs[chosen], labels[chosen]))
+    low, high = (float(one) for one in np.quantile(draws, [0.025, 0.975]))
+    detail = f"{area(ours, labels):.2f} against {area(theirs, labels):.2f}"
+    answer = apply_rule(test, estimate, low, high)
+    return Found(test, len(known), estimate, low, high, answer, detail)
+
+
+def _interaction(test: Comparison, results: Results) -> Found:
+    """F test of the cells' gains against an additive model; the estimate is a share of variance."""
+    cells: dict[tuple[str, str, str, str], list[float]] = {}
+    for (place, _, _), row in sorted(results.rows.items()):
+        match = re.fullmatch(r"grid-(\w+)-(\w)/(\w+)-(sp|ip)", place)
+        value = MEASURES[test.measure](row)
+        if match and value is not None:
+            cells.setdefault((*match.groups(),), []).append(float(value))  # type: ignore[arg-type]
+    full = {cell: values for cell, values in cells.items() if len(values) >= 2}
+    kinds = [sorted({cell[i] for cell in full}) for i in range(4)]
+    n = sum(map(len, full.values()))
+    enough = (
+        len(kinds[0]) == len(TASKS) and 2 <= len(kinds[1]) <= len(SCALES) and len(kinds[2]) == 3
+    )
+    if not enough or len(full) < np.prod([len(kind) for kind in kinds]):
+        return Found(
+            test, n, None, -np.inf, np.inf, "cannot tell", f"{len(full)} cells with 2 runs"
+        )
+    rows = [(cell, value) for cell, values in full.items() for value in values]
+    y = np.array([value for _, value in rows])
+    design = np.array(
+        [[1.0, *(float(c[i] == k) for i in range(4) for k in kinds[i][1:])] for c, _ in rows]
+    )
+    additive = float(np.sum((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]) ** 2))
+    within = float(sum(np.sum((np.array(v) - np.mean(v)) ** 2) for v in full.values()))
+    df = len(full) - design.shape[1], n - len(full)
+    p = float(stats.f.sf(((additive - within) / df[0]) / (within / df[1]), *df))
+    share = (additive - within) / float(np.sum((y - y.mean()) ** 2))
+    answer: Answer = "holds" if p <= _LEVEL else "cannot tell"
+    if p > _LEVEL and share < _SMALL_INTERACTION:
+        answer = "does not hold"
+    return Found(test, n, share, 0.0, 1.0, answer, f"p = {p:.2g}")
+
+
+def answers(claims: Sequence[Claim], results: Results) -> list[tuple[Claim, Answer, list[Found]]]:
+    """All claims with their answers."""
+    return [(claim, *decide(claim, results)) for claim in claims]

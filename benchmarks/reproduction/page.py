@@ -1,0 +1,242 @@
+"""``docs/reproduction.md`` from the results: ``python -m benchmarks.reproduction page``."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.reproduction.deciding import Answer, Found, answers
+from benchmarks.reproduction.figures import draw_all
+from benchmarks.reproduction.measures import Results
+from benchmarks.reproduction.outcomes import FOLDER, Row, load, load_bases
+from benchmarks.reproduction.plan import Claim, Plan, config_hash, load_plan
+from benchmarks.reproduction.running import LEAST_WORKED
+from benchmarks.reproduction.truth import Told, told_of_captures, told_of_falls
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reproduction.md"
+IMAGES = ROOT / "docs" / "images" / "reproduction"
+_WORDS = Path(__file__).with_name("words.toml")
+
+_FIGURES = {
+    "terse.svg": (
+        "Share of the aggregator's outputs that begin with the answer. "
+        "Thin lines are runs, thick ones means."
+    ),
+    "accuracy.svg": (
+        "Training accuracy by number of trained slots and of optimizer steps per iteration."
+    ),
+    "optimizer.svg": "How far the first update moves the generator. Every point is a run.",
+    "tests.svg": (
+        "All tests with data. The dotted line is the smallest difference of interest, filled "
+        "circles decide the claim. Green: holds, red: does not hold, grey: cannot tell."
+    ),
+}  # fmt: skip
+
+
+def write_page(*, results: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> None:
+    """Write the page and its figures."""
+    plan = load_plan()
+    rows = load(results)
+    decided = answers(plan.claims, Results(rows))
+    figures = draw_all(images, Results(rows), decided)
+    page.write_text(
+        text_of(plan, rows, load_bases(results), figures, results_folder=images.name), "utf-8"
+    )
+
+
+def text_of(
+    plan: Plan,
+    rows: Sequence[Row],
+    bases: Sequence[Row],
+    figures: Sequence[str],
+    *,
+    results_folder: str,
+) -> str:
+    """The page as Markdown."""
+    words = tomllib.loads(_WORDS.read_text("utf-8"))
+    decided = answers(plan.claims, Results(rows))
+    parts = [
+        words["head"].strip(),
+        _made(plan, rows),
+        "## Verdicts\n\n" + _summary(decided),
+        words["reading"].strip(),
+    ]
+    if "tests.svg" in figures:
+        parts.append(_figure("tests.svg", results_folder))
+    parts.append("## Claim by claim")
+    for claim, answer, found in decided:
+        parts += _claim(claim, answer, found, words["claims"].get(claim.name, ""))
+        for name, place in (
+            ("terse.svg", "capture"),
+            ("accuracy.svg", "steps"),
+            ("optimizer.svg", "amplification"),
+        ):
+            if claim.name == place and name in figures:
+                parts.append(_figure(name, results_folder))
+    parts += ["## What roledrift told", _told(rows), words["told"].strip()]
+    parts += ["## Base models", _bases(bases), "## What was not run", _missing(plan, rows)]
+    parts.append(words["tail"].strip())
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, with a sign; a dash for nothing."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:+.3g}".replace("+0", "0") if value == 0 else f"{value:+.3g}"
+
+
+def interval(found: Found) -> str:
+    """``[low, high]``; a dash without one."""
+    if not np.isfinite([found.low, found.high]).all():
+        return "-"
+    return f"[{number(found.low)}, {number(found.high)}]"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _made(plan: Plan, rows: Sequence[Row]) -> str:
+    cpu = sum(row["cpu"] for row in rows) / 60
+    versions = Counter(row["code"] for row in rows)
+    codes = ", ".join(f"`{code}` ({count})" for code, count in versions.most_common())
+    current = sum(_current(plan, row) for row in rows)
+    changed = (
+        ""
+        if current == len(rows)
+        else f" {len(rows) - current} runs have settings of an earlier plan."
+    )
+    planned = len(plan.jobs("full"))
+    return (
+        f"**{len(rows)} of the {planned} planned runs were made**, in {cpu:.0f} CPU minutes "
+        "without the warm-ups. "
+        f"Code version (number of runs): {codes or 'none'}.{changed}"
+    )
+
+
+def _current(plan: Plan, row: Row) -> bool:
+    job = next(
+        (
+            one
+            for one in plan.jobs("full", only=[row["experiment"]])
+            if (one.arm, one.base, one.seed) == (row["arm"], row["base"], row["seed"])
+        ),
+        None,
+    )
+    return job is not None and config_hash(plan.config(job)) == row["config"]
+
+
+def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
+    rows = []
+    for claim, answer, found in decided:
+        first = next(one for one in found if one.test.decides)
+        rows.append(
+            [
+                f"[{claim.sentence}](#{claim.name})",
+                f"**{_answer(answer)}**",
+                str(first.n),
+                f"{number(first.estimate)} {interval(first)}" if first.n else "not run",
+            ]
+        )
+    return _table(["claim", "verdict", "pairs", "first deciding test: estimate [95 %]"], rows)
+
+
+def _answer(answer: Answer) -> str:
+    return "cannot tell at this scale" if answer == "cannot tell" else answer
+
+
+def _claim(claim: Claim, answer: Answer, found: Sequence[Found], words: str) -> list[str]:
+    lines = [
+        [
+            ("**" if one.test.decides else "") + one.test.name + ("**" if one.test.decides else ""),
+            str(one.n),
+            one.detail or "-",
+            f"{number(one.estimate)} {interval(one)}" if one.n else "not run",
+            f"{one.test.delta:g}" if one.test.delta else "-",
+            one.answer if one.n else "-",
+        ]
+        for one in found
+    ]
+    head = ["test (bold: decides)", "pairs", "sides", "difference [95 %]", "delta", "answer"]
+    return [
+        f"### {claim.name}",
+        f"{claim.sentence} **Verdict: {_answer(answer)}.**",
+        _table(head, lines),
+        words.strip(),
+    ]
+
+
+def _figure(name: str, folder: str) -> str:
+    return f"![{_FIGURES[name]}](images/{folder}/{name})\n\n*{_FIGURES[name]}*"
+
+
+def _told(rows: Sequence[Row]) -> str:
+    outcomes = Counter(row["told"]["outcome"] for row in rows)
+    listed = ", ".join(f"{count} {name}" for name, count in outcomes.most_common())
+    captures = _told_table(
+        told_of_captures(rows), "`sp_role_capture` of the aggregator", delay=True
+    )
+    falls = _told_table(told_of_falls(rows), "outcome failing or suspicious", delay=False)
+    findings = Counter(
+        (one["finding"], one["severity"]) for row in rows for one in row["told"]["incidents"]
+    )
+    kinds = _table(
+        ["cause of an incident", "severity", "incidents"],
+        ([f"`{name}`", severity, str(count)] for (name, severity), count in findings.most_common()),
+    )
+    return (
+        f"Outcomes of all {len(rows)} runs: {listed or 'none'}.\n\n{captures}\n\n{falls}\n\n{kinds}"
+    )
+
+
+def _told_table(found: Sequence[Told], named: str, *, delay: bool) -> str:
+    head = ["what happened", "runs", named, "failing or input problem", "anything told"]
+    rows = [
+        [one.what, str(one.runs), str(one.named), str(one.failing), str(one.any)] for one in found
+    ]
+    if delay:
+        head.append("median iterations from onset to alert")
+        for row, one in zip(rows, found, strict=True):
+            row.append("-" if one.delay is None else f"{one.delay:g}")
+    return _table(head, rows)
+
+
+def _bases(bases: Sequence[Row]) -> str:
+    rows = [
+        [
+            one["recipe"] + ("" if one["task"] == "math" else f", {one['task']}"),
+            str(one["base"]),
+            f"{one['share']:.0%}",
+            f"{one['worked']:.0%}",
+            f"{one['others']:.0%}",
+            "yes" if one["worked"] >= LEAST_WORKED else "no: left out",
+        ]
+        for one in bases
+    ]
+    head = [
+        "recipe",
+        "base",
+        "answers that show work",
+        "of those right",
+        "of the others right",
+        "used",
+    ]
+    return _table(head, rows)
+
+
+def _missing(plan: Plan, rows: Sequence[Row]) -> str:
+    made = Counter(row["experiment"] for row in rows)
+    lines = []
+    for one in plan.experiments:
+        planned = len(plan.jobs("full", only=[one.name]))
+        state = "all" if made[one.name] == planned else f"{made[one.name]} of {planned}"
+        lines.append([f"`{one.name}`", one.about, state])
+    return _table(["experiment", "about", "runs made"], lines)

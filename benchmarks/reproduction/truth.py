@@ -1,0 +1,113 @@
+"""What roledrift told about the runs, held against what happened in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks.detection.captures import onset_of
+from benchmarks.detection.intervals import Share
+from benchmarks.reproduction.measures import FALL, capture, fall
+from benchmarks.reproduction.outcomes import Row
+
+CAPTURES = (
+    "leakage",
+    "capture",
+    "parser",
+    "confounders",
+    "dose",
+    "voters",
+    "parser-prose",
+    "tag",
+    "no-prose",
+)
+"""Experiments in which a capture of the aggregator can be seen from its terse form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Runs to which one thing happened, and what was told about them.
+
+    Attributes:
+        what: What happened, in words.
+        runs: How many.
+        named: Runs with the finding that names it.
+        delay: Median of iterations from its onset to the alert; None if that is not defined.
+        failing: Runs whose outcome is failing or an input problem.
+        any: Runs about which anything was told.
+    """
+
+    what: str
+    runs: int
+    named: Share
+    delay: float | None
+    failing: Share
+    any: Share
+
+
+def told_of_captures(rows: Sequence[Row]) -> list[Told]:
+    """By what became of the aggregator's terse form."""
+    chosen = [row for row in rows if row["experiment"] in CAPTURES]
+    kinds = {"lasting": "lost for good", "passing": "lost for a while", "none": "kept"}
+    return [
+        _told(
+            f"aggregator's form {words}",
+            [row for row in chosen if capture(row) == kind],
+            _named,
+            _delay,
+        )
+        for kind, words in kinds.items()
+    ]
+
+
+def told_of_falls(rows: Sequence[Row]) -> list[Told]:
+    """By whether the training accuracy fell."""
+    sizes = [(row, fall(row)) for row in rows]
+    groups = {
+        f"accuracy fell by more than {FALL:.2f}": [
+            r for r, size in sizes if size is not None and size > FALL
+        ],
+        "accuracy did not fall": [r for r, size in sizes if size is not None and size <= FALL],
+    }
+    return [_told(words, group, _noticed, lambda _: None) for words, group in groups.items()]
+
+
+def _told(
+    what: str,
+    rows: Sequence[Row],
+    named: Callable[[Row], bool],
+    delay: Callable[[Row], float | None],
+) -> Told:
+    delays = [value for row in rows if (value := delay(row)) is not None]
+    return Told(
+        what,
+        len(rows),
+        Share.of(named(row) for row in rows),
+        median(delays) if delays else None,
+        Share.of(row["told"]["outcome"] in ("failing", "input problem") for row in rows),
+        Share.of(bool(row["told"]["alerts"]) for row in rows),
+    )
+
+
+def _captures(row: Row) -> list[int]:
+    """Steps of alerts that name a capture of the aggregator."""
+    return [
+        step
+        for role, finding, _, step, _ in row["told"]["alerts"]
+        if finding == "sp_role_capture" and role == "aggregator"
+    ]
+
+
+def _named(row: Row) -> bool:
+    return bool(_captures(row))
+
+
+def _delay(row: Row) -> float | None:
+    onset = onset_of(row["roles"]["aggregator"]["terse"])
+    steps = _captures(row)
+    return min(steps) - onset if steps and onset is not None else None
+
+
+def _noticed(row: Row) -> bool:
+    return row["told"]["outcome"] in ("failing", "suspicious")

@@ -1,0 +1,33 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reproduction.outcomes import FOLDER, load, load_bases
+from benchmarks.reproduction.page import PAGE, text_of, write_page
+from benchmarks.reproduction.plan import load_plan
+
+
+@pytest.mark.slow
+def test_the_committed_results_give_every_number_of_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "reproduction.md"
+    write_page(page=page, images=tmp_path / "reproduction")
+    assert page.read_text("utf-8") == PAGE.read_text("utf-8")
+    drawn = set(re.findall(r"\]\(images/reproduction/([\w.]+)\)", page.read_text("utf-8")))
+    assert drawn == {file.name for file in (tmp_path / "reproduction").iterdir()}
+    assert drawn == {file.name for file in (PAGE.parent / "images" / "reproduction").iterdir()}
+
+
+def test_without_results_nothing_is_claimed() -> None:
+    text = text_of(load_plan(), [], [], [], results_folder="reproduction")
+    assert "**holds**" not in text
+    assert "**does not hold**" not in text
+    assert "0 of " in text
+
+
+def test_results_are_lines_of_the_plan() -> None:
+    planned = {(one.experiment, one.arm, one.base, one.seed) for one in load_plan().jobs("full")}
+    rows = load(FOLDER)
+    assert {(one["experiment"], one["arm"], one["base"], one["seed"]) for one in rows} <= planned
+    assert not [one["code"] for one in rows if one["code"].endswith("+")]
+    assert load_bases(FOLDER)

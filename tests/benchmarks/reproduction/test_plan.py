@@ -1,0 +1,64 @@
+from benchmarks.reproduction.deciding import pairs_of
+from benchmarks.reproduction.measures import MEASURES, Results
+from benchmarks.reproduction.plan import config_hash, load_plan
+
+
+def test_every_run_of_the_plan_has_settings_of_its_own() -> None:
+    plan = load_plan()
+    jobs = plan.jobs("full")
+    hashes = {config_hash(plan.config(job)) for job in jobs}
+    assert len(hashes) == len(set(jobs)) == len(jobs)
+
+
+def test_the_grid_has_all_42_cells_with_three_seeds() -> None:
+    jobs = [one for one in load_plan().jobs("full") if one.experiment.startswith("grid-")]
+    assert len({(one.experiment, one.arm) for one in jobs}) == 42
+    assert len(jobs) == 3 * 42
+
+
+def test_the_quick_depth_is_the_beginning_of_the_full_one() -> None:
+    plan = load_plan()
+    quick, full = plan.jobs("quick"), plan.jobs("full")
+    assert set(quick) < set(full)
+    rounds = [job.seed % 100 for job in full]
+    assert rounds == sorted(rounds)
+
+
+def test_no_two_bases_share_a_seed_and_development_seeds_are_not_used() -> None:
+    jobs = load_plan().jobs("full")
+    bases = {job.seed: {one.base for one in jobs if one.seed == job.seed} for job in jobs}
+    assert all(len(shared) == 1 for shared in bases.values())
+    assert min(job.base for job in jobs) > 2
+    assert min(job.seed for job in jobs) > 53
+
+
+def test_every_test_of_a_claim_finds_pairs_in_the_planned_runs() -> None:
+    """If all runs were made, every comparison would have data."""
+    plan = load_plan()
+    placeholder = {
+        "accuracy": [0.5] * 12,
+        "seconds": 1.0,
+        "roles": {
+            role: {
+                name: [1.0] * 12
+                for name in ("terse", "tokens", "k3", "chi2", "ppl")
+            }
+            for role in ("aggregator", "generator", "evaluator", "synthesizer")
+        },
+        "policies": {"shared": {"grad_norm": [1.0]}},
+        "validation": {"0": "4:f", "6": "4:f"},
+        "gradients": [[1, "generator", 1.0, 0.5, 0.1]],
+    }  # fmt: skip
+    rows = [
+        {"experiment": job.experiment, "arm": job.arm, "base": job.base, "seed": job.seed}
+        | placeholder
+        for job in plan.jobs("full")
+    ]
+    results = Results(rows)
+    for claim in plan.claims:
+        assert any(test.decides for test in claim.tests), claim.name
+        for test in claim.tests:
+            if test.kind == "paired":
+                assert len(pairs_of(test, results)) >= 5, (claim.name, test.name)
+            else:
+                assert test.measure in MEASURES

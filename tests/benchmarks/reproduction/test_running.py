@@ -1,0 +1,78 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reproduction.outcomes import load, load_bases, solved
+from benchmarks.reproduction.plan import Plan, load_plan
+from benchmarks.reproduction.running import run_plan
+
+TINY = """
+bases = [[7, 700]]
+claims = {}
+
+[recipes.coins]
+pretrain = { size = "S", steps = 40, rows = 16 }
+rollout = { problems = 2, copies = 4, max_new_tokens = 16 }
+train = { steps = 3, minibatch = 8, adam = { lr = 1e-2, warmup_steps = 1 } }
+validation = { every = 3, problems = 8 }
+checkpoint = { every = 0 }
+stress = { kind = "reward_noise", share = 1.0 }
+
+[common]
+
+[experiments.routing]
+about = "Coins for rewards move a model that solves nothing."
+recipe = "coins"
+quick = 1
+rounds = 1
+set = { workflow = "voting", monitor = { gradients_every = 1 } }
+[experiments.routing.arms]
+shared = { routing = "shared", train = { updates = { generator = 2, aggregator = 2 } } }
+isolated = { routing = "isolated", train = { left_out = ["aggregator"], trained_slots = { generator = 2 } } }
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Plan:
+    file = tmp_path / "plan.toml"
+    file.write_text(TINY)
+    return load_plan(file)
+
+
+@pytest.mark.slow
+def test_two_runs_that_move_are_made_once(
+    tiny: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchmarks.reproduction.running.LEAST_WORKED", 0.0)
+    jobs, places = tiny.jobs("quick"), {"work": tmp_path / "w", "cache": tmp_path / "c"}
+    results = tmp_path / "results"
+    run_plan(tiny, jobs[:1], **places, results=results)
+    run_plan(tiny, jobs, **places, results=results)
+    shared, isolated = load(results)
+    assert capsys.readouterr().out.count("CPU s") == 2
+    for row in (shared, isolated):
+        assert len(row["accuracy"]) == 3
+        assert len(solved(row["validation"]["3"])) == 8
+        assert row["told"]["applicable"] > 0
+        assert min(row["roles"]["generator"]["k3"]) > 0
+        assert min(row["policies"][next(iter(row["policies"]))]["grad_norm"]) > 0
+    # Both roles of the shared policy move; the isolated aggregator is not trained.
+    assert shared["policies"]["shared"]["updates"] == 2
+    assert max(shared["roles"]["aggregator"]["k3"]) > 1e-6
+    assert max(isolated["roles"]["aggregator"]["k3"]) < 1e-9
+    assert isolated["policies"].keys() == {"generator"}
+    # Only two of the three slots have gradients, and a coherence of their own.
+    assert {role for _, role, *_ in isolated["gradients"]} == {"generator"}
+    assert len((results / "routing.jsonl").read_text().splitlines()) == 2
+    assert not list((tmp_path / "w").iterdir())
+
+
+@pytest.mark.slow
+def test_a_base_that_cannot_do_the_task_makes_no_runs(tiny: Plan, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    run_plan(tiny, tiny.jobs("quick"), work=tmp_path / "w", cache=tmp_path / "c", results=results)
+    assert load(results) == []
+    (base,) = load_bases(results)
+    assert base["worked"] < 0.6
+    assert json.loads((results / "bases.jsonl").read_text())["base"] == 7
