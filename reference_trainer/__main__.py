@@ -54,7 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("run", type=Path, help="run directory of `train`")
     evaluate.add_argument("--problems", type=int, help="number of validation problems")
     evaluate.add_argument("--all", action="store_true", help="grade every checkpoint, role by role")
-    evaluate.add_argument("--rollouts", type=int, default=1, help="with --all: per problem")
+    evaluate.add_argument(
+        "--milestones", action="store_true", help="the same for early, best and last checkpoint"
+    )
+    evaluate.add_argument("--rollouts", type=int, default=1, help="of every problem, when graded")
     pretrain = commands.add_parser("pretrain", help="warm up the base model of a run")
     _add_source(pretrain)
     demo = commands.add_parser("demo", help="a healthy, a hot and a verbose run, and their report")
@@ -150,9 +153,13 @@ def _evaluate(options: argparse.Namespace) -> int:
     from reference_trainer.commands import evaluate_all, evaluate_run
 
     _set_up_torch(options.threads)
-    if options.all:
+    if options.all or options.milestones:
         evaluate_all(
-            options.run, cache=options.cache, problems=options.problems, rollouts=options.rollouts
+            options.run,
+            cache=options.cache,
+            problems=options.problems,
+            rollouts=options.rollouts,
+            milestones=options.milestones,
         )
         return 0
     evaluate_run(options.run, cache=options.cache, problems=options.problems)

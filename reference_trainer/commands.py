@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from reference_trainer import paper_scale
-from reference_trainer.checkpoint import checkpoints, load_adapters
+from reference_trainer.checkpoint import checkpoints, load_adapters, write_atomically
 from reference_trainer.checkpoint_grades import CheckpointGrades, grade_checkpoint
 from reference_trainer.config import Config
 from reference_trainer.errors import SettingsError
@@ -15,9 +16,10 @@ from reference_trainer.evaluate import Evaluation, evaluate
 from reference_trainer.grid import Choice, Job, cells, choose, status
 from reference_trainer.progress import Progress
 from reference_trainer.ranks import Ranks, launched
-from reference_trainer.run_folder import RunFolder
+from reference_trainer.run_folder import MILESTONES, RunFolder, validated
 from reference_trainer.setup import hand_over, prepare
 from reference_trainer.trainer import Result, StepReport, train
+from roledrift.measure.milestones import phases
 
 
 def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -> Result:
@@ -84,8 +86,15 @@ def evaluate_run(run: Path, *, cache: Path, problems: int | None) -> Evaluation:
     return result
 
 
-def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int = 1) -> list[Path]:
-    """Evaluate the untrained adapters and every checkpoint of ``run``, graded again per role.
+def evaluate_all(
+    run: Path,
+    *,
+    cache: Path,
+    problems: int | None,
+    rollouts: int = 1,
+    milestones: bool = False,
+) -> list[Path]:
+    """Evaluate the untrained adapters and the checkpoints of ``run``, graded again per role.
 
     Writes ``<run>/evaluation/``: ``step_<n>.json`` per checkpoint, and the same episodes and
     results in the files of the paper's code under ``trajectories/`` and ``eval_results.jsonl``.
@@ -95,6 +104,8 @@ def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int 
         cache: Of warmed-up base models.
         problems: Number of validation problems; None for the run's own.
         rollouts: How often each is played.
+        milestones: Of the checkpoints only early (halfway to the best validation), best and last;
+            ``<run>/evaluation/milestones.json`` then says which steps these are.
 
     Returns:
         The files ``step_<n>.json``.
@@ -111,6 +122,10 @@ def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int 
         raise SettingsError(
             f"{folder.checkpoints} holds no checkpoint: train with checkpoint.every > 0"
         )
+    named: dict[str, int] = {}
+    if milestones:
+        named = phases(sorted(there), validated(folder.trace()))
+        there = {step: there[step] for step in sorted(set(named.values()))}
     setup = prepare(config, cache=cache)
     written = []
     with Progress(f"evaluation of {config.name}", total=len(there) + 1) as progress:
@@ -122,6 +137,9 @@ def evaluate_all(run: Path, *, cache: Path, problems: int | None, rollouts: int 
             written.append(run / "evaluation" / f"step_{step}.json")
             print(f"{config.name}: step {step}: {_graded_line(graded)}", flush=True)
             progress.advance(number)
+    if milestones:
+        text = json.dumps({"base": 0, **named}, indent=2) + "\n"
+        write_atomically(run / "evaluation" / MILESTONES, text)
     return written
 
 

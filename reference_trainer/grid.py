@@ -1,7 +1,9 @@
 """The grid: every workflow with one adapter for all and one adapter each, by task and scale.
 
 Three workflows x two routings x two tasks x three scales, and a single role without any workflow as
-the control of every task and scale: 42 cells, each its own run directory and its own process.
+the control of every task and scale: 42 cells, each its own run directory and its own process. When
+they are trained, the adapter of every control is put into the three workflows (transfer), and the
+early, best and last checkpoints of every cell are evaluated.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatch
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -21,16 +23,23 @@ from reference_trainer.checkpoint import write_atomically
 from reference_trainer.children import run_all
 from reference_trainer.config import Config, from_mapping, load
 from reference_trainer.errors import SettingsError
+from reference_trainer.grid_results import row_line, status, to_evaluate, write_summary
 from reference_trainer.pretrain import base_key
 from reference_trainer.progress import Progress
 from reference_trainer.reading import merge
-from reference_trainer.run_folder import RunFolder
 from roledrift import RoleDriftError
+from roledrift.workflow import SHARED_POLICY
 
 WORKFLOWS = ("eval_opt", "voting", "orch_workers")
 ROUTINGS = {"sp": "shared", "ip": "isolated"}
 TASKS = ("math", "code")
 SCALES = ("S", "M", "L")
+
+TRANSFERRED = {"eval_opt": "generator", "voting": "generator", "orch_workers": "worker"}
+"""Workflow to the role that gets the adapter of the single role in a transfer."""
+
+PROBLEMS = 100
+"""Fewest problems on which checkpoints are evaluated, as in the paper's tables of texts."""
 
 _REASON = 400
 """Characters of a failed run's last line that are printed: a few lines of a screen."""
@@ -42,7 +51,8 @@ class Cell:
 
     Attributes:
         workflow: One of :data:`WORKFLOWS`, or ``single`` for the control.
-        routing: ``sp`` (shared policy), ``ip`` (isolated policies), or ``sa`` for the control.
+        routing: ``sp`` (shared policy), ``ip`` (isolated policies), ``sa`` for the control, or
+            ``transfer`` for the control's adapter in a workflow.
         task: One of :data:`TASKS`.
         scale: Size of the base model.
     """
@@ -67,12 +77,14 @@ class Job:
         seed: Of the run.
         config: The run; None if this version cannot run it.
         problem: Why not, else empty.
+        source: Name of the run whose adapter a transfer starts from; empty for a training.
     """
 
     cell: Cell
     seed: int
     config: Config | None
     problem: str
+    source: str = ""
 
     @property
     def name(self) -> str:
@@ -128,21 +140,33 @@ def choose(every: Sequence[Cell], choice: Choice) -> list[tuple[Cell, int]]:
 
 
 def plan(preset: str, choice: Choice) -> list[Job]:
-    """The runs of ``choice``. A cell that this version cannot run says why instead of failing.
+    """The runs of ``choice``, and the transfers of its controls.
+
+    A cell that this version cannot run says why instead of failing.
 
     Raises:
         SettingsError: If the preset or the choice is wrong.
     """
     settings = load_grid(preset)
-    jobs = []
-    for cell, seed in choose(cells(), choice):
-        values = merge(cell_settings(settings, cell), choice.overrides or {})
-        try:
-            config = from_mapping(merge(values, {"name": f"{cell.name}-seed{seed}", "seed": seed}))
-            jobs.append(Job(cell, seed, config, ""))
-        except RoleDriftError as error:
-            jobs.append(Job(cell, seed, None, str(error)))
+    jobs = [_job(settings, choice, cell, seed) for cell, seed in choose(cells(), choice)]
+    for single in [job for job in jobs if job.cell.workflow == "single"]:
+        for workflow in WORKFLOWS:
+            cell = Cell(workflow, "transfer", single.cell.task, single.cell.scale)
+            jobs.append(_job(settings, choice, cell, single.seed, source=single.name))
     return jobs
+
+
+def _job(
+    settings: Mapping[str, Any], choice: Choice, cell: Cell, seed: int, *, source: str = ""
+) -> Job:
+    values = merge(cell_settings(settings, cell), choice.overrides or {})
+    values = merge(values, {"name": f"{cell.name}-seed{seed}", "seed": seed})
+    if source:
+        values = merge(values, {"train": {"steps": 0}, "routing": "isolated"})
+    try:
+        return Job(cell, seed, from_mapping(values), "", source)
+    except RoleDriftError as error:
+        return Job(cell, seed, None, str(error), source)
 
 
 def load_grid(preset: str) -> Mapping[str, Any]:
@@ -194,7 +218,7 @@ def load_source(source: str, overrides: Mapping[str, Any]) -> Config:
 
 
 def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> int:
-    """Warm up the base models, then train every cell that is not finished.
+    """Warm up the base models, train every cell that is not finished, transfer, evaluate.
 
     A cell that fails does not stop the others; running the same command again takes up every cell
     where it was. An interrupt ends the processes that run; ``grid.json`` is written all the same.
@@ -215,89 +239,78 @@ def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> i
         if job.config is None:
             print(f"grid: {job.name} cannot be run by this version: {job.problem}", flush=True)
     print(f"grid: {len(ready) - len(todo)} of {len(jobs)} finished, {len(todo)} to do", flush=True)
-    files = {job.name: _write_config(job, out) for job in todo}
-    bases: dict[str, str] = {}
-    for job in todo:
-        assert job.config is not None
-        key = base_key(job.config)
-        if key is not None and not (cache / key).is_dir():
-            bases.setdefault(key, job.name)
-    common = ["--cache", str(cache)]
-    warm_ups = [["pretrain", str(files[name]), *common] for name in bases.values()]
-    trains = [
-        ["train", str(files[job.name]), "--out", str(out / job.name), "--resume", *common]
-        for job in todo
-    ]
     try:
-        _stage("base models", list(bases), warm_ups, out=out, parallel=parallel)
-        failed = _stage("cells", [job.name for job in todo], trains, out=out, parallel=parallel)
+        failed = _run_stages(ready, todo, out=out, cache=cache, parallel=parallel)
     except KeyboardInterrupt:
-        _write_summary(out)
+        write_summary(out)
         finished = sum(status(out / job.name) == "finished" for job in ready)
         raise KeyboardInterrupt(
             f"{finished} of {len(jobs)} runs are finished. The same command goes on from the "
             "latest checkpoints of the others"
         ) from None
-    for row in _write_summary(out):
-        print(_row_line(row))
+    for row in write_summary(out):
+        print(row_line(row))
     missing = len(jobs) - len(ready)
     print(f"grid: {len(failed)} failed, {missing} cannot be run; results in {out / 'grid.json'}")
     return 1 if failed or missing else 0
 
 
-def status(run: Path) -> str:
-    """``finished``, ``begun`` or ``new``."""
-    folder = RunFolder(run)
-    if folder.finished() is not None:
-        return "finished"
-    return "begun" if folder.holds_a_run() else "new"
+def _run_stages(
+    ready: Sequence[Job], todo: Sequence[Job], *, out: Path, cache: Path, parallel: int
+) -> list[str]:
+    """Base models, cells, transfers, evaluations; the names of what failed."""
+    common = ["--cache", str(cache)]
+
+    def stage(title: str, commands: Mapping[str, Sequence[str]]) -> list[str]:
+        lines = [[*command, *common] for command in commands.values()]
+        return _stage(title, list(commands), lines, out=out, parallel=parallel)
+
+    def training(job: Job) -> list[str]:
+        return ["train", str(_write_config(job, out)), "--out", str(out / job.name), "--resume"]
+
+    bases: dict[str, Job] = {}
+    for job in todo:
+        assert job.config is not None
+        key = base_key(job.config)
+        if key is not None and not (cache / key).is_dir():
+            bases.setdefault(key, job)
+    files = {job.name: _write_config(job, out) for job in bases.values()}
+    stage("base models", {name: ["pretrain", str(file)] for name, file in files.items()})
+    failed = stage("cells", {job.name: training(job) for job in todo if not job.source})
+    transfers = [job for job in todo if job.source]
+    for job in transfers:
+        if job.source in failed:
+            print(f"grid: {job.name} failed: it needs the adapter of {job.source}", flush=True)
+    left = [job for job in transfers if job.source not in failed]
+    failed += [job.name for job in transfers if job not in left]
+    failed += stage("transfers", {job.name: training(job) for job in left})
+    evaluations = {
+        f"{job.name}-evaluation": [
+            *("evaluate", str(out / job.name), "--milestones", "--problems", str(_problems(job))),
+        ]
+        for job in ready
+        if to_evaluate(out / job.name)
+    }
+    return failed + stage("evaluations", evaluations)
 
 
-def summary(out: Path) -> list[dict[str, Any]]:
-    """What every run in ``out`` came to: accuracy before, best and last, where it stopped."""
-    rows = []
-    for run in sorted(one for one in out.iterdir() if RunFolder(one).holds_a_run()):
-        trace = RunFolder(run).trace()
-        curve = {
-            row["step"]: row["validation"]["accuracy"] for row in trace if row.get("validation")
-        }
-        end = RunFolder(run).finished()
-        rows.append(
-            {
-                "run": run.name,
-                "status": status(run),
-                "steps": trace[-1]["step"] if trace else 0,
-                "stopped": "" if end is None else end["stopped"],
-                "before": curve.get(0),
-                "best": max(curve.values(), default=None),
-                "last": curve[max(curve)] if curve else None,
-            }
-        )
-    return rows
-
-
-def _write_summary(out: Path) -> list[dict[str, Any]]:
-    rows = summary(out)
-    write_atomically(out / "grid.json", json.dumps(rows, indent=2) + "\n")
-    return rows
-
-
-def _row_line(row: Mapping[str, Any]) -> str:
-    def text(name: str) -> str:
-        return "  - " if row[name] is None else f"{row[name]:.3f}"
-
-    accuracies = f"{text('before')} -> best {text('best')}, last {text('last')}"
-    stopped = f", stopped: {row['stopped']}" if row["stopped"] else ""
-    return f"  {row['run']:32} {row['status']:8} step {row['steps']:3}  {accuracies}{stopped}"
+def _problems(job: Job) -> int:
+    assert job.config is not None
+    return max(PROBLEMS, job.config.validation.problems)
 
 
 def _write_config(job: Job, out: Path) -> Path:
     """What the child reads; also what a person can start by hand."""
     assert job.config is not None
+    config = job.config
+    if job.source:
+        adapter = out / job.source / "trainer" / "adapters" / SHARED_POLICY
+        roles = {TRANSFERRED[job.cell.workflow]: str(adapter)}
+        config = replace(config, initial_adapters=roles)
     folder = out / "configs"
     folder.mkdir(exist_ok=True)
     file = folder / f"{job.name}.json"
-    write_atomically(file, json.dumps(asdict(job.config), indent=2) + "\n")
+    write_atomically(file, json.dumps(asdict(config), indent=2) + "\n")
     return file
 
 

@@ -41,6 +41,7 @@ from roledrift import (
     open_monitor,
 )
 from roledrift.capture.ranks import TorchReducer
+from roledrift.records import NOTE_TRANSFER
 
 _MOST_PLACES = 1000
 """Slots of a role, and turns of an episode, that group numbers tell apart."""
@@ -123,6 +124,10 @@ class Observation:
         self.monitor.add_totals({"base_accuracy": evaluation.accuracy})
         with self.monitor.fenced("base policy"):
             self.monitor.observe_base(self._outputs(episodes))
+
+    def only_validated(self) -> None:
+        """Finish the record of a run that makes no iteration: its validation is all there is."""
+        self.monitor.end_step(0)
 
     def validated(self, evaluation: Evaluation) -> None:
         """Hand over a validation."""
@@ -320,6 +325,8 @@ def _notes(config: Config) -> dict[str, str]:
         notes["left out of the loss"] = ", ".join(config.train.left_out)
     if config.model.path:
         notes["base"] = f"{config.model.path}, {config.model.dtype}"
+    if config.initial_adapters and not config.train.steps:
+        notes[NOTE_TRANSFER] = ", ".join(sorted(config.initial_adapters))
     # The label is there also without a stress: a reader must not have to guess what its absence
     # means.
     return notes | {"stress": config.stress.label}

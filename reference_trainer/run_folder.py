@@ -7,7 +7,7 @@ before the first), ``checkpoints/``, ``adapters/`` (the final ones), ``finished.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,10 @@ _MAY_CHANGE = (
     *("sandbox.floor", "sandbox.workers"),
 )
 """Settings that a resumed run may have differently: they change no iteration."""
+
+MILESTONES = "milestones.json"
+"""File of ``<run>/evaluation/``: the steps of the base model, and of the early, best and last
+checkpoint."""
 
 _SHOWN = 5
 """Differing settings that a message names."""
@@ -132,6 +136,11 @@ class RunFolder:
             # A killed process may leave half a line, always the last one.
             if line.endswith("\n"):
                 yield json.loads(line), line
+
+
+def validated(trace: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    """Step to validation accuracy, from step 0."""
+    return {row["step"]: row["validation"]["accuracy"] for row in trace if row.get("validation")}
 
 
 def _flat(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:

@@ -129,6 +129,9 @@ def train(
     _begin(setup, folder, before, done=done)
     if before is not None and observation is not None:
         observation.before_training(first, before)
+        if config.train.steps == 0:
+            observation.validated(before)
+            observation.only_validated()
     reports: list[StepReport] = []
     stopped = ""
     for report, stopped in _iterations(setup, observation, done=done):

@@ -7,7 +7,10 @@ import pytest
 from reference_trainer.__main__ import main
 from reference_trainer.children import Say
 from reference_trainer.errors import SettingsError
-from reference_trainer.grid import Cell, Choice, cell_settings, cells, choose, plan, summary
+from reference_trainer.grid import Cell, Choice, cell_settings, cells, choose, plan
+from reference_trainer.grid_results import summary
+from roledrift import build_report, open_run
+from roledrift.report.write import write_report
 
 TINY = (
     "pretrain.size=S",
@@ -94,12 +97,32 @@ def test_a_grid_runs_once_and_goes_on(
     grid = ["grid", "--out", str(tmp_path), "--cache", str(cache), "--only", "single-sa-math-S"]
     grid += [part for setting in TINY for part in ("--set", setting)]
     assert main(grid) == 0
-    (row,) = json.loads((tmp_path / "grid.json").read_text())
-    assert (row["run"], row["status"], row["steps"]) == ("single-sa-math-S-seed0", "finished", 1)
+    rows = {row["run"]: row for row in json.loads((tmp_path / "grid.json").read_text())}
+    row = rows.pop("single-sa-math-S-seed0")
+    assert (row["status"], row["steps"]) == ("finished", 1)
     assert row["before"] is not None
-    assert "1 to do" in capfd.readouterr().out
+    assert {name: one["step"] for name, one in row["evaluated"].items()} == dict(
+        base=0, early=1, best=1, last=1
+    )
+    assert {one["problems"] for one in row["evaluated"].values()} == {100}
+    # The adapter of the single role is evaluated in the three workflows, and not trained.
+    assert rows.keys() == {
+        f"{name}-transfer-math-S-seed0" for name in ("voting", "eval_opt", "orch_workers")
+    }
+    assert {(one["status"], one["steps"]) for one in rows.values()} == {("finished", 0)}
+    assert "4 to do" in capfd.readouterr().out
+    (moved,) = (tmp_path / "single-sa-math-S-seed0" / "trainer" / "adapters").iterdir()
+    taken = tmp_path / "orch_workers-transfer-math-S-seed0" / "trainer" / "adapters" / "worker"
+    weights = "adapter_model.safetensors"
+    assert (moved / weights).read_bytes() == (taken / weights).read_bytes()
+    assert (
+        open_run(tmp_path / "voting-transfer-math-S-seed0").header.notes["transfer"] == "generator"
+    )
+    write_report(build_report(tmp_path), tmp_path / "page")
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "Table 3: a single-role adapter inside the workflows" in page
     assert main(grid) == 0
-    assert "1 of 1 finished, 0 to do" in capfd.readouterr().out
+    assert "4 of 4 finished, 0 to do" in capfd.readouterr().out
     # More iterations are another configuration of a finished run: it is left as it is. A run that
     # is not finished and has other settings is refused by its process, and the grid says so.
     (tmp_path / "single-sa-math-S-seed0" / "trainer" / "finished.json").unlink()
@@ -107,7 +130,7 @@ def test_a_grid_runs_once_and_goes_on(
     said = capfd.readouterr().out
     assert "rollout.copies was 4, is 2" in said
     assert "1 failed, 0 cannot be run" in said
-    assert summary(tmp_path)[0]["status"] == "begun"
+    assert summary(tmp_path)[2]["status"] == "begun"
 
 
 def test_a_failed_run_fits_a_screen(
@@ -137,7 +160,7 @@ def test_an_interrupted_grid_says_how_to_go_on(
     grid = ["grid", "--out", str(tmp_path), "--cache", str(tmp_path), "--only", "single-sa-*-S"]
     assert main(grid) == 130
     said = capsys.readouterr().err
-    assert "grid: interrupted; 0 of 2 runs are finished. The same command goes on" in said
+    assert "grid: interrupted; 0 of 8 runs are finished. The same command goes on" in said
     assert json.loads((tmp_path / "grid.json").read_text()) == []
 
 

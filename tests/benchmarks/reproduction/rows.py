@@ -8,12 +8,12 @@ def row(
     place: str, base: int = 3, seed: int = 300, *, accuracy: Sequence[float] = (), **more: Any
 ) -> dict[str, Any]:
     experiment, arm = place.split("/")
+    told = {"outcome": "clean", "sentence": "", "incidents": [], "alerts": []}
     given = {
-        "experiment": experiment, "arm": arm, "base": base, "seed": seed, "config": "c",
-        "code": "x", "cpu": 1.0, "seconds": 0.5, "accuracy": list(accuracy), "roles": {}, "policies": {},
-        "validation": {}, "gradients": [],
-        "told": {"outcome": "clean", "sentence": "", "incidents": [], "alerts": []},
-    }  # fmt: skip
+        **{"experiment": experiment, "arm": arm, "base": base, "seed": seed},
+        **{"config": "c", "code": "x", "cpu": 1.0, "seconds": 0.5, "accuracy": list(accuracy)},
+        **{"roles": {}, "policies": {}, "validation": {}, "gradients": [], "told": told},
+    }
     return given | more
 
 
