@@ -7,7 +7,7 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full docs clean
+.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-peers  roledrift beside other monitors, on simulated logs, in an environment of its own"
 	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
 	@echo "make bench-detection-full  the same, after training the runs of the suite that are not recorded yet (hours)"
+	@echo "make reproduce  the claims of the paper on tiny models (about half an hour; DEPTH=full SHARD=1/4: a part of the full depth)"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 	@echo "make clean  remove runs, caches and every environment made here"
 
@@ -144,6 +145,12 @@ bench-detection-full: $(READY)
 	$(BIN)/python -m benchmarks.detection.training
 	$(BIN)/python -m benchmarks.detection.simulations
 	$(BIN)/python -m benchmarks.detection --seeds report --why "make bench-detection-full"
+
+DEPTH ?= quick
+SHARD ?= 1/1
+reproduce: $(READY)
+	$(BIN)/python -m benchmarks.reproduction run --depth $(DEPTH) --shard $(SHARD)
+	$(BIN)/python -m benchmarks.reproduction page
 
 docs: $(READY) demo
 	$(BIN)/python docs/make_pictures.py

@@ -101,9 +101,8 @@ def test_a_grid_runs_once_and_goes_on(
     row = rows.pop("single-sa-math-S-seed0")
     assert (row["status"], row["steps"]) == ("finished", 1)
     assert row["before"] is not None
-    assert {name: one["step"] for name, one in row["evaluated"].items()} == dict(
-        base=0, early=1, best=1, last=1
-    )
+    evaluated = {name: one["step"] for name, one in row["evaluated"].items()}
+    assert evaluated == {"base": 0, "early": 1, "best": 1, "last": 1}
     assert {one["problems"] for one in row["evaluated"].values()} == {100}
     # The adapter of the single role is evaluated in the three workflows, and not trained.
     assert rows.keys() == {
