@@ -28,6 +28,7 @@ LEAST_WORKED = 0.6
 Its runs are not made."""
 
 _ANSWERS = 200
+_DECISIVE = (":/reference_trainer", ":/roledrift", ":/benchmarks/reproduction/plan.toml")
 _TRANSFERRED = ("generator", "worker")
 
 
@@ -121,27 +122,17 @@ def able(plan: Plan, job: Job, config: Config, *, cache: Path, results: Path) ->
 
 
 def code_version() -> str:
-    """The commit that is checked out, with ``+`` if tracked files differ from it."""
-    here = Path(__file__).parent
-    ask = ["git", "-C", str(here)]
-    commit = subprocess.run(
-        [*ask, "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True
-    )
-    if commit.returncode != 0:
-        return "unknown"
-    code = ["--", "reference_trainer", "roledrift", "benchmarks/reproduction/*.toml"]
-    changed = subprocess.run(
-        [
-            *ask,
-            "status",
-            "--porcelain",
-            "--untracked-files=no",
-            *[f":/{one}" if one != "--" else one for one in code],
-        ],
-        capture_output=True,
-        text=True,
-    )
-    return commit.stdout.strip() + ("+" if changed.stdout.strip() else "")
+    """The commit that is checked out, with ``+`` if code that runs depend on differs from it."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", *_DECISIVE)
+    return (git("rev-parse", "--short=10", "HEAD") or "unknown") + ("+" if changed else "")
 
 
 def _folder(work: Path, job: Job) -> Path:

@@ -46,9 +46,12 @@ def make_bank(base_folder: Path) -> Callable[..., AdapterBank]:
         rank: int = 4,
         optimizers: Literal["per_policy", "one"] = "per_policy",
         lr_factors: Mapping[str, float] | None = None,
+        rule: Literal["adamw", "sgd"] = "adamw",
     ) -> AdapterBank:
         base, _ = load_base(base_folder)
-        adam = AdamSettings(lr=lr, warmup_steps=4, optimizers=optimizers)
+        # Plain SGD, to its full length: no decay, no limit of the norm.
+        plain = {"weight_decay": 0.0, "max_grad_norm": 1e9} if rule == "sgd" else {}
+        adam = AdamSettings(rule=rule, lr=lr, warmup_steps=4, optimizers=optimizers, **plain)
         lora = LoraSettings(rank=rank)
         return AdapterBank(base, policies, lora=lora, adam=adam, seed=seed, lr_factors=lr_factors)
 

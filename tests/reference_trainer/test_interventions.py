@@ -105,7 +105,8 @@ def test_slots_are_counted_in_the_episode_and_turn() -> None:
 
 def test_slot_weights() -> None:
     slots = slots_of(BATCH)
-    for kind, third in (("inverse", 1 / 3), ("inverse_sqrt", 1 / math.sqrt(3))):
+    thirds = (("inverse", 1 / 3), ("inverse_sqrt", 1 / math.sqrt(3)), ("sum", 3))
+    for kind, third in thirds:
         settings = Interventions(slot_weights={"generator": kind})  # type: ignore[dict-item]
         weights = row_weights(BATCH, settings, slots=slots, tokens=False)
         assert weights is not None

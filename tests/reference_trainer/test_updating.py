@@ -65,6 +65,40 @@ def test_mini_batches(make_bank: Make, config: Config, counts: str, updates: int
     assert all(one > 0 for one in moved[1:])
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_the_optimizer_steps_of_a_role_can_be_fixed(
+    make_bank: Make, config: Config, steps: int
+) -> None:
+    config = replace(config, train=replace(config.train, updates={"generator": steps}))
+    spans = [span(i, "generator", "generator") for i in range(24)]
+    watch = Watch()
+    report = update_policy(make_bank("generator"), spans, config=config, step=1, watch=watch)
+    assert report.updates == steps
+    assert watch.around_rows == 24
+
+
+def test_sgd_keeps_the_size_of_the_gradient_and_adamw_does_not(
+    make_bank: Make, config: Config
+) -> None:
+    """Three identical slots whose losses are summed move three times as far under SGD alone."""
+    moved = {}
+    for rule in ("sgd", "adamw"):
+        for weight in ("one", "sum"):
+            bank = make_bank("generator", rule=rule)
+            interventions = replace(config.interventions, slot_weights={"generator": weight})
+            train = replace(config.train, updates={"generator": 1})
+            one = replace(config, train=train, interventions=interventions)
+            start = [p.detach().clone() for p in bank.parameters_of("generator")]
+            bank.set_lr(10, total=100)
+            spans = [span(i, "generator", "generator") for i in range(24)]
+            same = [replace(other, problem=i // 3, copy=0) for i, other in enumerate(spans)]
+            update_policy(bank, same, config=one, step=1, watch=None)
+            pairs = zip(bank.parameters_of("generator"), start, strict=True)
+            moved[rule, weight] = sum(float((p - q).square().sum()) for p, q in pairs) ** 0.5
+    assert moved["sgd", "sum"] == pytest.approx(3 * moved["sgd", "one"], rel=1e-4)
+    assert moved["adamw", "sum"] == pytest.approx(moved["adamw", "one"], rel=0.01)
+
+
 def test_micro_batches_change_memory_and_padding_but_not_the_update(
     make_bank: Make, config: Config
 ) -> None:
