@@ -157,6 +157,6 @@ def _told(run: Run) -> Row:
         ],
         "alerts": sorted(
             {(one.role, one.finding, one.onset, one.step, one.graded)
-             for one in run.alerts if one.state == "opened"}
+             for one in run.alerts if one.state == "open"}
         ),
     }  # fmt: skip

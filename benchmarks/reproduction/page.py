@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.reproduction.deciding import Answer, Found, answers
+from benchmarks.reproduction.deciding import LEAST_PAIRS, Answer, Found, answers
 from benchmarks.reproduction.figures import draw_all
 from benchmarks.reproduction.measures import Results
 from benchmarks.reproduction.outcomes import FOLDER, Row, load, load_bases
@@ -141,7 +141,7 @@ def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
         rows.append(
             [
                 f"[{claim.sentence}](#{claim.name})",
-                f"**{_answer(answer)}**",
+                f"**{_verdict(answer, found)}**",
                 str(first.n),
                 f"{number(first.estimate)} {interval(first)}" if first.n else "not run",
             ]
@@ -149,8 +149,12 @@ def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
     return _table(["claim", "verdict", "pairs", "first deciding test: estimate [95 %]"], rows)
 
 
-def _answer(answer: Answer) -> str:
-    return "cannot tell at this scale" if answer == "cannot tell" else answer
+def _verdict(answer: Answer, found: Sequence[Found]) -> str:
+    """The answer; where there is none, whether that is for lack of runs."""
+    most = max((one.n for one in found if one.test.decides), default=0)
+    if answer != "cannot tell" or most >= LEAST_PAIRS:
+        return "cannot tell at this scale" if answer == "cannot tell" else answer
+    return "cannot tell: too few runs" if most else "not run"
 
 
 def _claim(claim: Claim, answer: Answer, found: Sequence[Found], words: str) -> list[str]:
@@ -168,7 +172,7 @@ def _claim(claim: Claim, answer: Answer, found: Sequence[Found], words: str) -> 
     head = ["test (bold: decides)", "pairs", "sides", "difference [95 %]", "delta", "answer"]
     return [
         f"### {claim.name}",
-        f"{claim.sentence} **Verdict: {_answer(answer)}.**",
+        f"{claim.sentence} **Verdict: {_verdict(answer, found)}.**",
         _table(head, lines),
         words.strip(),
     ]

@@ -86,26 +86,27 @@ def _told(
         Share.of(named(row) for row in rows),
         median(delays) if delays else None,
         Share.of(row["told"]["outcome"] in ("failing", "input problem") for row in rows),
-        Share.of(bool(row["told"]["alerts"]) for row in rows),
+        Share.of(bool(row["told"]["incidents"]) for row in rows),
     )
 
 
-def _captures(row: Row) -> list[int]:
-    """Steps of alerts that name a capture of the aggregator."""
-    return [
-        step
-        for role, finding, _, step, _ in row["told"]["alerts"]
-        if finding == "sp_role_capture" and role == "aggregator"
-    ]
-
-
 def _named(row: Row) -> bool:
-    return bool(_captures(row))
+    """Whether an incident names a capture of the aggregator, as its cause or a consequence."""
+    found = [
+        pair
+        for one in row["told"]["incidents"]
+        for pair in ([one["role"], one["finding"]], *one["consequences"])
+    ]
+    return ["aggregator", "sp_role_capture"] in found
 
 
 def _delay(row: Row) -> float | None:
     onset = onset_of(row["roles"]["aggregator"]["terse"])
-    steps = _captures(row)
+    steps = [
+        step
+        for role, finding, _, step, _ in row["told"]["alerts"]
+        if (role, finding) == ("aggregator", "sp_role_capture")
+    ]
     return min(steps) - onset if steps and onset is not None else None
 
 

@@ -1,0 +1,42 @@
+from typing import Any
+
+from benchmarks.reproduction.truth import told_of_captures, told_of_falls
+from tests.benchmarks.reproduction.rows import row, terse
+
+
+def told(outcome: str, *findings: tuple[str, str, int]) -> dict[str, Any]:
+    incidents = [
+        {"role": role, "finding": finding, "severity": outcome, "consequences": []}
+        for role, finding, _ in findings
+    ]
+    alerts = [[role, finding, step - 2, step, outcome] for role, finding, step in findings]
+    return {"outcome": outcome, "sentence": "", "incidents": incidents, "alerts": alerts}
+
+
+def test_captures_are_told_of_the_runs_in_which_they_happened() -> None:
+    named = told("suspicious", ("aggregator", "sp_role_capture", 12))
+    lost, kept = [0.9] * 8 + [0.1] * 12, [0.9] * 20
+    rows = [
+        row("capture/sp", seed=1, roles=terse(lost), told=named),
+        row("capture/sp", seed=2, roles=terse(lost), told=told("clean")),
+        row("capture/ip", seed=1, roles=terse(kept), told=told("failing", ("*", "reward_drop", 9))),
+        row("steps/slots3-steps3", seed=1, roles=terse(lost), told=named),
+    ]
+    lasting, passing, none = told_of_captures(rows)
+    assert (lasting.runs, lasting.named.hits, lasting.any.hits, lasting.failing.hits) == (
+        2,
+        1,
+        1,
+        0,
+    )
+    assert lasting.delay == 12 - 9
+    assert passing.runs == 0
+    assert (none.runs, none.named.hits, none.failing.hits, none.any.hits) == (1, 0, 1, 1)
+
+
+def test_falls_are_told_of_the_runs_that_fell() -> None:
+    fell = row("steps/a", accuracy=[0.9] * 12 + [0.2] * 12, told=told("failing", ("*", "x", 15)))
+    rose = row("steps/a", accuracy=[0.2] * 12 + [0.9] * 12)
+    yes, no = told_of_falls([fell, rose, row("transfer/voting")])
+    assert (yes.runs, yes.named.hits) == (1, 1)
+    assert (no.runs, no.named.hits) == (1, 0)
