@@ -178,11 +178,18 @@ FORMS: Mapping[str, tuple[tuple[str, str], ...]] = {
 def _majority(
     exercises: Exercises, texts: Sequence[str], *, noise: Noise, rng: random.Random
 ) -> int:
-    """Number of the first text whose answer most of them have, or any if careless."""
+    """Number of the first text whose answer most of them have, or any if careless.
+
+    With ``any_of_majority`` it is any of those texts.
+    """
     answers = [exercises.answer(text) for text in texts]
     counts = [answers.count(answer) for answer in answers]
     careless = rng.random() < noise.careless
-    return rng.randrange(len(texts)) if careless else counts.index(max(counts))
+    if careless:
+        return rng.randrange(len(texts))
+    if noise.any_of_majority:
+        return rng.choice([i for i, count in enumerate(counts) if count == max(counts)])
+    return counts.index(max(counts))
 
 
 def _prose(exercises: Exercises, chain: Chain, *, noise: Noise, rng: random.Random) -> str:

@@ -39,6 +39,8 @@ class Noise:
         prose_answers: An aggregator that re-solves boxes its own answer instead of a selection, as
             larger models do.
         candidates: How many candidates the aggregator is shown; one number is drawn of several.
+        any_of_majority: The aggregator selects any of the candidates that most agree with, instead
+            of the first one: it learns no preference for a place.
     """
 
     wrong_strategy: float = 0.45
@@ -51,6 +53,7 @@ class Noise:
     candidates_terse_share: float = -1.0
     prose_answers: bool = False
     candidates: tuple[int, ...] = (3,)
+    any_of_majority: bool = False
 
     @property
     def of_candidates(self) -> Noise:

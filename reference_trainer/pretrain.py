@@ -36,7 +36,10 @@ _RECIPE = 1
 
 _WARMUP_STEPS = 20
 
-_LATER = ("terse_share", "candidates_terse_share", "prose_answers", "candidates")
+_LATER = (
+    *("terse_share", "candidates_terse_share", "prose_answers", "candidates"),
+    "any_of_majority",
+)
 """Doses that came after the first models were cached: at their defaults they change nothing."""
 
 

@@ -14,7 +14,7 @@ from benchmarks.reproduction.deciding import LEAST_PAIRS, Answer, Found, answers
 from benchmarks.reproduction.figures import draw_all
 from benchmarks.reproduction.measures import Results
 from benchmarks.reproduction.outcomes import FOLDER, Row, load, load_bases
-from benchmarks.reproduction.plan import Claim, Plan, config_hash, load_plan
+from benchmarks.reproduction.plan import Claim, Plan, load_plan
 from benchmarks.reproduction.running import LEAST_WORKED
 from benchmarks.reproduction.truth import Told, told_of_captures, told_of_falls
 
@@ -131,7 +131,7 @@ def _current(plan: Plan, row: Row) -> bool:
         ),
         None,
     )
-    return job is not None and config_hash(plan.config(job)) == row["config"]
+    return job is not None and plan.hash(job) == row["config"]
 
 
 def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -137,14 +137,23 @@ class Plan:
         return next(one for one in self.experiments if one.name == name)
 
     def config(self, job: Job) -> Config:
-        """The settings of a run; what a run starts from is added by the runner."""
+        """The configuration of a run; what it starts from is added by the runner."""
+        return from_mapping(self.settings(job))
+
+    def settings(self, job: Job) -> dict[str, Any]:
+        """What the plan sets of a run; everything else is at the trainer's defaults."""
         experiment = self.experiment(job.experiment)
         tables = self.tables
         values: dict[str, Any] = merge(tables["common"], tables["recipes"][experiment.recipe])
         values = merge(values, tables["experiments"][experiment.name].get("set", {}))
         values = merge(values, experiment.arms[job.arm])
         values = merge(values, {"pretrain": {"seed": job.base}})
-        return from_mapping(merge(values, {"name": job.name, "seed": job.seed}))
+        return merge(values, {"name": job.name, "seed": job.seed})
+
+    def hash(self, job: Job) -> str:
+        """Twelve digits that change if and only if the plan changes a setting of the run."""
+        text = json.dumps(self.settings(job), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def jobs(self, depth: Depth, *, only: Sequence[str] = ()) -> list[Job]:
         """All runs of a depth, a round of every experiment before the next one.
@@ -163,12 +172,6 @@ class Plan:
             for base in self.bases
             for arm in one.arms
         ]
-
-
-def config_hash(config: Config) -> str:
-    """Twelve digits that two runs share if and only if they have the same settings."""
-    text = json.dumps(asdict(config), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @cache

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.reproduction.outcomes import FOLDER, append, load, load_bases, outcome
-from benchmarks.reproduction.plan import Job, Plan, config_hash
+from benchmarks.reproduction.plan import Job, Plan
 from reference_trainer.config import Config
 from reference_trainer.exercises import exercises_for
 from reference_trainer.pretrain import base_folder, base_key, load_base
@@ -53,7 +53,7 @@ def run_plan(
     }
     for number, job in enumerate(jobs, start=1):
         config = plan.config(job)
-        if (job.experiment, job.arm, job.base, job.seed, config_hash(config)) in done:
+        if (job.experiment, job.arm, job.base, job.seed, plan.hash(job)) in done:
             continue
         where = f"{number}/{len(jobs)} {job.name}"
         if not able(plan, job, config, cache=cache, results=results):
@@ -62,7 +62,7 @@ def run_plan(
         start = time.process_time()
         run = make(plan, job, config, work=work, cache=cache)
         cpu = time.process_time() - start
-        row = outcome(run, job, config=config_hash(config), code=code, cpu=cpu)
+        row = outcome(run, job, config=plan.hash(job), code=code, cpu=cpu)
         append(row, results)
         if not _starts_others(plan, job):
             shutil.rmtree(run)

@@ -56,6 +56,17 @@ def test_the_aggregator_learns_its_candidates_and_chooses_the_majority() -> None
         assert candidates.count(answer) == max(candidates.count(one) for one in candidates)
 
 
+def test_an_aggregator_can_have_no_preference_for_the_first_of_the_majority() -> None:
+    chosen: dict[bool, set[str | None]] = {False: set(), True: set()}
+    for anyone in chosen:
+        rng = random.Random(1)
+        noise = replace(EXACT, any_of_majority=anyone)
+        for _ in range(40):  # every candidate is right: all three are the majority
+            pieces = aggregator(MATH, PROMPTS, noise=noise, rng=rng)
+            chosen[anyone].add(parse_selection(pieces[-1][0], candidates=3).value)
+    assert chosen == {False: {"1"}, True: {"1", "2", "3"}}
+
+
 def test_terse_candidates_and_how_many_there_are() -> None:
     rng = random.Random(5)
     noise = replace(EXACT, terse_share=1.0, candidates=(1, 4))

@@ -1,13 +1,17 @@
+from dataclasses import replace
+from itertools import pairwise
+
 from benchmarks.reproduction.deciding import pairs_of
 from benchmarks.reproduction.measures import MEASURES, Results
-from benchmarks.reproduction.plan import config_hash, load_plan
+from benchmarks.reproduction.plan import load_plan
 
 
 def test_every_run_of_the_plan_has_settings_of_its_own() -> None:
     plan = load_plan()
     jobs = plan.jobs("full")
-    hashes = {config_hash(plan.config(job)) for job in jobs}
-    assert len(hashes) == len(set(jobs)) == len(jobs)
+    assert len({plan.hash(job) for job in jobs}) == len(set(jobs)) == len(jobs)
+    configs = [replace(plan.config(job), name="") for job in jobs]
+    assert all(one != other for one, other in pairwise(configs))
 
 
 def test_the_grid_has_all_42_cells_with_three_seeds() -> None:
