@@ -23,7 +23,7 @@ said of the run."""
 
 _DIGITS = 4
 _OF_ROLES = ("tokens", "terse", "tagged", "accuracy", "k3")
-_RECORDED = {"chi2": "rollout.chi2", "ppl": "rollout.training_ppl"}
+RECORDED = {"chi2": "rollout.chi2", "ppl": "rollout.training_ppl"}
 
 
 def outcome(run: Path, job: Job, *, config: str, code: str, cpu: float) -> Row:
@@ -47,18 +47,18 @@ def outcome(run: Path, job: Job, *, config: str, code: str, cpu: float) -> Row:
         "roles": _roles(rows, stored.steps()),
         "policies": _policies(rows),
         "validation": {
-            str(row["step"]): _solved(row["validation"]["solved"])
+            str(row["step"]): packed(row["validation"]["solved"])
             for row in trace
             if row.get("validation")
         },
-        "gradients": _gradients(stored.steps()),
+        "gradients": gradients(stored.steps()),
         "told": _told(stored),
     }
 
 
-def solved(packed: str) -> list[bool]:
+def solved(text: str) -> list[bool]:
     """The problems of a validation: whether each was solved."""
-    count, _, digits = packed.partition(":")
+    count, _, digits = text.partition(":")
     bits = f"{int(digits, 16):0{int(count)}b}"
     return [bit == "1" for bit in bits]
 
@@ -94,7 +94,8 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{_DIGITS}g}")
 
 
-def _solved(bits: str) -> str:
+def packed(bits: str) -> str:
+    """A validation, one ``0`` or ``1`` per problem, in a quarter of the length."""
     return f"{len(bits)}:{int(bits, 2):x}"
 
 
@@ -106,7 +107,7 @@ def _roles(rows: Sequence[Mapping[str, Any]], steps: Sequence[StepRecord]) -> Ro
             name: [_short(row["roles"].get(role, {}).get(name)) for row in rows]
             for name in _OF_ROLES
         }
-        for name, key in _RECORDED.items():
+        for name, key in RECORDED.items():
             groups = [step.groups.get(role, {}).get(key) for step in steps]
             series[name] = [None if one is None else _short(one.mean) for one in groups]
         found[role] = {name: one for name, one in series.items() if set(one) != {None}}
@@ -124,7 +125,8 @@ def _policies(rows: Sequence[Mapping[str, Any]]) -> Row:
     }
 
 
-def _gradients(steps: Sequence[StepRecord]) -> list[list[Any]]:
+def gradients(steps: Sequence[StepRecord]) -> list[list[Any]]:
+    """Step, role, coherence of its slots, cosines on the same and on different problems."""
     """Step, role, coherence of its slots, and cosines on the same and on different problems."""
     found = []
     for step in steps:

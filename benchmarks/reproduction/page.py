@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.reproduction.deciding import LEAST_PAIRS, Answer, Found, answers
+from benchmarks.reproduction.deciding import LEAST_PAIRS, Answer, Found, answers, run_test
+from benchmarks.reproduction.earlier import earlier_rows, earlier_tests
 from benchmarks.reproduction.figures import draw_all
 from benchmarks.reproduction.measures import Results
 from benchmarks.reproduction.outcomes import FOLDER, Row, load, load_bases
@@ -45,40 +46,40 @@ def write_page(*, results: Path = FOLDER, page: Path = PAGE, images: Path = IMAG
     rows = load(results)
     decided = answers(plan.claims, Results(rows))
     figures = draw_all(images, Results(rows), decided)
-    page.write_text(
-        text_of(plan, rows, load_bases(results), figures, results_folder=images.name), "utf-8"
-    )
+    text = text_of(plan, rows, load_bases(results), decided, figures)
+    page.write_text(text, "utf-8")
 
 
 def text_of(
     plan: Plan,
     rows: Sequence[Row],
     bases: Sequence[Row],
+    decided: Sequence[tuple[Claim, Answer, Sequence[Found]]],
     figures: Sequence[str],
-    *,
-    results_folder: str,
 ) -> str:
     """The page as Markdown."""
     words = tomllib.loads(_WORDS.read_text("utf-8"))
-    decided = answers(plan.claims, Results(rows))
+    earlier = _earlier()
     parts = [
         words["head"].strip(),
         _made(plan, rows),
-        "## Verdicts\n\n" + _summary(decided),
+        "## Verdicts\n\n" + _summary(decided, earlier),
         words["reading"].strip(),
     ]
     if "tests.svg" in figures:
-        parts.append(_figure("tests.svg", results_folder))
+        parts.append(_figure("tests.svg"))
     parts.append("## Claim by claim")
     for claim, answer, found in decided:
-        parts += _claim(claim, answer, found, words["claims"].get(claim.name, ""))
+        parts += _claim(claim, answer, found, words["claims"][claim.name].strip())
+        if claim.name in earlier:
+            parts += [words["earlier"].strip(), _tests(earlier[claim.name])]
         for name, place in (
             ("terse.svg", "capture"),
             ("accuracy.svg", "steps"),
             ("optimizer.svg", "amplification"),
         ):
             if claim.name == place and name in figures:
-                parts.append(_figure(name, results_folder))
+                parts.append(_figure(name))
     parts += ["## What roledrift told", _told(rows), words["told"].strip()]
     parts += ["## Base models", _bases(bases), "## What was not run", _missing(plan, rows)]
     parts.append(words["tail"].strip())
@@ -134,19 +135,36 @@ def _current(plan: Plan, row: Row) -> bool:
     return job is not None and plan.hash(job) == row["config"]
 
 
-def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
+def _earlier() -> dict[str, list[Found]]:
+    """Claim to what earlier runs say about it."""
+    tests = earlier_tests()
+    results = Results(earlier_rows(tests))
+    return {name: [run_test(test, results) for test in some] for name, some in tests.items()}
+
+
+def _summary(
+    decided: Sequence[tuple[Claim, Answer, Sequence[Found]]], earlier: Mapping[str, Sequence[Found]]
+) -> str:
     rows = []
     for claim, answer, found in decided:
         first = next(one for one in found if one.test.decides)
+        before = earlier.get(claim.name, ())
         rows.append(
             [
                 f"[{claim.sentence}](#{claim.name})",
                 f"**{_verdict(answer, found)}**",
-                str(first.n),
-                f"{number(first.estimate)} {interval(first)}" if first.n else "not run",
+                _estimate(first),
+                _estimate(before[0]) if before else "-",
             ]
         )
-    return _table(["claim", "verdict", "pairs", "first deciding test: estimate [95 %]"], rows)
+    head = ["claim", "verdict", "first deciding test [95 %]", "earlier runs, first test [95 %]"]
+    return _table(head, rows)
+
+
+def _estimate(found: Found) -> str:
+    if not found.n:
+        return "not run"
+    return f"{number(found.estimate)} {interval(found)}, n = {found.n}"
 
 
 def _verdict(answer: Answer, found: Sequence[Found]) -> str:
@@ -158,28 +176,27 @@ def _verdict(answer: Answer, found: Sequence[Found]) -> str:
 
 
 def _claim(claim: Claim, answer: Answer, found: Sequence[Found], words: str) -> list[str]:
-    lines = [
+    verdict = f"{claim.sentence} **Verdict: {_verdict(answer, found)}.**"
+    return [f"### {claim.name}", verdict, words, _tests(found)]
+
+
+def _tests(found: Sequence[Found]) -> str:
+    rows = [
         [
-            ("**" if one.test.decides else "") + one.test.name + ("**" if one.test.decides else ""),
-            str(one.n),
+            f"**{one.test.name}**" if one.test.decides else one.test.name,
             one.detail or "-",
-            f"{number(one.estimate)} {interval(one)}" if one.n else "not run",
+            _estimate(one),
             f"{one.test.delta:g}" if one.test.delta else "-",
             one.answer if one.n else "-",
         ]
         for one in found
     ]
-    head = ["test (bold: decides)", "pairs", "sides", "difference [95 %]", "delta", "answer"]
-    return [
-        f"### {claim.name}",
-        f"{claim.sentence} **Verdict: {_verdict(answer, found)}.**",
-        _table(head, lines),
-        words.strip(),
-    ]
+    head = ["test (bold: decides)", "sides", "difference [95 %], pairs or runs", "delta", "answer"]
+    return _table(head, rows)
 
 
-def _figure(name: str, folder: str) -> str:
-    return f"![{_FIGURES[name]}](images/{folder}/{name})\n\n*{_FIGURES[name]}*"
+def _figure(name: str) -> str:
+    return f"![{_FIGURES[name]}](images/{IMAGES.name}/{name})\n\n*{_FIGURES[name]}*"
 
 
 def _told(rows: Sequence[Row]) -> str:

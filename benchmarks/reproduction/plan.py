@@ -185,7 +185,7 @@ def load_plan(path: Path = PLAN) -> Plan:
             Claim(
                 name=name,
                 sentence=one["paper"],
-                tests=tuple(_test(test) for test in one["tests"]),
+                tests=tuple(comparison(test) for test in one["tests"]),
                 needs=one.get("needs", "all"),
             )
             for name, one in tables["claims"].items()
@@ -217,6 +217,7 @@ def _cells() -> dict[str, dict[str, Any]]:
     return {"single-sa": {"workflow": "single", "routing": "shared"}, **cells}
 
 
-def _test(table: Mapping[str, Any]) -> Comparison:
+def comparison(table: Mapping[str, Any]) -> Comparison:
+    """A test from its table."""
     lists = {key: tuple(table[key]) for key in ("over", "under") if key in table}
     return Comparison(**{**table, **lists})

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.reproduction.deciding import apply_rule, area, decide, run_test
+from benchmarks.reproduction.deciding import _of_shares, apply_rule, area, decide, run_test
 from benchmarks.reproduction.measures import Results
 from benchmarks.reproduction.plan import Claim, Comparison
 from tests.benchmarks.reproduction.rows import row, terse
@@ -20,17 +20,24 @@ def results_of(sp: int, ip: int, n: int) -> Results:
     )
 
 
-def test_shares_have_the_exact_interval() -> None:
+def test_shares_have_tangos_interval() -> None:
     found = run_test(LASTING, results_of(6, 0, 6))
-    # All six pairs differ one way: Clopper-Pearson of 6 of 6 is [0.5407, 1].
     assert (found.n, found.estimate, found.detail) == (6, 1.0, "6/6 against 0/6")
-    assert (found.low, found.high) == pytest.approx((2 * 0.540742 - 1, 1.0), abs=1e-5)
+    # All differ one way: sqrt(n (1 - d) / (1 + d)) = z, solved for d.
+    z = 1.959964
+    assert (found.low, found.high) == pytest.approx(((6 - z**2) / (6 + z**2), 1.0), abs=1e-5)
     assert found.answer == "holds"
+
+
+def test_tangos_interval_of_a_published_table() -> None:
+    """Fagerland, Lydersen, Laake 2014, airway hyper-responsiveness: 21 pairs, 7 and 1 differ."""
+    over, under = np.array([1.0] * 7 + [0.0] * 14), np.array([0.0] * 20 + [1.0])
+    assert _of_shares(over, under) == pytest.approx((0.026, 0.517), abs=5e-4)
 
 
 def test_no_difference_is_bounded_by_the_number_of_pairs() -> None:
     few, many = run_test(LASTING, results_of(0, 0, 6)), run_test(LASTING, results_of(0, 0, 30))
-    assert few.high == pytest.approx(0.459258, abs=1e-5)
+    assert few.high == pytest.approx(1.959964**2 / (6 + 1.959964**2), abs=1e-5)
     assert (few.answer, many.answer) == ("cannot tell", "does not hold")
 
 
