@@ -122,12 +122,14 @@ class Plan:
 
     Attributes:
         bases: Base models and seeds.
+        quick_bases: How many of them the quick depth uses.
         experiments: In the order in which they are run.
         claims: In the order of the page.
         tables: The parts of ``plan.toml`` that settings are made from.
     """
 
     bases: tuple[Base, ...]
+    quick_bases: int
     experiments: tuple[Experiment, ...]
     claims: tuple[Claim, ...]
     tables: Mapping[str, Any]
@@ -163,13 +165,14 @@ class Plan:
             only: Names of experiments; empty for all.
         """
         chosen = [one for one in self.experiments if not only or one.name in only]
+        bases = self.bases[: self.quick_bases] if depth == "quick" else self.bases
         rounds = {one.name: one.quick if depth == "quick" else one.rounds for one in chosen}
         return [
             Job(one.name, arm, base.warm_up, base.first + number)
             for number in range(max(rounds.values(), default=0))
             for one in chosen
             if number < rounds[one.name]
-            for base in self.bases
+            for base in bases
             for arm in one.arms
         ]
 
@@ -180,6 +183,7 @@ def load_plan(path: Path = PLAN) -> Plan:
     tables = tomllib.loads(path.read_text("utf-8"))
     return Plan(
         bases=tuple(Base(*pair) for pair in tables["bases"]),
+        quick_bases=tables["quick_bases"],
         experiments=tuple(_experiment(name, one) for name, one in tables["experiments"].items()),
         claims=tuple(
             Claim(

@@ -1,9 +1,10 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from benchmarks.reproduction.deciding import pairs_of
+from benchmarks.reproduction.deciding import LEAST_PAIRS, pairs_of
 from benchmarks.reproduction.measures import MEASURES, Results
-from benchmarks.reproduction.plan import load_plan
+from benchmarks.reproduction.plan import Job, load_plan
 
 
 def test_every_run_of_the_plan_has_settings_of_its_own() -> None:
@@ -39,30 +40,44 @@ def test_no_two_bases_share_a_seed_and_development_seeds_are_not_used() -> None:
 def test_every_test_of_a_claim_finds_pairs_in_the_planned_runs() -> None:
     """If all runs were made, every comparison would have data."""
     plan = load_plan()
-    placeholder = {
-        "accuracy": [0.5] * 12,
-        "seconds": 1.0,
-        "roles": {
-            role: {
-                name: [1.0] * 12
-                for name in ("terse", "tokens", "k3", "chi2", "ppl")
-            }
-            for role in ("aggregator", "generator", "evaluator", "synthesizer")
-        },
-        "policies": {"shared": {"grad_norm": [1.0]}},
-        "validation": {"0": "4:f", "6": "4:f"},
-        "gradients": [[1, "generator", 1.0, 0.5, 0.1]],
-    }  # fmt: skip
-    rows = [
-        {"experiment": job.experiment, "arm": job.arm, "base": job.base, "seed": job.seed}
-        | placeholder
-        for job in plan.jobs("full")
-    ]
-    results = Results(rows)
+    results = made(plan.jobs("full"))
     for claim in plan.claims:
         assert any(test.decides for test in claim.tests), claim.name
         for test in claim.tests:
             if test.kind == "paired":
-                assert len(pairs_of(test, results)) >= 5, (claim.name, test.name)
+                assert len(pairs_of(test, results)) >= LEAST_PAIRS, (claim.name, test.name)
             else:
                 assert test.measure in MEASURES
+
+
+def test_the_quick_depth_can_decide_most_claims() -> None:
+    plan = load_plan()
+    results = made(plan.jobs("quick"))
+    undecided = {
+        claim.name
+        for claim in plan.claims
+        for test in claim.tests
+        if test.decides and test.kind == "paired" and len(pairs_of(test, results)) < LEAST_PAIRS
+    }
+    assert undecided == {"sources", "surfaces", "confounders"}
+
+
+def made(jobs: Sequence[Job]) -> Results:
+    """Results with something of everything in every run."""
+    roles = ("aggregator", "generator", "evaluator", "synthesizer")
+    names = ("terse", "tokens", "k3", "chi2", "ppl")
+    given = {
+        "accuracy": [0.5] * 12,
+        "seconds": 1.0,
+        "roles": {role: {name: [1.0] * 12 for name in names} for role in roles},
+        "policies": {"shared": {"grad_norm": [1.0]}},
+        "validation": {"0": "4:f", "6": "4:f"},
+        "gradients": [[1, "generator", 1.0, 0.5, 0.1]],
+    }
+    return Results(
+        [
+            {"experiment": job.experiment, "arm": job.arm, "base": job.base, "seed": job.seed}
+            | given
+            for job in jobs
+        ]
+    )

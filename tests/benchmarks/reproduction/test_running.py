@@ -9,6 +9,7 @@ from benchmarks.reproduction.running import run_plan
 
 TINY = """
 bases = [[7, 700]]
+quick_bases = 1
 claims = {}
 
 [recipes.coins]
