@@ -62,6 +62,7 @@ def text_of(
     earlier = _earlier()
     parts = [
         words["head"].strip(),
+        _in_short(decided),
         _made(plan, rows),
         "## Verdicts\n\n" + _summary(decided, earlier),
         words["reading"].strip(),
@@ -103,6 +104,15 @@ def interval(found: Found) -> str:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _in_short(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
+    """How many claims got which verdict, and which ones."""
+    names: dict[str, list[str]] = {}
+    for claim, answer, found in decided:
+        names.setdefault(_verdict(answer, found), []).append(f"[{claim.name}](#{claim.name})")
+    lines = [f"* {verdict}: {', '.join(claims)}" for verdict, claims in sorted(names.items())]
+    return "The claims by verdict:\n\n" + "\n".join(lines)
 
 
 def _made(plan: Plan, rows: Sequence[Row]) -> str:

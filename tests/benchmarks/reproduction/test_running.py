@@ -57,9 +57,10 @@ def test_two_runs_that_move_are_made_once(
     for row in (shared, isolated):
         assert len(row["accuracy"]) == 3
         assert len(solved(row["validation"]["3"])) == 8
-        assert row["told"]["outcome"] == "no verdict"  # of three iterations
         assert min(row["roles"]["generator"]["k3"]) > 0
         assert min(row["policies"][next(iter(row["policies"]))]["grad_norm"]) > 0
+    # Three iterations are too few for a verdict, but not to see that a role is never updated.
+    assert [row["told"]["outcome"] for row in (shared, isolated)] == ["no verdict", "input problem"]
     # Both roles of the shared policy move; the isolated aggregator is not trained.
     assert shared["policies"]["shared"]["updates"] == 2
     assert max(shared["roles"]["aggregator"]["k3"]) > 1e-6
