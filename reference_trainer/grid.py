@@ -149,7 +149,7 @@ def plan(preset: str, choice: Choice) -> list[Job]:
     """
     settings = load_grid(preset)
     jobs = [_job(settings, choice, cell, seed) for cell, seed in choose(cells(), choice)]
-    for single in [job for job in jobs if job.cell.workflow == "single"]:
+    for single in [job for job in jobs if job.cell.workflow == "single" and job.config]:
         for workflow in WORKFLOWS:
             cell = Cell(workflow, "transfer", single.cell.task, single.cell.scale)
             jobs.append(_job(settings, choice, cell, single.seed, source=single.name))

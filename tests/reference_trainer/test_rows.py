@@ -30,7 +30,7 @@ def test_own_reward_pays_answers_and_leaves_what_is_no_answer() -> None:
         span("generator", 2, None, 0.5),
         span("aggregator", 0, False, 1.0),
     )
-    episode = Episode(0, 0, spans, correct=True)
+    episode = Episode(0, 0, True, spans)
     (found,) = paid([episode], TrainSettings(own_reward=("generator",)))
     assert [one.reward for one in found.spans] == [1.0, 0.0, 0.5, 1.0]
     assert paid([episode], TrainSettings()) == [episode]
