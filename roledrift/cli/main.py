@@ -281,7 +281,7 @@ def _demo(
 @app.command("import")
 @with_options(Imported)
 def _import(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="File or folder to read.")],
+    source: Annotated[str, run_argument("SRC", "File, folder or address to read.")],
     how: Imported,
 ) -> None:
     """Turn another tool's logs into a run, or a whole tree of them into one run each.
@@ -289,6 +289,8 @@ def _import(
     \b
     roledrift import wandb/ -o runs/x
     roledrift import evaluation_trajectories/ -o runs/
+    roledrift import wandb://entity/project/run -o runs/x
+    roledrift import trackio/project.db#brave-fox -o runs/x
     roledrift import rollouts.csv --mapping columns.toml -o runs/x --dry-run
     """
     from roledrift.cli.foreign import Wanted, import_

@@ -93,7 +93,7 @@ class History:
         facts.notes.update(passed_note(translate.passed))
 
     def _refuse(self) -> None:
-        source, keys = self._job.source, set(self._keys)
+        source, keys = self._job.shown, set(self._keys)
         what = _other_task(keys)
         if what and not self._of_rl():
             raise StoreError(

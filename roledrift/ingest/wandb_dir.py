@@ -188,7 +188,7 @@ def _segment(
     for log in logs:
         for entry in wandb_log.entries(log, job.ledger):
             if isinstance(entry, wandb_log.About):
-                _about(entry, job)
+                about(entry, job)
             if not isinstance(entry, wandb_log.History):
                 continue
             step = step_of(entry.data)
@@ -213,7 +213,8 @@ def _name(entry: wandb_log.About, facts: Facts) -> None:
         facts.run = experiment or facts.run
 
 
-def _about(entry: wandb_log.About, job: Job) -> None:
+def about(entry: wandb_log.About, job: Job) -> None:
+    """What a log says of its run, into the facts of the import."""
     facts = job.facts
     _name(entry, facts)
     project = entry.facts.get("project", "")
