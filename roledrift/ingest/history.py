@@ -15,7 +15,7 @@ from statistics import median
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
-from roledrift.ingest.keys import Translator, fails, passed_note, useful
+from roledrift.ingest.keys import Translator, compared, fails, passed_note, useful
 from roledrift.ingest.rows import Events, Series, StepDone
 from roledrift.ingest.values import number
 from roledrift.metric_names import COMPONENT, resolve
@@ -82,10 +82,11 @@ class History:
         self._refuse()
         merged = self._merged(self._unpadded())
         translate = Translator(passed=self._passed)
+        labels = LABELS | compared(self._keys)
         for step in sorted(merged):
             groups, totals = translate(merged[step])
             if groups or totals:
-                yield Series(step, groups, totals, LABELS)
+                yield Series(step, groups, totals, labels)
                 yield StepDone(step)
         facts = self._job.facts
         if not translate.roles:

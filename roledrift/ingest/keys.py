@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from roledrift.ingest.values import number
 from roledrift.metric_names import STEP_KEYS, not_understood, resolve
+from roledrift.spans import Source, describe
 from roledrift.sums import EVERYONE
 
 LEAVES: Mapping[str, tuple[str, ...]] = {
@@ -61,6 +62,8 @@ _COUNTS = frozenset({"nonfinite_gradients"})
 
 _WRAPPERS = frozenset({"data", "metrics", "logs"})
 """Keys that a logger wraps the metrics in."""
+
+_ENGINE = "sampling/sampling_logp_difference/"
 
 _FAILS = frozenset({"grad_norm", "pg_loss"})
 
@@ -196,6 +199,17 @@ def _value(logged: object) -> float | None:
         total = sum(parts)
         return max(parts) / total if len(parts) > 1 and 0 < total < float("inf") else None
     return number(logged)
+
+
+def compared(keys: Iterable[str]) -> dict[str, str]:
+    """The labels of the comparisons that logged keys are of.
+
+    TRL scores responses with the weights that the engine was just given: no optimizer step lies
+    between the engine's log-probabilities and the trainer's in ``sampling_logp_difference``.
+    """
+    if not any(_ENGINE in key for key in keys):
+        return {}
+    return {"rollout": describe("rollout", [Source(None, None, 0)])}
 
 
 def flat(row: Mapping[str, object]) -> dict[str, object]:

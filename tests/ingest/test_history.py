@@ -92,3 +92,12 @@ def test_keys_that_are_not_understood_are_named_with_the_nearest_known_one() -> 
     note = job.facts.notes["numbers not imported"]
     assert "entropi (nearest known: entropy)" in note
     assert "perf/mfu" in note
+
+
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_trl_compares_with_the_engine_before_the_policy_moves(prefix: str) -> None:
+    key = f"{prefix}sampling/sampling_logp_difference/mean"
+    found, _ = _steps([{"step": n, "reward": 0.5, key: 0.01} for n in range(1, 4)])
+    assert found[2].labels["rollout"].endswith(", 0 steps between")
+    found, _ = _steps([{"step": n, "reward": 0.5, "mismatch_kl/mean": 0.01} for n in range(1, 4)])
+    assert "rollout" not in found[2].labels
