@@ -99,8 +99,11 @@ class Folder:
             self._followed = {key: one for key, one in self._followed.items()
                               if one.path in found}  # fmt: skip
         runs = [documents.harmless(asdict(row)) for _, row in rows]
-        body = {"folder": clean(", ".join(self._shown.values())), "problems": documents.problems(problems),
-                "runs": runs}  # fmt: skip
+        body = {
+            "folder": clean(", ".join(self._shown.values())),
+            "problems": documents.problems(problems),
+            "runs": runs,
+        }
         version = hashlib.sha256(documents.dumps(body)).hexdigest()[:16]
         return {"schema": documents.SCHEMA, "version": version, **body}
 

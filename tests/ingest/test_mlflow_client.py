@@ -1,4 +1,4 @@
-"""mlflow's own client is tested where it is installed: ``tests_logbooks/test_mlflow.py``."""
+"""mlflow's own client is tested where it is installed: ``tests/envs/logbooks/test_mlflow.py``."""
 
 import sys
 from pathlib import Path

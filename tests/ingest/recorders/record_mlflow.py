@@ -1,7 +1,7 @@
 """Runs in mlflow's two local stores, and in trackio's, by their own clients.
 
-`PYTHONPATH=. .venv-logbooks/bin/python tests/ingest/recorders/record_mlflow.py` from the root, in what
-`make test-logbooks` sets up.
+After `make test-logbooks`, from the root:
+`PYTHONPATH=. .venv-logbooks/bin/python tests/ingest/recorders/record_mlflow.py`
 """
 
 import gzip

@@ -1,7 +1,7 @@
 """trackio's database of a project with two runs, by trackio itself.
 
-`PYTHONPATH=. .venv-logbooks/bin/python tests/ingest/recorders/record_trackio.py` from the root, in what
-`make test-logbooks` sets up.
+After `make test-logbooks`, from the root:
+`PYTHONPATH=. .venv-logbooks/bin/python tests/ingest/recorders/record_trackio.py`
 """
 
 import gzip
