@@ -50,9 +50,7 @@ def of_martingale(seed: int) -> Iterator[Log]:
         yield Log("martingale", scenario, seed, tuple(rows), accepted, tuple(engine))
 
 
-def _step(
-    step: int, lag: int, sampled: Tokens, scored: Tokens, weights: str
-) -> Mapping[str, Any]:
+def _step(step: int, lag: int, sampled: Tokens, scored: Tokens, weights: str) -> Mapping[str, Any]:
     """The fields of martingale's ``StepDiagnosis`` that its alarms read."""
     gap, ratio = scored - sampled, np.exp(scored - sampled)
     bucket = {

@@ -33,8 +33,8 @@ _KEYS = {
     "sampling/sampling_logp_difference/mean": "rollout.log_ppl_abs_diff",
     "sampling/sampling_logp_difference/max": "rollout.peak",
 }
-"""TRL's key to the statistic of a record. The divergence is what an update moved: these runs have no
-reference policy."""
+"""TRL's key to the statistic of a record. The divergence is what an update moved: there is no
+reference policy in these runs."""
 
 
 @dataclass(frozen=True, slots=True)
