@@ -113,6 +113,10 @@ def page(results: Sequence[Result], seeds: int, rivals: str) -> str:
         "the table shows that nothing is missing, not how often anybody is right on real runs. "
         "rlwatch and rlprobe read fewer of the logged metrics than there are. martingale reads the "
         "tokens themselves; the other tools see only what TRL logs of them.\n\n"
+        "What roledrift misses, it mostly does not judge: no finding is about advantages that "
+        "spread, about a loss that is not finite while the gradients are, or about weights that "
+        "stay the same. While the reward still rises, groups without a gradient and a low entropy "
+        "are watched and not told.\n\n"
         f"{_seconds(results, tools)}\n\n"
         f"{rivals}"
         "`make bench-peers` writes this page. How often roledrift is right on recorded trainings: "
@@ -146,11 +150,10 @@ def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]
         "worth as much as it exceeds what it raises in healthy runs.\n\n"
         f"{lines}\n"
         "roledrift per role is the monitor with its roles, as in "
-        "`benchmarks/detection/results.json`, and in aggregate it reads the same log as the others. "
-        "The runs are our own reference "
-        "trainer's: tiny models, rewards of 0 and 1, 32 responses a step. The other monitors are "
-        "made for runs of hundreds of steps; of a log that is shorter than they want they say "
-        "little.\n\n"
+        "`benchmarks/detection/results.json`, and in aggregate it reads the same log as the "
+        "others. The runs are our own reference trainer's: tiny models, rewards of 0 and 1, 32 "
+        "responses a step. The other monitors are made for runs of hundreds of steps; of a log "
+        "that is shorter than they want they say little.\n\n"
     )
 
 
