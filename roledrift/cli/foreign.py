@@ -60,8 +60,9 @@ class _Todo:
     @property
     def shown(self) -> str:
         """What it is called in messages."""
-        named = self.found is None or self.source.endswith(f"#{self.found.name}")
-        return self.source if named else f"{self.source} ({self.found.name})"
+        if self.found is None or self.source.endswith(f"#{self.found.name}"):
+            return self.source
+        return f"{self.source} ({self.found.name})"
 
 
 def import_(
