@@ -15,10 +15,10 @@ from statistics import median
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
-from roledrift.ingest.keys import Translator, fails, passed_note, useful
+from roledrift.ingest.keys import Translator, fails, only_times, passed_note, useful
 from roledrift.ingest.rows import Events, Series, StepDone
 from roledrift.ingest.values import number
-from roledrift.metric_names import COMPONENT, resolve
+from roledrift.metric_names import CLOCKS, COMPONENT, resolve
 
 LABELS = {"source": "foreign series", "pooling": "as logged, n unknown"}
 
@@ -70,7 +70,7 @@ class History:
                 self._job.ledger.skip("row without a step", where)
             return
         found = useful(data, self._passed)
-        if found:
+        if found.keys() - CLOCKS:
             self._rows.append((step, found))
 
     def events(self) -> Events:
@@ -80,7 +80,7 @@ class History:
             StoreError: If there is nothing to judge a reinforcement learning run by.
         """
         self._refuse()
-        merged = self._merged(self._unpadded())
+        merged = _without_times_alone(self._merged(self._unpadded()))
         translate = Translator(passed=self._passed)
         for step in sorted(merged):
             groups, totals = translate(merged[step])
@@ -161,6 +161,17 @@ class History:
         if restarts:
             self._job.facts.notes["restarts"] = f"the log went back from step {', '.join(restarts)}"
         return merged
+
+
+def _without_times_alone(merged: dict[int, dict[str, object]]) -> dict[int, dict[str, object]]:
+    """A run time that comes after the last step, as transformers logs it, stands in that step."""
+    kept: dict[int, dict[str, object]] = {}
+    for step in sorted(merged):
+        if not only_times(merged[step]):
+            kept[step] = merged[step]
+        elif kept:
+            kept[max(kept)].update(merged[step])
+    return kept
 
 
 def _finite(value: object) -> bool:

@@ -16,7 +16,7 @@ from roledrift.ingest.rows import Events
 from roledrift.store.regular import opened
 
 _MAGIC = b"SQLite format 3\x00"
-_COLUMNS = {"run_name", "step", "metrics"}
+_COLUMNS = {"run_name", "step", "metrics", "timestamp"}
 
 
 def _sniff(path: Path) -> str | None:
@@ -46,8 +46,9 @@ def _read(job: Job) -> Events:
                     "export one of them as CSV, and give that"
                 )
             job.facts.run = str(runs[0])
-            for step, body in database.execute("SELECT step, metrics FROM metrics ORDER BY id"):
-                data = json.loads(body)
+            query = "SELECT step, timestamp, metrics FROM metrics ORDER BY id"
+            for step, when, body in database.execute(query):
+                data = {"timestamp": when, **json.loads(body)}
                 found = step_of(data)
                 history.add(step if found is None else found, data, job.source.name)
     except (sqlite3.Error, OSError, ValueError) as error:

@@ -23,6 +23,7 @@ from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
+from roledrift.detect.sources import BENCHMARK, CUI, DAPO, RAGEN, SPURIOUS
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
@@ -175,6 +176,7 @@ CARD = Card(
                 LOWER_RATE,
                 KL_ANCHOR,
             ),
+            (CUI, f"{DAPO}: clip-higher, dynamic sampling", BENCHMARK),
         ),
         Finding(
             ECHO,
@@ -188,6 +190,7 @@ CARD = Card(
                 "clip the gradient, and make fewer updates per rollout",
                 LOWER_RATE,
             ),
+            (RAGEN,),
         ),
         Finding(
             EXPLOSION,
@@ -200,6 +203,7 @@ CARD = Card(
                 "check the rewards: noisy ones make every policy walk at random",
                 KL_ANCHOR,
             ),
+            (SPURIOUS, BENCHMARK),
         ),
     ),
     make=_EntropyCollapse,

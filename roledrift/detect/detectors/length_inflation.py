@@ -18,6 +18,7 @@ from roledrift.detect.evidence.scales import COUNTS
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, CAP_LENGTH, EQUAL_WEIGHT, KL_ANCHOR
+from roledrift.detect.sources import BENCHMARK, DR_GRPO, DR_MAS, SINGHAL
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import LENGTH_UNIT, StepRecord
 
@@ -124,6 +125,7 @@ CARD = Card(
                 AGENT_WISE,
                 KL_ANCHOR,
             ),
+            (f"{DR_GRPO}: wrong responses grow", SINGHAL, DR_MAS, BENCHMARK),
         ),
     ),
     make=_LengthInflation,

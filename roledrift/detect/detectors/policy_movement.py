@@ -29,6 +29,7 @@ from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import COHERENCE, KL_ANCHOR, LOWER_RATE, SLOT_RATE, SLOT_WEIGHT
+from roledrift.detect.sources import BENCHMARK, SPURIOUS, TRPO, WORKFLOWS
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -289,6 +290,7 @@ CARD = Card(
                 "count mini-batches in episodes, so that every role makes as many optimizer steps",
                 "rule out noisy credit: a single role with random rewards drifts alike",
             ),
+            (f"{TRPO}: the step of a policy", WORKFLOWS, BENCHMARK),
         ),
         Finding(
             "policy_drift",
@@ -301,6 +303,7 @@ CARD = Card(
                 "check the rewards: noisy ones make every policy walk at random",
                 KL_ANCHOR,
             ),
+            (f"{TRPO}: the step of a policy", SPURIOUS, BENCHMARK),
         ),
         Finding(
             "gradient_amplification",
@@ -310,6 +313,7 @@ CARD = Card(
             "movement",
             "failing",
             (SLOT_WEIGHT, SLOT_RATE, KL_ANCHOR, COHERENCE),
+            (WORKFLOWS, "the control by problem: docs/role_gradients.md"),
         ),
     ),
     make=_PolicyMovement,

@@ -23,6 +23,7 @@ from roledrift.detect.evidence.scales import ABSURD, LINEAR
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
+from roledrift.detect.sources import BENCHMARK, GAO, SINGHAL, SKALSE, SPURIOUS
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -178,6 +179,7 @@ CARD = Card(
                 CAP_LENGTH,
                 KL_ANCHOR,
             ),
+            (SINGHAL, SKALSE, BENCHMARK),
         ),
         Finding(
             DETACHED,
@@ -186,6 +188,7 @@ CARD = Card(
             "input",
             "input problem",
             ("check the reward function on some responses by hand",),
+            (SPURIOUS, GAO, BENCHMARK),
         ),
     ),
     make=_RewardHacking,

@@ -19,6 +19,7 @@ from roledrift.detect.evidence.scales import ABSURD, RATIOS
 from roledrift.detect.evidence.start import LEAST
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
+from roledrift.detect.sources import BENCHMARK
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
@@ -197,6 +198,11 @@ CARD = Card(
                 " version",
                 "check that engine and trainer use the same temperature and the same logits",
             ),
+            (
+                "Yao et al. (2025), fengyao.notion.site/off-policy-rl: engine and trainer differ",
+                "huggingface/trl#3867: truncated importance sampling",
+                BENCHMARK,
+            ),
         ),
         Finding(
             "adapter_not_served",
@@ -205,6 +211,7 @@ CARD = Card(
             "input",
             "input problem",
             ("check that the rollout engine serves the adapter of {role}, in this step's version",),
+            ("modelscope/ms-swift#9855: rollouts of the base model", BENCHMARK),
         ),
         Finding(
             "logprob_mode_mismatch",
@@ -216,6 +223,7 @@ CARD = Card(
                 "compute both log-probabilities at the sampling temperature, on processed logits"
                 " (vLLM: logprobs_mode='processed_logprobs')",
             ),
+            ("huggingface/trl#4159: log-probabilities without the temperature",),
         ),
     ),
     make=_RolloutEngine,

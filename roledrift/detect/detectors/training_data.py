@@ -16,6 +16,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.sources import BENCHMARK, DAPO, GRPO, PUBLIC_LOGS
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
@@ -187,8 +188,8 @@ class _TrainingData:
         return gravest
 
 
-def _finding(name: str, title: str, about: str, *advice: str) -> Finding:
-    return Finding(name, title, about, "input", "input problem", advice)
+def _finding(name: str, title: str, about: str, *advice: str, sources: tuple[str, ...]) -> Finding:
+    return Finding(name, title, about, "input", "input problem", advice, sources)
 
 
 CARD = Card(
@@ -200,6 +201,7 @@ CARD = Card(
             "{who} has had non-finite log-probabilities since step {onset}",
             "Some tokens have a log-probability or entropy that is not finite.",
             "lower the learning rate and check the precision in which logits are computed",
+            sources=("Micikevicius et al. (2018), Mixed Precision Training, arXiv 1710.03740",),
         ),
         _finding(
             "duplicate_rows",
@@ -207,6 +209,7 @@ CARD = Card(
             "Some rows are trained on twice.",
             "mask the rows that pad a batch to the number of devices before the loss",
             "hand every row over once per step, whatever the number of epochs",
+            sources=("pytorch/pytorch#25162: samplers that pad with copies", BENCHMARK),
         ),
         _finding(
             "no_updates",
@@ -214,6 +217,7 @@ CARD = Card(
             "The role has rows to learn from, and its policy does not change.",
             "check that the parameters of {role}'s policy are trainable and in the optimizer",
             "check that rows of {role} reach the loss with advantages other than zero",
+            sources=(BENCHMARK,),
         ),
         _finding(
             "truncation",
@@ -221,6 +225,7 @@ CARD = Card(
             "Responses are cut off by the length limit.",
             "raise the length limit of {role} (TRL: max_completion_length; verl:"
             " data.max_response_length), or find out why its responses have grown",
+            sources=(f"{DAPO}: overlong responses", PUBLIC_LOGS),
         ),
         _finding(
             "signal_loss",
@@ -228,6 +233,7 @@ CARD = Card(
             "Nearly all advantage groups have equal rewards, and the task is not solved.",
             "leave out groups with equal rewards and sample others (verl: filter_groups)",
             "train on problems that are neither always nor never solved",
+            sources=(f"{DAPO}: dynamic sampling", GRPO, PUBLIC_LOGS),
         ),
     ),
     make=_TrainingData,
