@@ -150,14 +150,18 @@ class History:
         latest: dict[str, int] = {}
         restarts = []
         for step, data in rows:
-            again = max((latest[key] for key in data if key in latest), default=step)
+            # Every row says when it was logged, that of an evaluation of an earlier step as well.
+            measured = data.keys() - CLOCKS
+            again = max((latest[key] for key in measured if key in latest), default=step)
             if ordered and again > step:
                 for later in [one for one in merged if one > step]:
                     del merged[later]
                 latest = {key: min(at, step) for key, at in latest.items()}
                 restarts.append(f"{again} to {step}")
-            merged.setdefault(step, {}).update(data)
-            latest.update(dict.fromkeys(data, step))
+            there = merged.setdefault(step, {})
+            first_logged = {key: there[key] for key in CLOCKS if key in there}
+            there.update(data, **first_logged)
+            latest.update(dict.fromkeys(measured, step))
         if restarts:
             self._job.facts.notes["restarts"] = f"the log went back from step {', '.join(restarts)}"
         return merged
