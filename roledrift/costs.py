@@ -133,13 +133,14 @@ def _idle(
     """Share of the rollouts that moved nothing, the same by reason, and what that rests on."""
     whole = 0.0
     by: Counter[str] = Counter()
-    known = 0
+    known, of = 0, set[str]()
     for record, stride in zip(records, strides, strict=True):
         found = _idle_in(record, stride, roles)
         if found is None:
             continue
         known += 1
-        rows, shares = found
+        rows, shares, units = found
+        of |= units
         whole += stride * rows
         for reason, share in shares.items():
             by[reason] += stride * rows * share
@@ -149,28 +150,33 @@ def _idle(
     basis = "a group of equal rewards has no advantage; a KL or entropy term may still move it"
     if known < len(records):
         basis += f"; {known} of {len(records)} records say it"
+    if of and of != set(roles):
+        basis += f"; known of {', '.join(role for role in roles if role in of)} only"
     return min(sum(shares.values()), 1.0), shares, basis
 
 
 def _idle_in(
     record: StepRecord, stride: float, roles: Sequence[str]
-) -> tuple[float, dict[str, float]] | None:
-    """Rollouts of one record and, by reason, the share that moved nothing; None if unknown."""
+) -> tuple[float, dict[str, float], set[str]] | None:
+    """Rollouts of one record, by reason the share that moved nothing, and of which roles.
+
+    None if unknown; no roles where it is known of all of them together.
+    """
     # A norm that is logged every ten steps is that of one of them.
     norm = record.totals.get("grad_norm", _of_all(record, roles, "grad_norm"))
     if norm == 0.0 and stride <= 1:
-        return _rows(record, EVERYONE), {STILL: 1.0}
-    units = [_of_unit(record, role) for role in roles]
-    parts = [one for one in units if one is not None]
+        return _rows(record, EVERYONE), {STILL: 1.0}, set()
+    units = {role: _of_unit(record, role) for role in roles}
+    parts = {role: one for role, one in units.items() if one is not None}
     if not parts:
         share = _of_all(record, roles, "zero_variance")
         share = _solved_or_not(record) if share is None else share
-        return None if share is None else (_rows(record, EVERYONE), {EQUAL: share})
-    whole = math.fsum(rows for rows, _, _ in parts)
+        return None if share is None else (_rows(record, EVERYONE), {EQUAL: share}, set())
+    whole = math.fsum(rows for rows, _, _ in parts.values())
     amounts: Counter[str] = Counter()
-    for rows, reason, share in parts:
+    for rows, reason, share in parts.values():
         amounts[reason] += rows * share / whole
-    return whole, dict(amounts)
+    return whole, dict(amounts), set(parts)
 
 
 def _of_unit(record: StepRecord, role: str) -> tuple[float, str, float] | None:

@@ -58,6 +58,13 @@ def test_roles_weigh_by_their_rollouts_and_untrained_ones_count_whole() -> None:
     assert found.idle_by == {EQUAL: pytest.approx(6 / 32), UNTRAINED: pytest.approx(8 / 32)}
 
 
+def test_a_share_that_only_some_roles_have_says_so() -> None:
+    groups = {"generator": {"zero_variance": Stat(4, 0.5)}, "aggregator": {"length": Stat(4, 9)}}
+    found = costs([StepRecord(1, groups=groups)], OWN)
+    assert found.idle == 0.5
+    assert found.basis["idle"].endswith("known of generator only")
+
+
 def test_all_roles_together_stand_in_where_no_role_has_the_share() -> None:
     assert costs([_logged(1, zero_variance=0.5)], OWN).idle == 0.5
 

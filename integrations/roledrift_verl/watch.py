@@ -81,7 +81,7 @@ def settings_of(config: Any) -> Settings | None:
 
 def _devices(place: Any) -> dict[str, str]:
     """How many GPUs verl's pool holds, for the estimate of costs."""
-    pool = [getattr(place, name, None) for name in ("nnodes", "n_gpus_per_node")]
+    pool = [place.get(name) for name in ("nnodes", "n_gpus_per_node")]
     if not all(isinstance(size, int) and size > 0 for size in pool):
         return {}
     return {NOTE_DEVICES: f"{pool[0] * pool[1]} (trainer.nnodes times trainer.n_gpus_per_node)"}
