@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -132,7 +132,7 @@ def _idle(
 ) -> tuple[float | None, dict[str, float], str]:
     """Share of the rollouts that moved nothing, the same by reason, and what that rests on."""
     whole = 0.0
-    by: Counter[str] = Counter()
+    by: defaultdict[str, float] = defaultdict(float)
     known, of = 0, set[str]()
     for record, stride in zip(records, strides, strict=True):
         found = _idle_in(record, stride, roles)
@@ -173,7 +173,7 @@ def _idle_in(
         share = _solved_or_not(record) if share is None else share
         return None if share is None else (_rows(record, EVERYONE), {EQUAL: share}, set())
     whole = math.fsum(rows for rows, _, _ in parts.values())
-    amounts: Counter[str] = Counter()
+    amounts: defaultdict[str, float] = defaultdict(float)
     for rows, reason, share in parts.values():
         amounts[reason] += rows * share / whole
     return whole, dict(amounts), set(parts)
