@@ -137,8 +137,7 @@ class RoleDriftCallback(TrainerCallback):
         probe, said = self._gradients(trainer, settings, generates)
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
-        noted = {"gradients": said, **devices_note(trainer), **(facts.get("notes") or {})}
-        facts["notes"] = noted
+        facts["notes"] = {"gradients": said, **devices_note(trainer), **(facts.get("notes") or {})}
         self.monitor = open_monitor(
             self.workflow,
             out,
