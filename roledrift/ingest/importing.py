@@ -138,7 +138,7 @@ def _gaps(form: Format, tally: Tally, *, alone: bool) -> dict[str, str]:
     held = tally.held | {name for name, n in tally.columns.items() if n}
     held |= tally.together if alone else set()
     held |= {"length"} if _in_characters(tally, alone=alone) else set()
-    return gaps.notes(gaps.missing(held), form.supplies, held)
+    return gaps.notes(gaps.missing(held), form.supplies, held, tally.together)
 
 
 def _in_characters(tally: Tally, *, alone: bool) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from roledrift.ingest.values import number
-from roledrift.metric_names import STEP_KEYS, not_understood, resolve
+from roledrift.ingest.values import moment, number
+from roledrift.metric_names import CLOCKS, STEP_KEYS, TOTALS, not_understood, resolve
 from roledrift.spans import Source, describe
 from roledrift.sums import EVERYONE
 
@@ -64,6 +64,8 @@ _WRAPPERS = frozenset({"data", "metrics", "logs"})
 """Keys that a logger wraps the metrics in."""
 
 _ENGINE = "sampling/sampling_logp_difference/"
+_TIMES = frozenset({"clock", "runtime"})
+"""Totals that say when a step was logged, and nothing about the training."""
 
 _FAILS = frozenset({"grad_norm", "pg_loss"})
 
@@ -170,9 +172,18 @@ def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, obj
         if not _of_use(key):
             if key not in passed and number(logged) is not None and resolve(key) is None:
                 passed[key] = None
-        elif (value := _value(logged)) is not None:
+        elif (value := _when(key, logged)) is not None:
             found[key] = value
     return found
+
+
+def _when(key: str, logged: object) -> object:
+    return moment(logged) if key in TOTALS["clock"] else _value(logged)
+
+
+def only_times(data: Mapping[str, object]) -> bool:
+    """Whether a row says when it was logged, or how long the run took, and nothing else."""
+    return all(key in CLOCKS or ((one := resolve(key)) and one.name in _TIMES) for key in data)
 
 
 @lru_cache(maxsize=1 << 16)

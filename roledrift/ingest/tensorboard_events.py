@@ -45,7 +45,7 @@ def _read(job: Job) -> Events:
                         _flush(rows, order, history, file)
                     rows[event.step] = {}
                     order.append(event.step)
-                rows[event.step][value.tag] = number
+                rows[event.step] |= {value.tag: number, "_timestamp": event.wall_time}
         _flush(rows, order, history, file)
     yield from history.events()
 

@@ -15,7 +15,7 @@ from roledrift.ingest.keys import flat, step_of
 from roledrift.ingest.rows import Events
 
 _WHAT = "trackio's database"
-_COLUMNS = {"run_name", "step", "metrics"}
+_COLUMNS = {"run_name", "step", "metrics", "timestamp"}
 
 
 def _sniff(path: Path) -> str | None:
@@ -47,13 +47,15 @@ def _read(job: Job) -> Events:
         if run not in held:
             raise StoreError(f"{job.shown}: holds no run {run!r}")
         job.facts.run = held[run]
-        query = f"SELECT step, metrics FROM metrics WHERE {_id(database)} = ? ORDER BY id"
-        for step, body in database.execute(query, (run,)):
+        query = (
+            f"SELECT step, timestamp, metrics FROM metrics WHERE {_id(database)} = ? ORDER BY id"
+        )
+        for step, when, body in database.execute(query, (run,)):
             data = json.loads(body)
             if not isinstance(data, dict):
                 job.ledger.skip("row is no JSON object", job.source.name)
                 continue
-            data = flat(data)
+            data = {"timestamp": when, **flat(data)}
             found = step_of(data)
             history.add(step if found is None else found, data, job.source.name)
     yield from history.events()
