@@ -8,7 +8,7 @@ effect (settings, input, movement, texts, outcome) and began no later. A specifi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from roledrift.judgement import LAYERS, SEVERITIES, Alert, Consequence, Incident, Severity
@@ -65,7 +65,7 @@ class Incidents:
         """All incidents as they stand, the worst and earliest first; the first is the headline."""
         return tuple(sorted(self._written.values(), key=lambda one: one.rank))
 
-    def update(self, step: int, alerts: Iterable[Alert]) -> tuple[Incident, ...]:
+    def update(self, step: int, alerts: Sequence[Alert]) -> tuple[Incident, ...]:
         """Take the alert transitions of one step; the incidents that changed.
 
         Args:
@@ -79,11 +79,18 @@ class Incidents:
             before = self._written.get(_id(case))
             if before is not None and before.state == "closed" and not case.open:
                 continue
+            if before is not None and not alerts and self._stays(before, step):
+                continue
             now = _told(case, step, self.damage)
             if before is None or _news(before, now):
                 self._written[now.id] = now
                 changed.append(now)
         return tuple(changed)
+
+    def _stays(self, before: Incident, step: int) -> bool:
+        """Whether an incident that no alert has touched is no news either."""
+        soon = _creeps(before, self.damage) and step - before.step < SLACK
+        return soon or before.damage == self.damage
 
     def _take(self, alert: Alert) -> None:
         case = next((one for one in self._cases if alert.id in one.alerts), None)
@@ -112,8 +119,12 @@ def _news(before: Incident, now: Incident) -> bool:
     if replace(now, step=before.step) == before:
         return False
     same = replace(now, step=before.step, damage=before.damage, sentence=before.sentence)
-    grows = bool(before.damage) and now.damage.startswith("training") and same == before
+    grows = _creeps(before, now.damage) and same == before
     return not grows or now.step - before.step >= SLACK
+
+
+def _creeps(before: Incident, damage: str) -> bool:
+    return bool(before.damage) and damage.startswith("training")
 
 
 def _id(case: _Case) -> str:

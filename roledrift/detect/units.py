@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 from roledrift.detect.abstaining import no_verdict
@@ -28,17 +27,17 @@ def whole(workflow: Workflow) -> str:
 
 def mean_of(record: StepRecord, unit: str, name: str) -> float | None:
     """The mean of a statistic; of all roles together only if no role has it of its own."""
-    if unit == EVERYONE and any(
-        name in stats for group, stats in record.groups.items() if group != EVERYONE
-    ):
-        return None
-    return record.mean(unit, name)
+    mean = record.mean(unit, name)
+    if mean is None or unit != EVERYONE:
+        return mean
+    own = any(name in stats for group, stats in record.groups.items() if group != EVERYONE)
+    return None if own else mean
 
 
 def known(record: StepRecord, unit: str, name: str) -> float | None:
     """The same, if it is a number that can be reckoned with."""
-    value = mean_of(record, unit, name)
-    return value if value is not None and math.isfinite(value) and abs(value) < ABSURD else None
+    value = mean_of(record, unit, name) if unit == EVERYONE else record.mean(unit, name)
+    return value if value is not None and -ABSURD < value < ABSURD else None
 
 
 @lru_cache(maxsize=256)

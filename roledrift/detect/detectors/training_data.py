@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from roledrift.detect.abstaining import no_verdict
@@ -73,7 +74,8 @@ def _share(name: str, told: str, least: Callable[[Settings], float]) -> Rule:
         share = _known(record, role, name)
         if share is None:
             return None
-        return Fact(name, share, share >= least(settings) > 0, told.format(share))
+        holds = share >= least(settings) > 0
+        return Fact(name, share, True, told.format(share)) if holds else _FINE
 
     return rule
 
@@ -88,10 +90,8 @@ def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
 
 def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
     updates, rows = record.stat(role, "updates"), record.counted(role, "advantage")
-    equal, clipped, peak, k3 = (
-        _known(record, role, name)
-        for name in ("zero_variance", "clip_fraction", "update.peak", "update.k3")
-    )
+    equal, clipped = _known(record, role, "zero_variance"), _known(record, role, "clip_fraction")
+    peak, k3 = _known(record, role, "update.peak"), _known(record, role, "update.k3")
     learns = equal is None or equal < _SOLVED
     # Rows that are left out of the loss move all the same where another role trains the policy.
     still = peak is None or peak < _NOTHING
@@ -115,10 +115,12 @@ def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
     solved = record.totals.get("accuracy", record.mean(role, "reward"))
     if solved is not None and solved >= _SOLVED:
         return _FINE  # Everything is right: the task is solved, and that is no fault.
+    if not share >= settings.equal_groups > 0:
+        return _FINE
     told = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
     if solved is not None and solved <= _UNSOLVED:
         told += ": almost nothing is solved, the task is too hard"
-    return Fact("zero_variance", share, share >= settings.equal_groups > 0, told)
+    return Fact("zero_variance", share, True, told)
 
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
@@ -159,8 +161,7 @@ class _TrainingData:
                 why = f"responses cut off by the length limit: {cut.typical:.0%} -> {cut.now:.0%}"
                 yield cut.verdict(NAME, why, "truncation", "suspicious")
             elif found is None and record.groups:
-                checked = ", ".join(name for name in RULES if name in streaks)
-                yield Verdict(NAME, role, "ok", reason=f"none of {checked}")
+                yield _none_of(role, tuple(streaks))
             else:
                 yield found
 
@@ -185,6 +186,12 @@ class _TrainingData:
                     severity="input problem",
                 )
         return gravest
+
+
+@lru_cache(maxsize=256)
+def _none_of(role: str, checked: tuple[str, ...]) -> Verdict:
+    told = ", ".join(name for name in RULES if name in checked)
+    return Verdict(NAME, role, "ok", reason=f"none of {told}")
 
 
 def _finding(name: str, title: str, about: str, *advice: str) -> Finding:
