@@ -79,18 +79,16 @@ class Incidents:
             before = self._written.get(_id(case))
             if before is not None and before.state == "closed" and not case.open:
                 continue
-            if before is not None and not alerts and self._stays(before, step):
-                continue
-            now = _told(case, step, self.damage)
-            if before is None or _news(before, now):
+            if before is not None and not alerts:
+                now = _worse(case, before, step, self.damage)
+            else:
+                now = _told(case, step, self.damage)
+                if before is not None and not _news(before, now):
+                    continue
+            if now is not before:
                 self._written[now.id] = now
                 changed.append(now)
         return tuple(changed)
-
-    def _stays(self, before: Incident, step: int) -> bool:
-        """Whether an incident that no alert has touched is no news either."""
-        soon = _creeps(before, self.damage) and step - before.step < SLACK
-        return soon or before.damage == self.damage
 
     def _take(self, alert: Alert) -> None:
         case = next((one for one in self._cases if alert.id in one.alerts), None)
@@ -125,6 +123,15 @@ def _news(before: Incident, now: Incident) -> bool:
 
 def _creeps(before: Incident, damage: str) -> bool:
     return bool(before.damage) and damage.startswith("training")
+
+
+def _worse(case: _Case, before: Incident, step: int, damage: str) -> Incident:
+    """An incident that no alert has touched: only its damage may be news."""
+    if before.damage == damage or (_creeps(before, damage) and step - before.step < SLACK):
+        return before
+    cause, open_ = case.alerts[case.cause], case.open
+    told = _sentence(cause, before.cause, before.consequences, damage, open_=open_)
+    return replace(before, step=step, damage=damage, sentence=told)
 
 
 def _id(case: _Case) -> str:
