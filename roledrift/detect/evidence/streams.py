@@ -28,6 +28,11 @@ MINOR = 0.1
 Reader = Callable[[StepRecord, str], float | None]
 
 
+@lru_cache(maxsize=256)
+def _mean_of(name: str) -> Reader:
+    return lambda record, role: record.mean(role, name)
+
+
 @lru_cache(maxsize=64)
 def against(needed: float) -> str:
     """What a verdict says about the evidence that it needed."""
@@ -94,7 +99,7 @@ class StreamState:
         self.step = -1
         self.judged = self.complete = False
         self.yardstick: Yardstick | None = None
-        self._read = of.read or (self._pooled if of.pool else self._mean_of)
+        self._read = of.read or (None if of.pool else _mean_of(of.name))
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._mean = math.nan
         self._close_after = max(close_after, 1)
@@ -215,7 +220,7 @@ class StreamState:
     def see(self, record: StepRecord) -> None:
         """Take one record."""
         self.judged = False
-        value = self._read(record, self.role)
+        value = self._read(record, self.role) if self._read else self._pooled(record)
         if value is None or not isfinite(value):
             return
         step, start, recent, of = record.step, self.start, self._recent, self.of
@@ -259,11 +264,8 @@ class StreamState:
             self.process.reset()
             self._beyond.reset()
 
-    def _mean_of(self, record: StepRecord, role: str) -> float | None:
-        return record.mean(role, self.of.name)
-
-    def _pooled(self, record: StepRecord, role: str) -> float | None:
-        counted = record.counted(role, self.of.name)
+    def _pooled(self, record: StepRecord) -> float | None:
+        counted = record.counted(self.role, self.of.name)
         if counted is None or not math.isfinite(counted[1]):
             return None
         self._n += counted[0]
