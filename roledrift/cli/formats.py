@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
 from roledrift.cli import console
 from roledrift.detect.conclusion import OUTCOMES
@@ -135,6 +134,9 @@ def junit(checked: Sequence[Checked]) -> str:
 
 def _case(one: Checked, index: int) -> str:
     """A test per verdict; that of a cause fails with the sentence of its incident."""
+    # It loads urllib and ssl, which no other format needs.
+    from xml.sax.saxutils import escape, quoteattr
+
     verdict, body = one.verdicts[index], ""
     place = (verdict.detector, verdict.role)
     finding = next((f for f in one.findings if (f.detector, f.role) == place), None)
