@@ -134,9 +134,6 @@ def junit(checked: Sequence[Checked]) -> str:
 
 def _case(one: Checked, index: int) -> str:
     """A test per verdict; that of a cause fails with the sentence of its incident."""
-    # It loads urllib and ssl, which no other format needs.
-    from xml.sax.saxutils import escape, quoteattr
-
     verdict, body = one.verdicts[index], ""
     place = (verdict.detector, verdict.role)
     finding = next((f for f in one.findings if (f.detector, f.role) == place), None)
@@ -152,6 +149,9 @@ def _case(one: Checked, index: int) -> str:
 
 
 def _tag(name: str, attributes: Mapping[str, str], inside: str = "") -> str:
+    # It loads urllib and ssl, which no other format needs.
+    from xml.sax.saxutils import escape, quoteattr
+
     given = "".join(
         f" {key}={quoteattr(printable(text, 1200))}" for key, text in attributes.items()
     )
