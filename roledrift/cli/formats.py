@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
 from roledrift.cli import console
 from roledrift.detect.conclusion import OUTCOMES
@@ -184,6 +183,9 @@ def _case(one: Checked, index: int) -> str:
 
 
 def _tag(name: str, attributes: Mapping[str, str], inside: str = "") -> str:
+    # It loads urllib and ssl, which no other format needs.
+    from xml.sax.saxutils import escape, quoteattr
+
     given = "".join(
         f" {key}={quoteattr(printable(text, 1200))}" for key, text in attributes.items()
     )

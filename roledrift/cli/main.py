@@ -5,6 +5,7 @@ The verbs' own modules are loaded when they run, so that ``roledrift --help`` st
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -294,6 +295,10 @@ def _import(
 
 def run() -> NoReturn:
     """Entry point of the command: runs it and exits with its code."""
+    # Commands make hundreds of thousands of records and hardly a cycle: seldom looking for those
+    # saves a tenth of the time.
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
     sys.exit(main(sys.argv[1:]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 from roledrift.detect.abstaining import no_verdict
@@ -28,12 +27,14 @@ def whole(workflow: Workflow) -> str:
 
 def mean_of(record: StepRecord, unit: str, name: str) -> float | None:
     """The mean of a statistic; of all roles together only if no role has it of its own."""
-    return None if _of_roles(record, unit, name) else record.mean(unit, name)
+    mean = record.mean(unit, name)
+    return None if mean is None or _of_roles(record, unit, name) else mean
 
 
 def stat_of(record: StepRecord, unit: str, name: str) -> Stat | None:
     """The whole statistic, likewise."""
-    return None if _of_roles(record, unit, name) else record.stat(unit, name)
+    stat = record.stat(unit, name)
+    return None if stat is None or _of_roles(record, unit, name) else stat
 
 
 def _of_roles(record: StepRecord, unit: str, name: str) -> bool:
@@ -44,8 +45,8 @@ def _of_roles(record: StepRecord, unit: str, name: str) -> bool:
 
 def known(record: StepRecord, unit: str, name: str) -> float | None:
     """The same, if it is a number that can be reckoned with."""
-    value = mean_of(record, unit, name)
-    return value if value is not None and math.isfinite(value) and abs(value) < ABSURD else None
+    value = mean_of(record, unit, name) if unit == EVERYONE else record.mean(unit, name)
+    return value if value is not None and -ABSURD < value < ABSURD else None
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import InstalledProbes
 from roledrift.measure.milestones import ONE_OF_THE_FIRST, PROBLEMS
 from roledrift.measure.sampling import TextSampler
-from roledrift.records import LENGTH_UNIT, Sample, Stat, StepRecord, summarise
+from roledrift.records import LENGTH_UNIT, Sample, Stats, StepRecord, StoredStats, summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import EVERYONE, Sums, add
 from roledrift.workflow import SINGLE
@@ -255,12 +255,14 @@ class Collector:
         self._fold(step)
         state = self._open.pop(step)
         self._closed.add(step)
-        groups = summarise(state.sums)
+        groups: dict[str, Stats] = dict(summarise(state.sums))
         for group, stats in state.groups.items():
-            mine = groups.setdefault(group, {})
-            for name, value in stats.items():
-                # What was measured on spans here is better founded than a logged mean.
-                mine.setdefault(name, Stat(n=1, mean=value))
+            mine = groups.get(group, {})
+            # What was measured on spans here is better founded than a logged mean.
+            logged = StoredStats(
+                {name: {"n": 1, "mean": stats[name]} for name in stats if name not in mine}
+            )
+            groups[group] = {**mine, **logged} if mine else logged
         tally = self.tally
         tally.first = step if not tally.steps else min(tally.first, step)
         tally.last = step if not tally.steps else max(tally.last, step)
@@ -339,7 +341,8 @@ def of_the_only_role(record: StepRecord, role: str) -> StepRecord:
     everyone = record.groups.get(EVERYONE)
     if not everyone:
         return record
-    own = {**everyone, **record.groups.get(role, {})}
+    own = record.groups.get(role)
+    own = {**everyone, **own} if own else everyone
     return replace(record, groups={**record.groups, role: own})
 
 

@@ -57,7 +57,7 @@ class Clipping:
 
     def _judge(self, unit: str) -> Verdict:
         state, recent = self._clipped[unit], self._recent[unit]
-        share, low, high = (fmean(row[i] for row in recent) for i in (1, 2, 3))
+        _, share, low, high = (fmean(column) for column in zip(*recent, strict=True))
         full = len(recent) == _WINDOW
         finding, onset = "", recent[0][0]
         reason = f"{share:.1%} of the tokens are clipped"

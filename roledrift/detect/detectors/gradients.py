@@ -102,6 +102,7 @@ class Gradients:
         )
         self._falls = {unit: context.board.watch(unit, fall) for unit in self._units}
         self._norms: dict[str, _Norms] = {}
+        self._absent = not_logged(NAME, self._workflow, "gradient norm")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -115,7 +116,7 @@ class Gradients:
             state.add(record.step, norm, bool(broken))
             verdicts.append(self._judge(unit, state))
         if not self._norms:
-            return [not_logged(NAME, self._workflow, "gradient norm")]
+            return [self._absent]
         return verdicts
 
     def _judge(self, unit: str, state: _Norms) -> Verdict:
@@ -140,7 +141,7 @@ class Gradients:
             severity: Severity = "failing" if every else "input problem"
             return BROKEN, severity, state.broken[0][1], f"not finite at steps {steps}"
         zeros = [step for step, zero in state.zero if zero]
-        share = len(zeros) / len(state.zero) if state.zero else 0.0
+        share = len(zeros) / _ZERO_WITHIN
         level = self._course.level
         solved = level is not None and level >= _SOLVED
         if len(state.zero) == _ZERO_WITHIN and share >= _ZERO and not solved:

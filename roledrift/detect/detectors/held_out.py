@@ -49,6 +49,7 @@ class HeldOut:
         self._tokens: list[float] = []
         self._name = ""
         self._most = 0.0
+        self._absent = not_logged(NAME, self._workflow, "held-out score")
         self._last: Verdict | None = None
         self._onset: int | None = None
 
@@ -64,7 +65,7 @@ class HeldOut:
         if score is not None and self._since:
             self._validated(record.step, score)
         if not self._name:
-            return [not_logged(NAME, self._workflow, "held-out score")]
+            return [self._absent]
         if self._last is None:
             return [too_few_validations(self._workflow)]
         return [self._last]

@@ -120,6 +120,8 @@ class LearningSignal:
         self._shares: dict[str, deque[float]] = {}
         self._since: dict[tuple[str, str], int] = {}
         self._steps: dict[str, deque[int]] = {}
+        self._absent = not_logged(NAME, self._workflow, "share of groups with equal rewards")
+        self._short = too_short(NAME, self._workflow, _WINDOW)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -130,19 +132,20 @@ class LearningSignal:
             if share is not None:
                 self._shares.setdefault(unit, deque(maxlen=_SOLVED_WINDOW)).append(share)
                 self._steps.setdefault(unit, deque(maxlen=_SOLVED_WINDOW)).append(record.step)
-            if share is not None or any(one.judged for one in self._spreads[unit]):
+            advantages, rewards = self._spreads[unit]
+            if share is not None or advantages.judged or rewards.judged:
                 verdicts.append(self._judge(unit, record.step))
-        if not self._shares and not any(
-            one.seen for pair in self._spreads.values() for one in pair
-        ):
-            return [not_logged(NAME, self._workflow, "share of groups with equal rewards")]
-        return verdicts or [too_short(NAME, self._workflow, _WINDOW)]
+        if verdicts:
+            return verdicts
+        seen = self._shares or any(one.seen for pair in self._spreads.values() for one in pair)
+        return [self._short if seen else self._absent]
 
     def _judge(self, unit: str, step: int) -> Verdict:
         finding, severity, value, reason = self._found(unit)
         key = (unit, finding)
-        for other in [one for one in self._since if one[0] == unit and one != key]:
-            del self._since[other]
+        if self._since:
+            for other in [one for one in self._since if one[0] == unit and one != key]:
+                del self._since[other]
         onset = None
         if finding:
             onset = self._since.setdefault(key, self._onset(unit, finding, step))
@@ -179,8 +182,8 @@ class LearningSignal:
             if level is not None and level <= _MOST_HARD and lately >= _MANY:
                 severity: Severity = "input problem" if lately >= _MOST else "suspicious"
                 return HARD, severity, lately, reason
-            solved = self._outcomes[unit].solved_since is not None
-            if solved and len(shares) == _SOLVED_WINDOW and median(shares) >= _WASTED:
+            full = len(shares) == _SOLVED_WINDOW and self._outcomes[unit].solved_since is not None
+            if full and median(shares) >= _WASTED:
                 return SOLVED, "suspicious", lately, reason
             idle = self._idle[unit]
             gained = self._course.direction == "rose"  # What is solved has equal rewards too.

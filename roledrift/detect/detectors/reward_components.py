@@ -82,6 +82,7 @@ class RewardComponents:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._units = units(context.workflow)
+        self._absent = not_logged(NAME, self._workflow, "second reward function")
         self._seen: dict[str, dict[str, _Component]] = {}
         self._held: dict[str, tuple[str, int, int]] = {}
 
@@ -101,7 +102,7 @@ class RewardComponents:
         if short:
             return [too_short(NAME, self._workflow, _RECORDS)]
         several = any(len(parts) > 1 for parts in self._seen.values())
-        return [] if several else [not_logged(NAME, self._workflow, "second reward function")]
+        return [] if several else [self._absent]
 
     def _parts(self, record: StepRecord, unit: str) -> Mapping[str, _Component]:
         for name in record.groups.get(unit, ()):

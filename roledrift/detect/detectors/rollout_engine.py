@@ -124,10 +124,11 @@ class _RolloutEngine:
 
     def _adapter(self, record: StepRecord, role: str) -> Verdict | None:
         """Whether the engine samples the base model, where the distance to that is known."""
-        names = ("reference.k3", "rollout.k3", "update.k3")
-        base, rollout, own = (_known(record, role, name) for name in names)
+        base = _known(record, role, "reference.k3")
+        rollout = None if base is None else _known(record, role, "rollout.k3")
         if base is None or rollout is None:
             return None
+        own = _known(record, role, "update.k3")
         served = rollout < _AS_BASE * base or base < _FAR * (own or 0.0) or base <= _NOTHING**2
         if self._unserved[role].see(record.step, not served) < _PATIENCE:
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from roledrift.detect.abstaining import no_verdict
@@ -76,7 +77,8 @@ def _share(name: str, told: str, least: Callable[[Settings], float]) -> Rule:
         share = _known(record, role, name)
         if share is None:
             return None
-        return Fact(name, share, share >= least(settings) > 0, told.format(share))
+        holds = share >= least(settings) > 0
+        return Fact(name, share, True, told.format(share)) if holds else _FINE
 
     return rule
 
@@ -119,10 +121,12 @@ def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
     solved = record.totals.get("reward") if solved is None and role == EVERYONE else solved
     if solved is not None and solved >= _SOLVED:
         return _FINE  # Everything is right: the task is solved, and that is no fault.
+    if not share >= settings.equal_groups > 0:
+        return _FINE
     told = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
     if solved is not None and solved <= _UNSOLVED:
         told += ": almost nothing is solved, the task is too hard"
-    return Fact("zero_variance", share, share >= settings.equal_groups > 0, told)
+    return Fact("zero_variance", share, True, told)
 
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
@@ -166,8 +170,7 @@ class _TrainingData:
                 why = f"responses cut off by the length limit: {cut.typical:.0%} -> {cut.now:.0%}"
                 yield cut.verdict(NAME, why, "truncation", "suspicious")
             elif found is None and record.groups:
-                checked = ", ".join(name for name in RULES if name in streaks)
-                yield Verdict(NAME, role, "ok", reason=f"none of {checked}")
+                yield _none_of(role, tuple(streaks))
             else:
                 yield found
 
@@ -192,6 +195,12 @@ class _TrainingData:
                     severity="input problem",
                 )
         return gravest
+
+
+@lru_cache(maxsize=256)
+def _none_of(role: str, checked: tuple[str, ...]) -> Verdict:
+    told = ", ".join(name for name in RULES if name in checked)
+    return Verdict(NAME, role, "ok", reason=f"none of {told}")
 
 
 def _finding(name: str, title: str, about: str, *advice: str, sources: tuple[str, ...]) -> Finding:
