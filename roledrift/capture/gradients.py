@@ -34,7 +34,7 @@ from roledrift.capture.gradient_store import (
     rank_count,
     sum_dtype,
 )
-from roledrift.capture.linear_taps import Ledger, Site, Watch, install_cast, install_tap
+from roledrift.capture.linear_taps import Ledger, Site, Watch, install_tap
 from roledrift.capture.lora_layers import (
     LIMITS,
     Coverage,
@@ -279,9 +279,7 @@ class RoleGradientProbe:
     def _hook(self) -> None:
         """Follow the layers and parameters of the model until the step is drained."""
         if not self._handles:
-            self._handles = [install_tap(site) for site in self._sites]
-        if self._watch.autocast and len(self._handles) == len(self._sites):
-            self._handles += [install_cast(site) for site in self._sites]
+            self._handles = [one for site in self._sites for one in install_tap(site)]
         for parameter in self._parameters:
             parameter.hook()
 

@@ -106,7 +106,6 @@ class Watch:
         history: Labels set in this step, each with autograd's sequence number at that time.
         unlabelled: Layers that ran with gradients but without labels.
         seconds: Time spent in hooks.
-        autocast: A layer has run under autocast.
     """
 
     measuring: bool = True
@@ -116,7 +115,6 @@ class Watch:
     )
     unlabelled: int = 0
     seconds: float = 0.0
-    autocast: bool = False
 
     def take_ms(self) -> float:
         """Time spent in backward hooks since the last call."""
@@ -186,7 +184,10 @@ class Site:
     def before(self, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Run in front of the layer's forward."""
         # A shallow copy of the layer has its hooks and is another layer.
-        if module is not self.module or not args or not self.is_plain:
+        if not args or not isinstance(args[0], Tensor):
+            return None
+        casts = torch.is_autocast_enabled(args[0].device.type)
+        if not casts or module is not self.module or not self.is_plain:
             return None
         # Autocast would cast x inside the layer and save that copy; casting here, which gives the
         # same bits, lets the tap save the same copy instead of keeping x alive too.
@@ -197,8 +198,6 @@ class Site:
         if module is not self.module or not args or not isinstance(y, Tensor):
             return None
         rows = self.rows_now() if y.requires_grad else None
-        if not self.watch.autocast:
-            self.watch.autocast = torch.is_autocast_enabled(y.device.type)
         return None if rows is None else _Tap.apply(y, args[0], self, rows)  # type: ignore[no-untyped-call]
 
 
@@ -208,21 +207,16 @@ class _LayerHook(WeakHook):
         return None if torch.compiler.is_compiling() else super().__call__(*args)
 
 
-def install_tap(site: Site) -> RemovableHandle:
+def install_tap(site: Site) -> tuple[RemovableHandle, RemovableHandle]:
     """Watch a layer without changing a bit of what it computes.
 
-    The hook stands directly behind the layer's ``forward``, whoever may have replaced that, inside
+    The hooks stand directly around the layer's ``forward``, whoever may have replaced that, inside
     all hooks of other parties.
     """
-    return site.module.register_forward_hook(_LayerHook(site.after), prepend=True)
-
-
-def install_cast(site: Site) -> RemovableHandle:
-    """Cast in front of the layer what autocast would cast inside it, directly before its forward.
-
-    Only where autocast has been met: a hook in every layer costs time.
-    """
-    return site.module.register_forward_pre_hook(_LayerHook(site.before))
+    return (
+        site.module.register_forward_pre_hook(_LayerHook(site.before)),
+        site.module.register_forward_hook(_LayerHook(site.after), prepend=True),
+    )
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def test_a_sharded_weight_without_a_tap_counts_as_not_covered(
 def test_layers_that_are_bypassed_are_named_under_fsdp2(results: list[dict[str, Any]]) -> None:
     ((_, _, _, closure, covered, bypassed),) = results[0]["fsdp2 fused tap full"]
     assert closure < 1e-7
-    assert covered < 0.99
+    assert covered < 0.999
     assert len(bypassed) == 12
     assert all(".mlp." in name for name in bypassed)
 
