@@ -9,7 +9,7 @@ from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.evidence.scales import ABSURD
 from roledrift.detect.evidence.streams import Reader
 from roledrift.judgement import Verdict
-from roledrift.records import StepRecord
+from roledrift.records import Stat, StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
@@ -28,11 +28,18 @@ def whole(workflow: Workflow) -> str:
 
 def mean_of(record: StepRecord, unit: str, name: str) -> float | None:
     """The mean of a statistic; of all roles together only if no role has it of its own."""
-    if unit == EVERYONE and any(
+    return None if _of_roles(record, unit, name) else record.mean(unit, name)
+
+
+def stat_of(record: StepRecord, unit: str, name: str) -> Stat | None:
+    """The whole statistic, likewise."""
+    return None if _of_roles(record, unit, name) else record.stat(unit, name)
+
+
+def _of_roles(record: StepRecord, unit: str, name: str) -> bool:
+    return unit == EVERYONE and any(
         name in stats for group, stats in record.groups.items() if group != EVERYONE
-    ):
-        return None
-    return record.mean(unit, name)
+    )
 
 
 def known(record: StepRecord, unit: str, name: str) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from math import isfinite
 
 from roledrift.config import SamplingConfig
@@ -273,12 +274,20 @@ class Collector:
         record = StepRecord(
             step=step,
             groups=groups,
+            time=_time(state.totals.pop("clock", None)),
             totals=state.totals,
             missing=tuple(sorted(state.missing - state.present)),
             faults=self._ledger.of_step(step),
             labels=_SOURCE | state.labels,
         )
         return record, [_sample(row, flags) for row, flags in state.picked]
+
+
+def _time(clock: float | None) -> str:
+    """When a step was logged, ISO 8601; empty if the log does not say."""
+    if clock is None or not isfinite(clock):
+        return ""
+    return datetime.fromtimestamp(clock, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _of_first_problems(row: SpanRow, state: _Step) -> bool:

@@ -235,7 +235,7 @@ def test_a_frozen_adapter_is_measured_by_its_outputs(tmp_path: Path) -> None:
         assert record.groups["judge"]["ppl"].n
         assert record.faults == {}
     assert {one.role for one in seen.samples()} == {"solver", "judge"}
-    assert not seen.alerts
+    assert not seen.alerts()
     before, after = (one.mean("judge", "ppl") for one in (seen.steps()[0], seen.steps()[-1]))
     assert before == after, "it acts with the adapter that does not move"
 

@@ -30,6 +30,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import outcome
 from roledrift.detect.evidence.noise import Noise
 from roledrift.detect.evidence.process import ChangeProcess
+from roledrift.detect.sources import BENCHMARK, E_DETECTORS, PUBLIC_LOGS
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -259,6 +260,7 @@ CARD = Card(
                 " actor_rollout_ref.actor.optim.lr)",
                 "bound the step: a KL term (TRL: beta > 0) or a tighter clip (TRL: epsilon)",
             ),
+            (f"{E_DETECTORS}: the evidence", BENCHMARK),
         ),
         Finding(
             DROP,
@@ -267,6 +269,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             ("record a validation accuracy: a reward also falls when the curriculum gets harder",),
+            (f"{E_DETECTORS}: the evidence", PUBLIC_LOGS),
         ),
     ),
     make=_AccuracyCliff,

@@ -14,6 +14,7 @@ from statistics import median
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.trend import Thinned
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
+from roledrift.detect.sources import CUI, DAPO
 from roledrift.detect.units import known, not_logged, too_short, units
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.records import StepRecord
@@ -150,9 +151,8 @@ CARD = Card(
                 KL_ANCHOR,
             ),
             (
-                "Cui et al. (2025), The Entropy Mechanism of RL for Reasoning LMs, "
-                "arXiv 2505.22617",
-                "Yu et al. (2025), DAPO, arXiv 2503.14476: clip-higher",
+                CUI,
+                f"{DAPO}: clip-higher",
             ),
         ),
     ),

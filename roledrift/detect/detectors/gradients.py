@@ -18,6 +18,7 @@ from roledrift.detect.detectors.entropy_collapse import gradient_norm
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import MINOR, Reader, Stream
 from roledrift.detect.remedies import LOWER_RATE
+from roledrift.detect.sources import GRPO
 from roledrift.detect.units import mean_of, not_logged, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
@@ -180,7 +181,6 @@ def _reader(workflow: Workflow) -> Reader:
 
 
 _CLIP = "Pascanu et al. (2013), On the difficulty of training RNNs, arXiv 1211.5063: clipping"
-_GRPO = "Shao et al. (2024), DeepSeekMath, arXiv 2402.03300: advantages within groups"
 
 CARD = Card(
     name=NAME,
@@ -214,7 +214,7 @@ CARD = Card(
                 "check that the parameters of {role} are trainable and that its rows are not"
                 " masked out of the loss",
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
         Finding(
             VANISHING,
@@ -226,7 +226,7 @@ CARD = Card(
                 "check the share of groups with equal rewards and the spread of the advantages",
                 "check that the entropy has not collapsed: a policy that is sure has no gradient",
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
         Finding(
             SPIKES,

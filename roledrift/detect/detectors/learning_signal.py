@@ -16,6 +16,7 @@ from statistics import fmean, median
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streams import MINOR, Stream
+from roledrift.detect.sources import DAPO, GRPO
 from roledrift.detect.units import known, not_logged, reader, too_short, units
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.metric_names import COMPONENT, COMPONENT_STD, pays_for_outcome
@@ -198,8 +199,7 @@ class LearningSignal:
         return "", "suspicious", lately, reason or "rewards and advantages still differ"
 
 
-_DAPO = "Yu et al. (2025), DAPO, arXiv 2503.14476: dynamic sampling"
-_GRPO = "Shao et al. (2024), DeepSeekMath, arXiv 2402.03300: advantages within groups"
+_DAPO = f"{DAPO}: dynamic sampling"
 _SAMPLE = "leave out groups of equal reward and sample others (verl: filter_groups)"
 
 CARD = Card(
@@ -221,7 +221,7 @@ CARD = Card(
                 _SAMPLE,
                 "train on demonstrations first",
             ),
-            (_DAPO, _GRPO),
+            (_DAPO, GRPO),
         ),
         Finding(
             SOLVED,
@@ -240,7 +240,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             (_SAMPLE, "use problems of middling difficulty"),
-            (_DAPO, _GRPO),
+            (_DAPO, GRPO),
         ),
         Finding(
             FLAT,
@@ -252,7 +252,7 @@ CARD = Card(
                 "check the reward function: it may give everything the same reward",
                 _SAMPLE,
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
     ),
     make=LearningSignal,

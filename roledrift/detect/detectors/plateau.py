@@ -103,7 +103,7 @@ CARD = Card(
                 "use harder or other problems, or stop the run",
                 "record a validation: a training reward also stands still when problems get harder",
             ),
-            ("Mann (1945), Nonparametric tests against trend, Econometrica 13",),
+            ("a line through the end of the run: docs/detectors/plateau.md",),
         ),
         Finding(
             NEVER,

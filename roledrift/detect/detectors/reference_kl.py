@@ -23,6 +23,7 @@ from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.evidence.trend import SURE, Thinned
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
+from roledrift.detect.sources import GAO
 from roledrift.detect.units import known, not_logged, reader, too_short, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
@@ -173,8 +174,7 @@ class ReferenceKL:
         return "", reason
 
 
-_GAO = "Gao et al. (2022), Scaling Laws for Reward Model Overoptimization, arXiv 2210.10760"
-_K3 = "Schulman (2020), Approximating KL Divergence: the k3 estimator that trainers log"
+_K3 = "Schulman (2020), joschu.net/blog/kl-approx.html: the k3 estimator that trainers log"
 
 CARD = Card(
     name=NAME,
@@ -191,7 +191,7 @@ CARD = Card(
             "movement",
             "suspicious",
             (LOWER_RATE, KL_ANCHOR, "go back to the checkpoint at which the reward was best"),
-            (_GAO, _K3),
+            (GAO, _K3),
         ),
         Finding(
             HELD,

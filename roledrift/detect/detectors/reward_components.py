@@ -14,6 +14,7 @@ from statistics import fmean
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import LATE
 from roledrift.detect.evidence.trend import Gain, Thinned
+from roledrift.detect.sources import SKALSE
 from roledrift.detect.units import known, not_logged, too_short, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.metric_names import COMPONENT, COMPONENT_STD, pays_for_form, pays_for_outcome
@@ -187,7 +188,6 @@ def _rises(part: _Component, gain: Gain) -> bool:
     return gain.change > _SURE * gain.error and gain.change >= 0.2 * max(high - low, _TINY)
 
 
-_HACK = "Skalse et al. (2022), Defining and Characterizing Reward Hacking, arXiv 2209.13085"
 _R1 = "DeepSeek-AI (2025), DeepSeek-R1, arXiv 2501.12948: accuracy and format rewards"
 
 CARD = Card(
@@ -219,7 +219,7 @@ CARD = Card(
                 "pay for form only where the result is right, or weigh it less",
                 "read some responses that earn the full reward for form",
             ),
-            (_HACK, _R1),
+            (SKALSE, _R1),
         ),
         Finding(
             DOMINATES,
@@ -233,7 +233,7 @@ CARD = Card(
                 " reward_weights)",
                 "drop a component once it is satisfied",
             ),
-            (_HACK,),
+            (SKALSE,),
         ),
     ),
     make=RewardComponents,

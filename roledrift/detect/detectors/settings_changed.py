@@ -18,6 +18,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.board import RAISED
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.remedies import LOWER_RATE
+from roledrift.detect.sources import ANDRYCHOWICZ, BENCHMARK, PPO, SKALSE
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -168,9 +169,11 @@ def _fine(role: str) -> Verdict:
     return Verdict(NAME, role, "ok", reason="no setting has changed")
 
 
-def _finding(name: str, title: str, about: str, *advice: object) -> Finding:
+def _finding(
+    name: str, title: str, about: str, *advice: object, sources: tuple[str, ...]
+) -> Finding:
     make: Callable[..., Finding] = Finding
-    return make(name, title, about, "setting", "suspicious", advice)
+    return make(name, title, about, "setting", "suspicious", advice, sources)
 
 
 CARD = Card(
@@ -187,30 +190,38 @@ CARD = Card(
             "The learning rate is higher than at the end of its warm-up, or than in earlier runs.",
             "if this was not intended, restore the learning rate",
             LOWER_RATE,
+            sources=(BENCHMARK, f"{ANDRYCHOWICZ}: the learning rate"),
         ),
         _finding(
             "optimizer_steps_changed",
             "{who} has made {value:.3g} times as many optimizer steps since step {onset}",
             "A role's policy makes more optimizer steps per iteration than at the start.",
             "count mini-batches in episodes, so that every role makes as many optimizer steps",
+            sources=(f"{PPO}: several steps per batch",),
         ),
         _finding(
             "batch_changed",
             "The number of responses per step changed at step {onset}",
             "A step holds at least twice or at most half as many responses as at the start.",
             "check whether the batch size was changed on purpose",
+            sources=(
+                "McCandlish et al. (2018), An Empirical Model of Large-Batch Training, "
+                "arXiv 1812.06162: gradient noise",
+            ),
         ),
         _finding(
             "reward_changed",
             "The reward of {the} changed at step {onset}",
             "Rewards that were equal, of the roles or to the accuracy, no longer are.",
             "find what changed in the reward, and whether that was intended",
+            sources=(SKALSE, BENCHMARK),
         ),
         _finding(
             "temperature_changed",
             "The sampling temperature changed at step {onset}",
             "Responses are sampled at another temperature than at the start.",
             "check whether the temperature was changed on purpose",
+            sources=("derived from what is compared: docs/detectors/settings_changed.md",),
         ),
     ),
     make=_SettingsChanged,

@@ -101,7 +101,7 @@ CARD = Card(
                 "compare the time for generation with that for the update",
                 "look for memory that fills up, a cache that is evicted, a slow reward function",
             ),
-            ("measured on the run itself: time per step against its start",),
+            ("measured on the run itself, against its start: docs/detectors/throughput.md",),
         ),
     ),
     make=Throughput,

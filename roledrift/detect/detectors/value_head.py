@@ -10,6 +10,7 @@ from statistics import fmean
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import MINOR, Stream
+from roledrift.detect.sources import PPO
 from roledrift.detect.units import known, not_logged, reader, units
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -97,7 +98,7 @@ CARD = Card(
                 "use a method without a critic (GRPO, RLOO)",
             ),
             (
-                "Schulman et al. (2017), Proximal Policy Optimization, arXiv 1707.06347",
+                PPO,
                 "Ahmadian et al. (2024), Back to Basics: REINFORCE for RLHF, arXiv 2402.14740",
             ),
         ),
