@@ -125,6 +125,20 @@ class NotifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class CostsConfig:
+    """What the estimate of costs cannot know by itself.
+
+    Attributes:
+        devices: GPUs that the run occupies, those of inference servers included; 0 is what the run
+            says itself, if it does.
+        gpu_hour: What a GPU hour costs, in any currency; 0 is unknown.
+    """
+
+    devices: int = 0
+    gpu_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that can be set.
 
@@ -156,6 +170,7 @@ class Config:
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     rescore: RescoreConfig = field(default_factory=RescoreConfig)
     gradients: GradientsConfig = field(default_factory=GradientsConfig)
+    costs: CostsConfig = field(default_factory=CostsConfig)
     detectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notify: NotifyConfig = field(default_factory=NotifyConfig)
 
@@ -255,7 +270,9 @@ def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
     if origin is Literal:
         wrong = "" if value in get_args(hint) else f"must be one of {list(get_args(hint))}"
     elif origin is tuple:
-        names = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+        # Any sequence: a host's configuration may hold lists of its own (verl: OmegaConf's).
+        names = isinstance(value, Sequence) and not isinstance(value, str)
+        names = names and all(isinstance(name, str) for name in value)
         value, wrong = tuple(value) if names else value, "" if names else "needs a list of names"
     elif hint in (int, float):
         number = isinstance(value, hint) and not isinstance(value, bool)

@@ -12,11 +12,13 @@ from collections import deque
 from collections.abc import Sequence
 from statistics import median
 
+from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.detectors.entropy_collapse import gradient_norm
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import MINOR, Reader, Stream
 from roledrift.detect.remedies import LOWER_RATE
+from roledrift.detect.sources import GRPO
 from roledrift.detect.units import mean_of, not_logged, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
@@ -87,7 +89,10 @@ class Gradients:
 
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
-        self._units = units(context.workflow)
+        self._units = [one for one in units(self._workflow) if _has_gradients(self._workflow, one)]
+        why = "does not apply: nothing trains the policy of this role"
+        still = [unit for unit in units(self._workflow) if unit not in self._units]
+        self._still = tuple(no_verdict(NAME, role, why) for role in still)
         fall = Stream(
             "grad_norm",
             RATIOS,
@@ -101,10 +106,11 @@ class Gradients:
         )
         self._falls = {unit: context.board.watch(unit, fall) for unit in self._units}
         self._norms: dict[str, _Norms] = {}
+        self._absent = not_logged(NAME, self._workflow, "gradient norm")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
-        verdicts = []
+        verdicts = list(self._still)
         for unit in self._units:
             norm = _norm(record, unit, self._workflow)
             broken = mean_of(record, unit, "nonfinite_gradients")
@@ -114,7 +120,7 @@ class Gradients:
             state.add(record.step, norm, bool(broken))
             verdicts.append(self._judge(unit, state))
         if not self._norms:
-            return [not_logged(NAME, self._workflow, "gradient norm")]
+            return [*verdicts, self._absent]
         return verdicts
 
     def _judge(self, unit: str, state: _Norms) -> Verdict:
@@ -139,7 +145,7 @@ class Gradients:
             severity: Severity = "failing" if every else "input problem"
             return BROKEN, severity, state.broken[0][1], f"not finite at steps {steps}"
         zeros = [step for step, zero in state.zero if zero]
-        share = len(zeros) / len(state.zero) if state.zero else 0.0
+        share = len(zeros) / _ZERO_WITHIN
         level = self._course.level
         solved = level is not None and level >= _SOLVED
         if len(state.zero) == _ZERO_WITHIN and share >= _ZERO and not solved:
@@ -155,6 +161,10 @@ class Gradients:
             told = f"{fall.ratio:.1%} of that at the start ({fall.typical:.3g} -> {fall.now:.3g})"
             return VANISHING, "suspicious", fall.onset, told
         return "", "suspicious", None, f"its gradient norm is {state.last:.3g}"
+
+
+def _has_gradients(workflow: Workflow, unit: str) -> bool:
+    return unit == EVERYONE or workflow.moves(unit)
 
 
 def _norm(record: StepRecord, unit: str, workflow: Workflow) -> float | None:
@@ -173,7 +183,6 @@ def _reader(workflow: Workflow) -> Reader:
 
 
 _CLIP = "Pascanu et al. (2013), On the difficulty of training RNNs, arXiv 1211.5063: clipping"
-_GRPO = "Shao et al. (2024), DeepSeekMath, arXiv 2402.03300: advantages within groups"
 
 CARD = Card(
     name=NAME,
@@ -207,7 +216,7 @@ CARD = Card(
                 "check that the parameters of {role} are trainable and that its rows are not"
                 " masked out of the loss",
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
         Finding(
             VANISHING,
@@ -219,7 +228,7 @@ CARD = Card(
                 "check the share of groups with equal rewards and the spread of the advantages",
                 "check that the entropy has not collapsed: a policy that is sure has no gradient",
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
         Finding(
             SPIKES,

@@ -59,8 +59,6 @@ def test_two_runs_that_move_are_made_once(
         assert len(solved(row["validation"]["3"])) == 8
         assert min(row["roles"]["generator"]["k3"]) > 0
         assert min(row["policies"][next(iter(row["policies"]))]["grad_norm"]) > 0
-    told = {(one["role"], one["finding"]) for one in isolated["told"]["incidents"]}
-    assert ("aggregator", "no_updates") in told
     # Both roles of the shared policy move; the isolated aggregator is not trained.
     assert shared["policies"]["shared"]["updates"] == 2
     assert max(shared["roles"]["aggregator"]["k3"]) > 1e-6
