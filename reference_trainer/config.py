@@ -67,9 +67,8 @@ class TrainSettings:
         microbatch: Most rows of one forward. A mini-batch's gradient is the sum over its
             micro-batches, whatever their size: this decides memory and speed. Smaller ones pad less
             (rows are sorted by length for them) but are more calls.
-        minibatch_counts: ``spans`` (as in the paper: a role with three slots gets three times as
-            many optimizer steps) or ``episodes`` (every policy gets the same number of optimizer
-            steps).
+        minibatch_counts: ``episodes`` (every policy gets the same number of optimizer steps) or
+            ``spans`` (as in the paper's code: a role with three slots gets three times as many).
         minibatch_order: How rows get into mini-batches.
         epochs: Times that an iteration's rows are used. Ratios stay relative to the weights before
             the first.
@@ -87,7 +86,7 @@ class TrainSettings:
     steps: int = 40
     minibatch: int = 64
     microbatch: int = 32
-    minibatch_counts: Literal["spans", "episodes"] = "spans"
+    minibatch_counts: Literal["spans", "episodes"] = "episodes"
     minibatch_order: Order = "shuffled"
     epochs: int = 1
     grouping: Grouping = "slot"
@@ -167,7 +166,7 @@ class Config:
         seed: Of the adapters, the problems, the sampling and the mini-batches.
         workflow: Name of a workflow.
         routing: ``shared``, ``isolated``, or a map from every role to a policy.
-        prompts: Family of prompt texts.
+        prompts: Family of prompt texts, or the ``prompt.json`` of the paper's code.
         rules: What workflows leave open.
         task: The task; its ``name`` says which: ``math`` or ``code``, or with a model of its own
             ``dapo_math`` or ``deepcoder``.
@@ -245,16 +244,14 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Conf
         SettingsError: If there is neither a preset nor a file of that name, or a value is wrong.
     """
     path = Path(source)
-    if path.suffix in (".toml", ".json") and path.is_file():
-        text = path.read_text("utf-8")
-    else:
-        preset = resources.files("reference_trainer") / "presets" / f"{source}.toml"
-        if not preset.is_file():
-            raise SettingsError(
-                f"{str(source)!r} is neither a TOML file nor a preset; presets: {presets()}"
-            )
-        text = preset.read_text("utf-8")
+    preset = resources.files("reference_trainer") / "presets" / f"{source}.toml"
+    own = path.suffix in (".toml", ".json") and path.is_file()
+    if not own and not preset.is_file():
+        raise SettingsError(
+            f"{str(source)!r} is neither a TOML or JSON file nor a preset; presets: {presets()}"
+        )
     try:
+        text = (path if own else preset).read_text("utf-8")
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except ValueError as error:
         raise SettingsError(f"{source} is not valid {path.suffix[1:].upper()}: {error}") from error
@@ -295,6 +292,7 @@ def _problems(config: Config) -> list[str]:
     problems += warm_up_problems(config.pretrain)
     problems += sandbox_problems(config.sandbox)
     problems += _task_problems(config) + _engine_problems(config.rollout)
+    problems += _compat_problems(config)
     if config.workflow not in NAMES:
         return [*problems, f"workflow {config.workflow!r} is unknown; there are {list(NAMES)}"]
     try:
@@ -317,6 +315,19 @@ def _problems(config: Config) -> list[str]:
     problems += _problems_of_initial_adapters(config.initial_adapters, shape)
     if not 0.0 <= config.train.adam.floor <= 1.0:
         problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
+    return problems
+
+
+def _compat_problems(config: Config) -> list[str]:
+    compat, problems = config.paper_compat, []
+    if compat.parsers and not config.rollout.lenient_selection:
+        problems.append("paper_compat.parsers needs rollout.lenient_selection = true")
+    if isinstance(config.task, MathTask | CodeTask):
+        problems += [
+            f"paper_compat.{name} needs task.name dapo_math or deepcoder, got {config.task.name!r}"
+            for name, on in (("graders", compat.graders), ("data_order", compat.data_order))
+            if on
+        ]
     return problems
 
 

@@ -86,9 +86,7 @@ def passes_released(
     return bool(tests)
 
 
-def _passes(
-    code: str, test: UnitTest, limits: Limits, sandbox: Sandbox
-) -> tuple[bool, float]:
+def _passes(code: str, test: UnitTest, limits: Limits, sandbox: Sandbox) -> tuple[bool, float]:
     preamble = RELEASED_IMPORTS + _heavy_imports(code)
     if test.kind == "stdin_stdout":
         script = f"{_runner()}\nrun({code!r}, {preamble!r})\n"

@@ -56,9 +56,7 @@ def released_box(text: str) -> str | None:
     return None
 
 
-def grade_released_math(
-    text: str, truth: str, *, verifier: Verifier | None = None
-) -> MathGrade:
+def grade_released_math(text: str, truth: str, *, verifier: Verifier | None = None) -> MathGrade:
     """Grade the last box of ``text``, after the first ``</think>`` and before a second.
 
     Args:

@@ -18,7 +18,7 @@ _FUNCTION = "wrapped_function"
 
 
 def as_function(source: str) -> str:
-    """``source`` as imports and one function, its main guard unwrapped; unchanged if it is wrong."""
+    """``source`` as imports and a function, its main guard unwrapped; unchanged if it is wrong."""
     try:
         body = ast.parse(source).body
         if isinstance(body[-1], ast.If) and _is_main_guard(body[-1]):

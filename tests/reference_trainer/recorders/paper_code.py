@@ -81,7 +81,9 @@ def _verdicts() -> list[dict[str, Any]]:
     module = importlib.import_module("examples.math_reasoning.evaluator_optimizer_math_workflow")
     module.EvaluationResult = lambda **fields: fields
     parser = module.EvaluatorOptimizerMathWorkflow.__new__(module.EvaluatorOptimizerMathWorkflow)
-    return [{"text": text, "verdict": parser.parse_evaluation(text)["verdict"]} for text in VERDICTS]
+    return [
+        {"text": text, "verdict": parser.parse_evaluation(text)["verdict"]} for text in VERDICTS
+    ]
 
 
 def _plans() -> list[dict[str, Any]]:
@@ -90,7 +92,9 @@ def _plans() -> list[dict[str, Any]]:
     kind = module.OrchestratorWorkersMathWorkflow
     parser = kind.__new__(kind)
     parser.max_subtasks = 3
-    return [{"text": text, "strategies": parser.parse_proposals(text)["strategies"]} for text in PLANS]
+    return [
+        {"text": text, "strategies": parser.parse_proposals(text)["strategies"]} for text in PLANS
+    ]
 
 
 def _math() -> list[dict[str, Any]]:
@@ -120,7 +124,11 @@ def _programs() -> list[dict[str, Any]]:
         task = {"ground_truth": json.dumps(tests), "data_source": "livecodebench"}
         grade = grader(task, text)
         result.append({"name": name, "text": text, "tests": tests, "reward": grade.reward})
-        print(name, grade.reward, (grade.metadata.get("test_results") or [{}])[-1].get("error_message"))
+        print(
+            name,
+            grade.reward,
+            (grade.metadata.get("test_results") or [{}])[-1].get("error_message"),
+        )
     return result
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 r"""Inputs of ours for the functions of the paper's code: ordinary ones and every edge we know."""
 
 from __future__ import annotations
@@ -235,7 +236,12 @@ SILENT = [{"input": "", "output": ""}]
 
 def _calls(name: str, *cases: tuple[str, str]) -> list[dict[str, Any]]:
     return [
-        {"input": given, "output": wanted, "testtype": "functional", "metadata": {"func_name": name}}
+        {
+            "input": given,
+            "output": wanted,
+            "testtype": "functional",
+            "metadata": {"func_name": name},
+        }
         for given, wanted in cases
     ]
 
@@ -262,43 +268,78 @@ PROGRAMS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "sample output in the last fence": (_fenced(_ADD) + _fenced("3", ""), SUM),
     "indented fence": ("  ```python\n  " + _ADD.replace("\n", "\n  ") + "\n  ```", SUM),
     "main guard": (
-        _fenced("def main():\n    " + _ADD.replace("\n", "\n    ") + "\nif __name__ == '__main__':\n    main()"),
+        _fenced(
+            "def main():\n    "
+            + _ADD.replace("\n", "\n    ")
+            + "\nif __name__ == '__main__':\n    main()"
+        ),
         SUM,
     ),
     "main guard not last": (
-        _fenced("def main():\n    " + _ADD.replace("\n", "\n    ") + '\nif __name__ == "__main__":\n    main()\nx = 1'),
+        _fenced(
+            "def main():\n    "
+            + _ADD.replace("\n", "\n    ")
+            + '\nif __name__ == "__main__":\n    main()\nx = 1'
+        ),
         SUM,
     ),
     "main called": (_fenced("def main():\n    " + _ADD.replace("\n", "\n    ") + "\nmain()"), SUM),
     "global variable": (
-        _fenced("total = 0\ndef add(x):\n    global total\n    total += x\nfor x in input().split():\n    add(int(x))\nprint(total)"),
+        _fenced(
+            "total = 0\ndef add(x):\n    global total\n    total += x\nfor x in input().split():\n    add(int(x))\nprint(total)"
+        ),
         SUM,
     ),
     "recursion": (
-        _fenced("def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\na, b = map(int, input().split())\nprint(f(abs(a)) + b)"),
+        _fenced(
+            "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\na, b = map(int, input().split())\nprint(f(abs(a)) + b)"
+        ),
         SUM,
     ),
     "class at the top": (
-        _fenced("class Pair:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\na, b = map(int, input().split())\np = Pair(a, b)\nprint(p.a + p.b)"),
+        _fenced(
+            "class Pair:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\na, b = map(int, input().split())\np = Pair(a, b)\nprint(p.a + p.b)"
+        ),
         SUM,
     ),
     "stdin read": (_fenced("import sys\nprint(sum(map(int, sys.stdin.read().split())))"), SUM),
-    "stdin readline": (_fenced("import sys\nprint(sum(map(int, sys.stdin.readline().split())))"), SUM),
-    "input is readline": (
-        _fenced("import sys\ninput = sys.stdin.readline\na, b = map(int, input().split())\nprint(a + b)"),
+    "stdin readline": (
+        _fenced("import sys\nprint(sum(map(int, sys.stdin.readline().split())))"),
         SUM,
     ),
-    "stdin buffer": (_fenced("import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))"), SUM),
+    "input is readline": (
+        _fenced(
+            "import sys\ninput = sys.stdin.readline\na, b = map(int, input().split())\nprint(a + b)"
+        ),
+        SUM,
+    ),
+    "stdin buffer": (
+        _fenced("import sys\nprint(sum(map(int, sys.stdin.buffer.read().split())))"),
+        SUM,
+    ),
     "open zero": (_fenced("print(sum(map(int, open(0).read().split())))"), SUM),
     "open a file": (_fenced("print(sum(map(int, open('input.txt').read().split())))"), SUM),
-    "stdin lines": (_fenced("import sys\nfor line in sys.stdin:\n    print(sum(map(int, line.split())))"), SUM),
-    "stdout write": (_fenced("import sys\na, b = map(int, input().split())\nsys.stdout.write(str(a + b))"), SUM),
+    "stdin lines": (
+        _fenced("import sys\nfor line in sys.stdin:\n    print(sum(map(int, line.split())))"),
+        SUM,
+    ),
+    "stdout write": (
+        _fenced("import sys\na, b = map(int, input().split())\nsys.stdout.write(str(a + b))"),
+        SUM,
+    ),
     "stdout buffer": (
-        _fenced("import sys\na, b = map(int, input().split())\nsys.stdout.buffer.write(str(a + b).encode())"),
+        _fenced(
+            "import sys\na, b = map(int, input().split())\nsys.stdout.buffer.write(str(a + b).encode())"
+        ),
         SUM,
     ),
     "customary import": (_fenced("print(gcd(4, 6) + 1 - 3 + sum(map(int, input().split())))"), SUM),
-    "numpy": (_fenced("import numpy as np\nprint(int(np.sum(np.array(list(map(int, input().split()))))))"), SUM),
+    "numpy": (
+        _fenced(
+            "import numpy as np\nprint(int(np.sum(np.array(list(map(int, input().split()))))))"
+        ),
+        SUM,
+    ),
     "exit": (_fenced(_ADD + "\nexit()"), SUM),
     "exit with a status": (_fenced(_ADD + "\nimport sys\nsys.exit(1)"), SUM),
     "quit": (_fenced(_ADD + "\nquit()"), SUM),
@@ -310,11 +351,16 @@ PROGRAMS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "half a gibibyte": (_fenced("x = bytearray(1 << 29)\ndel x\n" + _ADD), SUM),
     "five gibibytes": (_fenced("x = bytearray(5 << 30)\ndel x\n" + _ADD), SUM),
     "deep recursion": (
-        _fenced("import sys\nsys.setrecursionlimit(10**6)\ndef f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nf(20000)\n" + _ADD),
+        _fenced(
+            "import sys\nsys.setrecursionlimit(10**6)\ndef f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nf(20000)\n"
+            + _ADD
+        ),
         SUM,
     ),
     "recursion beyond the limit": (
-        _fenced("def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nf(5000)\n" + _ADD), SUM),
+        _fenced("def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nf(5000)\n" + _ADD),
+        SUM,
+    ),
     "two lines": (_fenced("for _ in range(int(input())):\n    print(input())"), LINES),
     "blanks around lines": (_fenced("print('  a ')\nprint('b\\n\\n')"), LINES),
     "one line too many": (_fenced("print('a')\nprint('b')\nprint('c')"), LINES),
@@ -328,41 +374,83 @@ PROGRAMS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "walrus at the top": (_fenced("print((n := 1) and sum(map(int, input().split())))"), SUM),
     "future import": (_fenced("from __future__ import annotations\n" + _ADD), SUM),
     "star import": (_fenced("from math import *\n" + _ADD), SUM),
-    "import in a block": (_fenced("if True:\n    import math\nprint(int(math.sqrt(4)) - 2 + sum(map(int, input().split())))"), SUM),
+    "import in a block": (
+        _fenced(
+            "if True:\n    import math\nprint(int(math.sqrt(4)) - 2 + sum(map(int, input().split())))"
+        ),
+        SUM,
+    ),
     "comprehension over a local": (
-        _fenced("k = 1\nxs = list(map(int, input().split()))\nprint(sum([x * k for x in xs]))"), SUM),
-    "exec sees the names": (_fenced("a, b = map(int, input().split())\nexec('c = a + b')\nprint(c)"), SUM),
+        _fenced("k = 1\nxs = list(map(int, input().split()))\nprint(sum([x * k for x in xs]))"),
+        SUM,
+    ),
+    "exec sees the names": (
+        _fenced("a, b = map(int, input().split())\nexec('c = a + b')\nprint(c)"),
+        SUM,
+    ),
     "globals": (_fenced("a, b = map(int, input().split())\nprint(globals()['a'] + b)"), SUM),
     "return at the top": (_fenced(_ADD + "\nreturn"), SUM),
     "class in a script": (_fenced("class Solution:\n    pass\n" + _ADD), SUM),
     "class in a comment of a script": (_fenced("# class Solution\n" + _ADD), SUM),
     "class in a text of a script": (_fenced("x = 'class Solution'\n" + _ADD), SUM),
     "imports alone": (_fenced("import math"), SILENT),
-    "numpy without an import": (_fenced("print(int(np.sum(list(map(int, input().split())))))"), SUM),
+    "numpy without an import": (
+        _fenced("print(int(np.sum(list(map(int, input().split())))))"),
+        SUM,
+    ),
     "word and number": (_fenced("print('a 1.0')"), [{"input": "", "output": "a 1\n"}]),
     "lines as a list": (_fenced(_ADD), [{"input": "1 2\n\n", "output": "3"}]),
     "more input than read": (_fenced(_ADD), [{"input": "1 2\n5\n", "output": "3"}]),
     "end of the input": (_fenced("input()\ninput()"), SUM),
     "main guard with else": (
-        _fenced("x = 1\nif __name__ == '__main__':\n    " + _ADD.replace("\n", "\n    ") + "\nelse:\n    print(9)"),
+        _fenced(
+            "x = 1\nif __name__ == '__main__':\n    "
+            + _ADD.replace("\n", "\n    ")
+            + "\nelse:\n    print(9)"
+        ),
         SUM,
     ),
     "main guard beside more": (
-        _fenced("import sys\nif __name__ == '__main__' and sys:\n    " + _ADD.replace("\n", "\n    ")), SUM),
+        _fenced(
+            "import sys\nif __name__ == '__main__' and sys:\n    " + _ADD.replace("\n", "\n    ")
+        ),
+        SUM,
+    ),
     "function": (_fenced("def add(a, b):\n    return a + b"), _ADDED),
     "function wrong": (_fenced("def add(a, b):\n    return a"), _ADDED),
-    "method": (_fenced("class Solution:\n    def add(self, a: int, b: int) -> int:\n        return a + b"), _ADDED),
+    "method": (
+        _fenced("class Solution:\n    def add(self, a: int, b: int) -> int:\n        return a + b"),
+        _ADDED,
+    ),
     "method typed": (
-        _fenced("class Solution:\n    def add(self, a: Optional[int], b: List[int]) -> int:\n        return a + b"), _ADDED),
+        _fenced(
+            "class Solution:\n    def add(self, a: Optional[int], b: List[int]) -> int:\n        return a + b"
+        ),
+        _ADDED,
+    ),
     "function beside an empty class": (
-        _fenced("class Solution:\n    pass\ndef add(a, b):\n    return a + b"), _ADDED),
-    "class named in a comment": (_fenced("# class Solution\ndef add(a, b):\n    return a + b"), _ADDED),
-    "other class": (_fenced("class Solver:\n    def add(self, a, b):\n        return a + b"), _ADDED),
+        _fenced("class Solution:\n    pass\ndef add(a, b):\n    return a + b"),
+        _ADDED,
+    ),
+    "class named in a comment": (
+        _fenced("# class Solution\ndef add(a, b):\n    return a + b"),
+        _ADDED,
+    ),
+    "other class": (
+        _fenced("class Solver:\n    def add(self, a, b):\n        return a + b"),
+        _ADDED,
+    ),
     "lambda": (_fenced("add = lambda a, b: a + b"), _ADDED),
     "needs arguments to be made": (
-        _fenced("class Solution:\n    def __init__(self, n):\n        pass\n    def add(self, a, b):\n        return a + b"), _ADDED),
+        _fenced(
+            "class Solution:\n    def __init__(self, n):\n        pass\n    def add(self, a, b):\n        return a + b"
+        ),
+        _ADDED,
+    ),
     "method of an imported name": (
-        _fenced("class Solution:\n    def search(self, a, b):\n        return a + b"), _calls("search", ("1\n2", "3"))),
+        _fenced("class Solution:\n    def search(self, a, b):\n        return a + b"),
+        _calls("search", ("1\n2", "3")),
+    ),
     "script for a function": (_fenced(_ADD), _ADDED),
     "function and a print": (_fenced("def add(a, b):\n    print('x')\n    return a + b"), _ADDED),
     "true is one": (_fenced("def f(x):\n    return 1"), _calls("f", ("1", "true"))),
@@ -374,13 +462,22 @@ PROGRAMS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "nearly equal": (_fenced("def f(x):\n    return 0.1 + 0.2"), _calls("f", ("1", "0.3"))),
     "function raises": (_fenced("def f(x):\n    raise KeyError"), _calls("f", ("1", "1"))),
     "function exits": (_fenced("def f(x):\n    exit()"), _calls("f", ("1", "1"))),
-    "function too slow": (_fenced("def f(x):\n    while True:\n        pass"), _calls("f", ("1", "1"))),
+    "function too slow": (
+        _fenced("def f(x):\n    while True:\n        pass"),
+        _calls("f", ("1", "1")),
+    ),
     "main guard beside a function": (
-        _fenced("def add(a, b):\n    return a + b\nif __name__ == '__main__':\n    print(input())"), _ADDED),
+        _fenced("def add(a, b):\n    return a + b\nif __name__ == '__main__':\n    print(input())"),
+        _ADDED,
+    ),
     "memory between calls": (
         _fenced("seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)"),
-        _calls("f", ("1", "1"), ("1", "1"))),
-    "argument changed": (_fenced("def f(xs):\n    xs.append(1)\n    return xs"), _calls("f", ("[]", "[1]"))),
+        _calls("f", ("1", "1"), ("1", "1")),
+    ),
+    "argument changed": (
+        _fenced("def f(xs):\n    xs.append(1)\n    return xs"),
+        _calls("f", ("[]", "[1]")),
+    ),
     "empty for gcd": (_fenced("pass"), _calls("gcd", ("4\n6", "2"))),
 }
 
@@ -391,7 +488,14 @@ CONVERSATIONS: list[list[tuple[str, str]]] = [
     [*_Q, ("assistant", "two"), ("user", "Judge it.")],
     [*_Q, ("assistant", "  two\n"), ("assistant", "\\boxed{Incorrect}"), ("user", "Again.")],
     [*_Q, ("assistant", ""), ("user", "Judge it.")],
-    [*_Q, ("assistant", "a"), ("assistant", "b"), ("assistant", "c"), ("assistant", "d"), ("user", "e")],
+    [
+        *_Q,
+        ("assistant", "a"),
+        ("assistant", "b"),
+        ("assistant", "c"),
+        ("assistant", "d"),
+        ("user", "e"),
+    ],
 ]
 
 COMPLETIONS = [
@@ -421,7 +525,9 @@ def _sections(answer: str, names: dict[str, str]) -> dict[str, Any]:
     solve = _template(f"Work on this: {{problem}}\nAnswer in {answer}.")
     judge = _template("Judge it: \\boxed{Correct} or \\boxed{Incorrect}.")
     again = _template(f"Again, in {answer}.")
-    alone = _template("Check {problem} with\n{solution}\n\\boxed{{Correct}} or \\boxed{{Incorrect}}?")
+    alone = _template(
+        "Check {problem} with\n{solution}\n\\boxed{{Correct}} or \\boxed{{Incorrect}}?"
+    )
     told = _template(f"You were told: {{feedback}}\nAgain in {answer}.")
     return {
         names["single"]: {"generator_initial": _template(f"Alone: {{problem}} in {answer}")},
@@ -440,9 +546,13 @@ def _sections(answer: str, names: dict[str, str]) -> dict[str, Any]:
             "aggregator": _template("Of {problem} choose:{solutions}\nin \\boxed{{N}}"),
         },
         names["orch_workers"]: {
-            "orchestrator_propose": _template("At most {max_subtasks} ways for {problem}, {max_subtasks}!"),
+            "orchestrator_propose": _template(
+                "At most {max_subtasks} ways for {problem}, {max_subtasks}!"
+            ),
             "worker_full_solve": _template("Solve {problem} by {strategy}."),
-            "orchestrator_compare": _template("Compare for {problem}:{solutions}\nEnd with {{it}}."),
+            "orchestrator_compare": _template(
+                "Compare for {problem}:{solutions}\nEnd with {{it}}."
+            ),
         },
         "metadata": {"version": "test"},
     }
