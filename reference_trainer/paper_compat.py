@@ -71,7 +71,8 @@ def released_order(rows: int, *, problems: int, step: int) -> list[int]:
     """
     epoch, place = divmod(step - 1, rows // problems)
     generator = torch.Generator()
-    order = [torch.randperm(rows, generator=generator) for _ in range(epoch + 1)][-1]
+    # torch's sampler draws a second permutation at the end of every epoch, and uses none of it.
+    order = [torch.randperm(rows, generator=generator) for _ in range(2 * epoch + 1)][-1]
     return [int(row) for row in order[place * problems : (place + 1) * problems]]
 
 

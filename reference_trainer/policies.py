@@ -317,8 +317,8 @@ class AdapterBank:
         """
         if not (folder / "adapter_config.json").is_file():
             raise SettingsError(
-                f"{folder} holds no adapter (no adapter_config.json): give the folder of one policy "
-                "in PEFT's format, such as <run>/trainer/adapters/generator"
+                f"{folder} holds no adapter (no adapter_config.json): give the folder of one "
+                "policy in PEFT's format, such as <run>/trainer/adapters/generator"
             )
         try:
             outcome: Any = set_peft_model_state_dict(

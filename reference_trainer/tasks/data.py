@@ -224,6 +224,7 @@ def _math_row(row: Mapping[str, Any]) -> MathRow:
 
 
 def code_row(row: Mapping[str, Any]) -> CodeRow:
+    """A row of DeepCoder, with its number in ``row_number``."""
     question = _question(row, "question", "problem")
     if not question:
         raise _UnusableError("no question")

@@ -23,7 +23,9 @@ def as_function(source: str) -> str:
         body = ast.parse(source).body
         if isinstance(body[-1], ast.If) and _is_main_guard(body[-1]):
             body = [*body[:-1], *body[-1].body]
-        imports = [one for one in body if isinstance(one, ast.Import | ast.ImportFrom)]
+        imports: list[ast.stmt] = [
+            one for one in body if isinstance(one, ast.Import | ast.ImportFrom)
+        ]
         rest = [one for one in body if not isinstance(one, ast.Import | ast.ImportFrom)]
         whole = ast.parse(f"def {_FUNCTION}(): pass")
         assert isinstance(whole.body[0], ast.FunctionDef)

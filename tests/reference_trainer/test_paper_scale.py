@@ -182,6 +182,7 @@ def test_every_cell_poses_problems_of_its_data_set(
             assert words[grid] in problem.question or "gcd" in problem.question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["voting-ip-math-0.6B", "orch_workers-sp-code-0.6B"])
 def test_cells_of_the_papers_code_run_on_a_small_model(tmp_path: Path, name: str) -> None:
     """Every switch at once, then the evaluation of the checkpoints on the test split."""
@@ -203,7 +204,9 @@ def test_cells_of_the_papers_code_run_on_a_small_model(tmp_path: Path, name: str
     overrides = {"task": {"validation": ""}} if "math" in name else {}
     files = evaluate_all(tmp_path / "run", cache=tmp_path, problems=1, overrides=overrides)
     assert [file.name for file in files] == ["step_0.json", "step_1.json", "step_2.json"]
-    with pytest.raises(SettingsError, match=r"validation.problems = 9, and the test split of .* has"):
+    with pytest.raises(
+        SettingsError, match=r"validation.problems = 9, and the test split of .* has"
+    ):
         evaluate_all(tmp_path / "run", cache=tmp_path, problems=9)
 
 

@@ -247,7 +247,7 @@ def _load_few(source: Path) -> Any:
 
 
 def test_a_hub_id_that_cannot_be_reached_is_a_clear_error() -> None:
-    with pytest.raises(DataError, match="no file or folder nobody/no-such-dataset.*task.source"):
+    with pytest.raises(DataError, match=r"no file or folder nobody/no-such-dataset.*task\.source"):
         load_dapo_math("nobody/no-such-dataset")
 
 

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,8 +27,8 @@ UNDER_LOAD = "two seconds"
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
-    yield open_sandbox(SandboxSettings(workers=2, library=("site-packages",)))
+def box() -> Sandbox:
+    return open_sandbox(SandboxSettings(workers=2, library=("site-packages",)))
 
 
 def _unit_test(test: dict[str, Any]) -> UnitTest:
@@ -94,7 +93,12 @@ def test_questions_say_what_the_papers_code_says() -> None:
     )
     task = DeepCoderTask(Splits(rows, (), {}), released=True)
     echo, add, prepared = (task.problem("train", number).question for number in range(3))
-    for text in ("Echo.\n### Format: Read", "stdin", "STDOUT", "```python\n# YOUR CODE HERE\n```\n"):
+    for text in (
+        "Echo.\n### Format: Read",
+        "stdin",
+        "STDOUT",
+        "```python\n# YOUR CODE HERE\n```\n",
+    ):
         assert text in echo
     assert echo.endswith("### Answer: (in the format above, with the backticks)\n\n")
     assert "```python\ndef add(a):\n```\n\n### Answer:" in add

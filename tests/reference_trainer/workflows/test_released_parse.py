@@ -41,7 +41,9 @@ def test_our_own_rules_differ() -> None:
     """If they did not, the switch would be for nothing."""
     candidates = [parse_selection(fact["text"], candidates=3).value for fact in FACTS["selections"]]
     chosen = [str(fact["chosen"]) for fact in FACTS["selections"]]
-    assert sum((ours or "1") != theirs for ours, theirs in zip(candidates, chosen, strict=True)) == 1
+    assert (
+        sum((ours or "1") != theirs for ours, theirs in zip(candidates, chosen, strict=True)) == 1
+    )
     verdicts = [parse_verdict(fact["text"]) for fact in FACTS["verdicts"]]
     ours = [parse.value if parse.how == "tag" else "unknown" for parse in verdicts]
     assert sum(a != fact["verdict"] for a, fact in zip(ours, FACTS["verdicts"], strict=True)) == 2

@@ -59,7 +59,9 @@ def test_a_single_agent_and_the_private_history_have_texts_of_their_own(
     alone = load_prompts(str(files["math"]), workflow="single").fill("generator", question="Q")
     assert alone == "Alone: Q in \\boxed{}"
     prompts = load_prompts(str(files["math"]), workflow="eval_opt")
-    assert prompts.fill("evaluator", "private", question="Q", text="T").startswith("Check Q with\nT")
+    assert prompts.fill("evaluator", "private", question="Q", text="T").startswith(
+        "Check Q with\nT"
+    )
     assert "told: F" in prompts.fill("generator", "revise_private", feedback="F")
 
 
