@@ -60,10 +60,11 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     """Load (or warm up) the base model and put workflow, adapters and engine together.
 
     Raises:
-        SettingsError: Before anything is loaded, if the task runs programs and this machine keeps
-            them in less well than ``sandbox.floor`` asks for.
+        SettingsError: Before the model is loaded, if the task runs programs and this machine keeps
+            them in less well than ``sandbox.floor`` asks for, or prompts or data cannot be read.
     """
     sandbox = _sandbox(config)
+    scene = _scene(config, sandbox)
     with first_rank_first(ranks):
         folder = base_folder(config, cache)
     base, tokenizer = load_model(folder, config.model)
@@ -89,14 +90,6 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
     ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
-    scene = Scene(
-        _task(config, sandbox),
-        load_prompts(config.prompts, workflow=config.workflow),
-        config.rollout.lenient_selection,
-        config.rules,
-        RELEASED if config.paper_compat.parsers else OWN,
-    )
-    _refuse_repeats(config, scene.task)
     if ranks.count > 1 and config.rollout.engine == "vllm":
         raise SettingsError(
             'rollout.engine = "vllm" samples for one process, and the launcher started '
@@ -114,6 +107,15 @@ def _sandbox(config: Config) -> Sandbox | None:
     if isinstance(config.task, CodeTask):  # it grades in the process's own
         return open_sandbox(SandboxSettings(floor=config.sandbox.floor))
     return open_sandbox(config.sandbox) if isinstance(config.task, DeepCoderSource) else None
+
+
+def _scene(config: Config, sandbox: Sandbox | None) -> Scene:
+    """What episodes play with: texts and rows, which may be missing, are read before the model."""
+    prompts = load_prompts(config.prompts, workflow=config.workflow)
+    task = _task(config, sandbox)
+    _refuse_repeats(config, task)
+    parsers = RELEASED if config.paper_compat.parsers else OWN
+    return Scene(task, prompts, config.rollout.lenient_selection, config.rules, parsers)
 
 
 def _task(config: Config, sandbox: Sandbox | None) -> Task:

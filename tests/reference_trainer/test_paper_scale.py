@@ -26,6 +26,7 @@ from reference_trainer.paper_scale import (
 from reference_trainer.policies import AdamSettings, AdapterBank, LoraSettings
 from reference_trainer.setup import prepare
 from reference_trainer.tasks import Task
+from reference_trainer.tasks.data import DataError
 from reference_trainer.tiny_model import build_config
 from reference_trainer.trainer import train
 from reference_trainer.workflows import Scene, load_script
@@ -208,6 +209,27 @@ def test_cells_of_the_papers_code_run_on_a_small_model(tmp_path: Path, name: str
         SettingsError, match=r"validation.problems = 9, and the test split of .* has"
     ):
         evaluate_all(tmp_path / "run", cache=tmp_path, problems=9)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"task": {"source": "no/such/rows.jsonl"}}, "no/such/rows.jsonl is neither a file"),
+        ({"task": {**TASKS["math"], "validation": "aime.parquet"}}, "aime.parquet is neither a"),
+        ({"task": TASKS["math"]}, r"rollout.problems = 64, and the train split of dapo_math has 9"),
+        ({"prompts": "my/prompt.json"}, "prompts: my/prompt.json cannot be read"),
+        (
+            {"task": TASKS["math"], "rollout": {"problems": 2}, "validation": {"problems": 3}},
+            "path",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_before_a_model_is_loaded(
+    values: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    config = load_source("paper-code/single-sa-math-4B", {"model": {"path": "nowhere"}, **values})
+    with pytest.raises((SettingsError, DataError), match=message):
+        prepare(config, cache=tmp_path)
 
 
 def test_a_code_cell_runs_on_a_small_model(tmp_path: Path) -> None:
