@@ -155,9 +155,11 @@ def _evaluated(
     config = folder.config()
     if overrides:
         config = from_mapping(merge(json.loads(json.dumps(asdict(config))), overrides))
+    validation = config.validation
     if problems is not None:
-        config = replace(config, validation=replace(config.validation, problems=problems))
-    return config
+        validation = replace(validation, problems=problems)
+    # It validates, whether or not the run did.
+    return replace(config, validation=replace(validation, every=validation.every or 1))
 
 
 def list_grid(jobs: Sequence[Job], out: Path) -> None:
