@@ -17,6 +17,7 @@ from reference_trainer.interventions import problems as intervention_problems
 from reference_trainer.minibatches import Order
 from reference_trainer.model import ModelSettings
 from reference_trainer.paper_compat import PaperCompat
+from reference_trainer.paper_compat import problems as compat_problems
 from reference_trainer.policies import AdamSettings, LoraSettings
 from reference_trainer.ranks import Mode
 from reference_trainer.reading import merge, read
@@ -292,7 +293,8 @@ def _problems(config: Config) -> list[str]:
     problems += warm_up_problems(config.pretrain)
     problems += sandbox_problems(config.sandbox)
     problems += _task_problems(config) + _engine_problems(config.rollout)
-    problems += _compat_problems(config)
+    lenient = config.rollout.lenient_selection
+    problems += compat_problems(config.paper_compat, lenient=lenient, task=config.task.name)
     if config.workflow not in NAMES:
         return [*problems, f"workflow {config.workflow!r} is unknown; there are {list(NAMES)}"]
     try:
@@ -315,19 +317,6 @@ def _problems(config: Config) -> list[str]:
     problems += _problems_of_initial_adapters(config.initial_adapters, shape)
     if not 0.0 <= config.train.adam.floor <= 1.0:
         problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
-    return problems
-
-
-def _compat_problems(config: Config) -> list[str]:
-    compat, problems = config.paper_compat, []
-    if compat.parsers and not config.rollout.lenient_selection:
-        problems.append("paper_compat.parsers needs rollout.lenient_selection = true")
-    if isinstance(config.task, MathTask | CodeTask):
-        problems += [
-            f"paper_compat.{name} needs task.name dapo_math or deepcoder, got {config.task.name!r}"
-            for name, on in (("graders", compat.graders), ("data_order", compat.data_order))
-            if on
-        ]
     return problems
 
 

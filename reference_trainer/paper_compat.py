@@ -53,6 +53,20 @@ class PaperCompat:
     data_order: bool = False
 
 
+def problems(compat: PaperCompat, *, lenient: bool, task: str) -> list[str]:
+    """What is wrong with ``compat`` in a run with this selection and task."""
+    found = []
+    if compat.parsers and not lenient:
+        found.append("paper_compat.parsers needs rollout.lenient_selection = true")
+    if task not in ("dapo_math", "deepcoder"):
+        found += [
+            f"paper_compat.{name} needs task.name dapo_math or deepcoder, got {task!r}"
+            for name, on in (("graders", compat.graders), ("data_order", compat.data_order))
+            if on
+        ]
+    return found
+
+
 def tick(step: int, *, place: int, policies: int) -> int:
     """Updates of any policy before the one at ``place`` in iteration ``step`` (from 1)."""
     return (step - 1) * policies + place
