@@ -166,11 +166,9 @@ class _Form(Generic[Row]):
 
 def _parsed(source: str | Path, halves: Halves, form: _Form[Row]) -> Splits[Row]:
     dropped: Counter[str] = Counter()
-    rows = {
-        name: tuple(_usable(table, form.parse, dropped))
-        for name, table in (("train", halves.train), ("test", halves.test))
-    }
-    for name, table in (("train", halves.train), ("test", halves.test)):
+    tables = {"train": halves.train, "test": halves.test}
+    rows = {name: tuple(_usable(part, form.parse, dropped)) for name, part in tables.items()}
+    for name, table in tables.items():
         if len(table) and not rows[name]:
             counts = ", ".join(f"{reason}: {count}" for reason, count in dropped.items())
             raise DataError(

@@ -106,7 +106,7 @@ def test_a_file_with_overrides(tmp_path: Path) -> None:
     file.write_text("name = ")
     with pytest.raises(SettingsError, match="not valid TOML"):
         load(file)
-    with pytest.raises(SettingsError, match="neither a TOML file nor a preset"):
+    with pytest.raises(SettingsError, match="neither a TOML or JSON file nor a preset"):
         load("voting")
 
 
