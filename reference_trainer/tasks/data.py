@@ -166,14 +166,15 @@ class _Form(Generic[Row]):
 
 def _parsed(source: str | Path, halves: Halves, form: _Form[Row]) -> Splits[Row]:
     dropped: Counter[str] = Counter()
-    tables = {"train": halves.train, "test": halves.test}
+    tables: dict[str, Any] = {"train": halves.train, "test": halves.test}
     rows = {name: tuple(_usable(part, form.parse, dropped)) for name, part in tables.items()}
     for name, table in tables.items():
         if len(table) and not rows[name]:
             counts = ", ".join(f"{reason}: {count}" for reason, count in dropped.items())
+            present = sorted(set(table.column_names) - {"row_number"})
             raise DataError(
                 f"no row of the {name} split of {source} can be used ({counts}). Expected are the "
-                f"columns {form.columns}; it has {sorted({*table.column_names} - {'row_number'})}. "
+                f"columns {form.columns}; it has {present}. "
                 "Rename its columns, or give another source in task.source"
             )
         if halves.named:
