@@ -136,11 +136,11 @@ def _report(
     roledrift report runs/voting
     roledrift report runs/ -o report --format html,csv,tex
 
-    Up to three runs share a page; more get an index and a page each.
+    One run is a page. A folder is a table, small multiples and a page per run.
     """
     from roledrift.cli.report import Shown, report
 
-    shown = Shown(how.formats, not how.no_text, how.redact, how.jobs, how.by, how.look)
+    shown = Shown(how.formats, not how.no_text, how.redact, how.jobs, how.by, how.look, how.paper)
     raise typer.Exit(report(paths, how.out, shown=shown, config=how.config, as_json=how.as_json))
 
 

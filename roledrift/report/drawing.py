@@ -1,4 +1,4 @@
-"""How panels, strips, heat strips and plots are drawn: the same on a page and in a picture.
+"""How panels and heat strips are drawn: the same on a page and in a picture.
 
 Everything goes onto a :class:`~roledrift.report.sheet.Sheet` in the colours of a light page; a page
 replaces them by its variables.
@@ -10,18 +10,18 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise, zip_longest
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
-from roledrift.report.model import Bar, Heat, Line, Panel, Strip
+from roledrift.report.model import Heat, Line, Panel
 from roledrift.report.numbers import number
-from roledrift.report.palette import DASHES, INKS, TONES, WORDS, Dash, ink_of
-from roledrift.report.sheet import Align, Sheet, outlines, rectangles
+from roledrift.report.palette import DASHES, INKS, TONES, WORDS, Dash
+from roledrift.report.sheet import Sheet, outlines, rectangles
 
 LONG = 749.0
-"""Width of strips and heat strips in points, names beside the rows."""
+"""Width of heat strips in points, names beside the rows."""
 
 NARROW = 320.0
 """The same for narrow screens, where names stand above the rows."""
@@ -32,7 +32,8 @@ _INK, _SOFT, _RULE, _BAND, _PAGE = (
 _MARK = INKS["failing"].light
 _SMALL, _LARGE = 7.0, 8.0
 _LETTER = 4.6
-_LABEL = 34
+_NARROW_LETTER = 4.2
+_NAMED = 3
 _ROOM = 8.5
 _SHADES = 25
 _NONE = np.zeros(0)
@@ -43,29 +44,35 @@ def draw_panel(sheet: Sheet, panel: Panel) -> None:
     width, height = sheet.size
     labelled = _labelled(panel)
     right = 0.985 * width
-    if len(labelled) > 1:
-        right -= 10 + 4.2 * max(len(_end(line)) for line in labelled)
+    most = max(int(0.25 * width / _NARROW_LETTER), 8)
+    letters = max((min(len(line.label), most) for line in labelled), default=0)
+    room = max(letters if len(labelled) > 1 else 0, min(panel.margin, most))
+    if room:
+        right -= 10 + _NARROW_LETTER * room
     first, last = panel.span
-    room = 0.015 * (last - first) or 0.5
+    side = 0.015 * (last - first) or 0.5
+    top = 10.0 if len(panel.marks) < 2 else 17.5
     limits = _limits(panel)
     low, high = (math.log10(one) for one in limits) if panel.log else limits
     sheet.lay(
-        (33.0, 10.0, max(right, 90.0), height - 19.4), (first - room, last + room), (low, high)
+        (33.0, top, max(right, 90.0), height - 19.4), (first - side, last + side), (low, high)
     )
     if panel.baseline is not None:
         a, b = panel.baseline
-        band = rectangles([(max(a - 0.5, first - room), 0, min(b + 0.5, last + room), 1)])
+        band = rectangles([(max(a - 0.5, first - side), 0, min(b + 0.5, last + side), 1)])
         sheet.area(band, ink=_BAND, frame="over")
     _axes(sheet, panel, limits)
     for mark in panel.marks:
-        sheet.line((mark.step, mark.step), (0, 1), ink=_MARK, width=0.9, frame="over")
+        dash: Dash = (0, (3, 2)) if mark.mild else "-"
+        sheet.line((mark.step, mark.step), (0, 1), ink=_SOFT if mark.mild else _MARK, width=0.9,
+                   frame="over", dash=dash)  # fmt: skip
     dashed = sum(line.tone >= 0 for line in labelled) > 1
     for index, line in enumerate(panel.lines):
         dash = line.tone + index // len(TONES) if dashed and line.tone >= 0 else 0
         _line(sheet, line, (low, high), log=panel.log, dash=DASHES[dash % len(DASHES)])
-    _marks(sheet, panel, per_step=(sheet.box[2] - sheet.box[0]) / (last - first + 2 * room))
+    _marks(sheet, panel, per_step=(sheet.box[2] - sheet.box[0]) / (last - first + 2 * side))
     if len(labelled) > 1:
-        _end_labels(sheet, labelled, (low, high), log=panel.log)
+        _end_labels(sheet, labelled, (low, high), log=panel.log, most=most)
 
 
 def panel_height(panel: Panel, least: float) -> float:
@@ -220,25 +227,25 @@ def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
         # Close neighbours share the room: the left one writes to its left.
         near = _LETTER * len(mark.label) / per_step
         crowded = following is not None and following.step - mark.step < near
-        ink = _MARK
+        ink = _SOFT if mark.mild else _MARK
         written = write(mark.step, mark.label, ink, leftward=crowded) or write(
             mark.step, mark.label, ink, leftward=not crowded
         )
-        # Two marks are an onset and its alert: both are named, if need be one above the other.
-        if not written and len(panel.marks) == 2:
+        # The onset and its alert are both named, if need be one above the other.
+        if not written and 1 < len(panel.marks) <= _NAMED:
             write(mark.step, mark.label, ink, leftward=mark.step + near > end, row=1)
 
 
-def _end(line: Line) -> str:
+def _cut(label: str, most: int) -> str:
     """The name of a line; of a long one the middle is cut: names of runs differ at their ends."""
-    if len(line.label) <= _LABEL:
-        return line.label
-    half = (_LABEL - 1) // 2
-    return f"{line.label[: _LABEL - 1 - half]}…{line.label[-half:]}"
+    if len(label) <= most:
+        return label
+    half = (most - 1) // 2
+    return f"{label[: most - 1 - half]}…{label[-half:]}"
 
 
 def _end_labels(
-    sheet: Sheet, lines: Sequence[Line], ends: tuple[float, float], *, log: bool
+    sheet: Sheet, lines: Sequence[Line], ends: tuple[float, float], *, log: bool, most: int
 ) -> None:
     """Names at the right ends, pushed apart until they do not touch."""
     found = []
@@ -261,73 +268,35 @@ def _end_labels(
     for height, (_, line) in zip(heights, found, strict=True):
         plain = line.style in ("limit", "other") or line.tone < 0
         ink = _SOFT if plain else WORDS[line.tone].light
-        sheet.text((1, height), _end(line), ink=ink, frame="inside", away=(4, -2.4),
+        sheet.text((1, height), _cut(line.label, most), ink=ink, frame="inside", away=(4, -2.4),
                    align="left", size=7.0)  # fmt: skip
 
 
-def long_height(block: Strip | Heat, *, narrow: bool = False) -> float:
-    """Height of a strip or heat strip in points."""
-    return 22.0 + _pitch(block, narrow=narrow) * len(_names(block)) + 8.2
+def long_height(heat: Heat, *, narrow: bool = False) -> float:
+    """Height of a heat strip in points."""
+    return 22.0 + _pitch(narrow=narrow) * len(heat.labels) + 8.2
 
 
-def _pitch(block: Strip | Heat, *, narrow: bool) -> float:
-    return (17.3 if isinstance(block, Strip) else 18.7) + 8.0 * narrow
+def _pitch(*, narrow: bool) -> float:
+    return 18.7 + 8.0 * narrow
 
 
-def _names(block: Strip | Heat) -> Sequence[str]:
-    return [lane.label for lane in block.lanes] if isinstance(block, Strip) else block.labels
-
-
-def _long(sheet: Sheet, block: Strip | Heat) -> bool:
+def _long(sheet: Sheet, heat: Heat) -> bool:
     """Rows from top to bottom, one unit high; steps below. True for names above the rows."""
     width, height = sheet.size
     narrow = width < LONG
-    names, (first, last) = _names(block), block.span
-    rows = (height - 22.0) / _pitch(block, narrow=narrow)
+    first, last = heat.span
+    rows = (height - 22.0) / _pitch(narrow=narrow)
     left = 26.0 if narrow else 0.2 * width
     sheet.lay((left, 4.0, 0.99 * width, height - 18.0), (first - 0.8, last + 0.8), (rows, 0.0))
-    for row, name in enumerate(names):
+    for row, name in enumerate(heat.labels):
         if narrow:
             sheet.text((0, row + 0.24), name, ink=_INK, frame="beside", align="left", size=_LARGE)
         else:
             sheet.text((0, row + 0.5), name, ink=_INK, frame="beside", away=(-5, -2.8),
                        align="right", size=_LARGE)  # fmt: skip
-    _steps(sheet, block.span, most=5 if narrow else 9, down=11.0)
+    _steps(sheet, heat.span, most=5 if narrow else 9, down=11.0)
     return narrow
-
-
-def draw_strip(sheet: Sheet, strip: Strip) -> None:
-    """The timeline: one lane under the other on a common axis of steps."""
-    narrow = _long(sheet, strip)
-    top, bottom = (0.36, 0.76) if narrow else (0.25, 0.75)
-    for row, lane in enumerate(strip.lanes):
-        for bar in lane.bars:
-            outline = rectangles([(bar.first - 0.5, row + bottom, bar.last + 0.5, row + top)])
-            sheet.area(outline, ink=ink_of(bar.state).light, alpha=0.9 if bar.state else 0.35)
-            if narrow:
-                # The right end of the name's line is free.
-                sheet.text((1, row + 0.24), bar.label, ink=ink_of(bar.state).light, frame="beside",
-                           align="right", size=7.0)  # fmt: skip
-            else:
-                _bar_label(sheet, bar, row, strip.span)
-        if lane.ticks:
-            across = [x for step in lane.ticks for x in (step, step, math.nan)]
-            up = [y for _ in lane.ticks for y in (row + bottom - 0.05, row + top + 0.05, math.nan)]
-            sheet.line(across, up, ink=_INK, width=1.0)
-
-
-def _bar_label(sheet: Sheet, bar: Bar, row: int, span: tuple[int, int]) -> None:
-    """The label stands left of a bar if there is room, else right of it, else on it."""
-    if not bar.label:
-        return
-    room = 0.2 * (span[1] - span[0])
-    before, after = bar.first > span[0] + room, bar.last < span[1] - room
-    x, away, align = bar.first - 0.5, -4, "right"
-    if not before:
-        x, away, align = (bar.last + 0.5 if after else bar.first - 0.5), 4, "left"
-    ink = ink_of(bar.state).light if before or after else _PAGE
-    sheet.text((x, row + 0.5), bar.label, ink=ink, frame="data", away=(away, -2.4),
-               align=cast(Align, align), size=7.0)  # fmt: skip
 
 
 def draw_heat(sheet: Sheet, heat: Heat) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 
 from roledrift.measure.shape import hedging, terse
 from roledrift.records import Sample
@@ -103,28 +101,3 @@ def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], s
 def of_role(view: View, role: str) -> list[Sample]:
     """Texts of one role, oldest first."""
     return sorted((one for one in view.samples if one.role == role), key=order)
-
-
-def over_time(view: View, role: str, each: int = 2) -> tuple[Excerpt, ...]:
-    """Texts of one role: first, around the onset (else from the middle) and last."""
-    texts = of_role(view, role)
-    onsets = [one.alert.onset for one in view.findings if one.alert.role == role]
-    picked: dict[int, str] = {}
-
-    def pick(indices: Sequence[int], when: str) -> None:
-        for index in indices:
-            picked.setdefault(index, when)
-
-    everything = range(len(texts))
-    pick(everything[:each], "first")
-    if onsets:
-        before = [i for i in everything if texts[i].step < onsets[0]]
-        after = [i for i in everything if texts[i].step >= onsets[0]]
-        pick(before[-each:], "before onset")
-        pick(after[:each], "after onset")
-    elif texts:
-        pick([len(texts) // 2], "middle")
-    pick(everything[-each:], "last")
-    return tuple(
-        replace(excerpt(texts[index], picked[index]), run=view.key) for index in sorted(picked)
-    )

@@ -1,4 +1,4 @@
-"""Panels, strips, heat strips and plots as SVG, drawn with matplotlib and made fit for a page.
+"""Panels, heat strips and plots as SVG, drawn with matplotlib and made fit for a page.
 
 Inline styles become attributes (a strict content security policy blocks inline styles), known
 colours become CSS variables (so one drawing reads on light and dark pages), and coordinates lose
@@ -22,38 +22,33 @@ from roledrift.report.drawing import (
     NARROW,
     draw_heat,
     draw_panel,
-    draw_strip,
     long_height,
     panel_height,
 )
-from roledrift.report.model import Heat, Panel, Strip
+from roledrift.report.model import Heat, Panel
 from roledrift.report.palette import by_light
 from roledrift.report.plots import Dot, Plot
 from roledrift.report.sheet import Align, Sheet, own_style
 
-_SIZES = ((340.0, 105.0), (300.0, 98.0), (220.0, 86.0))
-_WIDE = 547.0
-_LONG_NAME = 16
+_SIZE = (300.0, 98.0)
+_STACKED = {False: ((480.0, 128.0), (480.0, 82.0)), True: ((250.0, 112.0), (250.0, 82.0))}
+"""Of the first and of the following panels, on a wide and on a narrow screen."""
 
 
-def panel_svg(panel: Panel, key: str, columns: int = 1) -> str:
-    """One panel, drawn for a row of ``columns``; ``key`` makes its ids unique."""
-    width, least = _SIZES[columns - 1]
-    height = panel_height(panel, least)
-    return _svg((_WIDE if is_wide(panel, columns) else width, height), key,
-                partial(draw_panel, panel=panel))  # fmt: skip
+def panel_svg(panel: Panel, key: str) -> str:
+    """One panel among small multiples; ``key`` makes its ids unique."""
+    return _panel(panel, key, _SIZE)
 
 
-def is_wide(panel: Panel, columns: int) -> bool:
-    """Whether a panel needs more room than a narrow screen has: several lines with long names."""
-    names = [len(line.label) for line in panel.lines if line.style != "slot"]
-    return columns == 1 and len(names) > 1 and max(names) > _LONG_NAME
+def stacked_svg(panel: Panel, key: str, place: int, *, narrow: bool = False) -> str:
+    """The panel at ``place`` of those that stand one below the other."""
+    size = _STACKED[narrow][min(place, 1)]
+    return _panel(panel, f"{key}{'-narrow' * narrow}", size)
 
 
-def strip_svg(strip: Strip, *, narrow: bool = False) -> str:
-    """The timeline: one lane under the other on a common axis of steps."""
-    size = (NARROW if narrow else LONG, long_height(strip, narrow=narrow))
-    return _svg(size, f"{strip.key}{'-narrow' * narrow}", partial(draw_strip, strip=strip))
+def _panel(panel: Panel, key: str, size: tuple[float, float]) -> str:
+    width, least = size
+    return _svg((width, panel_height(panel, least)), key, partial(draw_panel, panel=panel))
 
 
 def heat_svg(heat: Heat, *, narrow: bool = False) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from roledrift import __version__
 from roledrift.config import Config
 from roledrift.errors import RoleDriftError
-from roledrift.report.build import build_run, cleaned, command_of, key_of, runs_in
+from roledrift.report.build import PAGES, build_run, cleaned, command_of, key_of, runs_in
 from roledrift.report.crew import end_with_parent, fresh
 from roledrift.report.index import overview
 from roledrift.report.model import Report, RunReport
@@ -21,10 +21,6 @@ from roledrift.report.view import Sharing, load
 from roledrift.report.write import write_page, write_report
 
 _GARBAGE = 1_000_000
-
-PAGES = "runs"
-"""Folder of the runs' own pages, beside ``index.html``."""
-
 
 Result = tuple[Summary, RunReport] | Unreadable
 """What is known of a run when its page is written."""
@@ -42,6 +38,7 @@ class Asked:
         by: What the runs of one curve of the index have in common; see
             :func:`~roledrift.report.index.overview`.
         jobs: Processes that share the work.
+        paper: With the paper's tables and figures even if no run is of its grid.
     """
 
     formats: tuple[str, ...] = ("html", "md", "json")
@@ -50,6 +47,7 @@ class Asked:
     command: str = ""
     by: tuple[str, ...] = ()
     jobs: int = 1
+    paper: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ def write_folder(
         title=f"{len(done)} runs",
         version=__version__,
         command=asked.command or command_of(given),
-        overview=overview(summaries, asked.by, unreadable),
+        overview=overview(summaries, asked.by, unreadable, paper=asked.paper),
         runs=tuple(run for _, run in done),
     )
     return write_report(cleaned(index, asked.sharing), out, asked.formats)

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from roledrift.report.cells import UNKNOWN, Cell
-from roledrift.report.figures import heat_svg, is_wide, panel_svg, plot_svg, strip_svg
+from roledrift.report.figures import heat_svg, panel_svg, plot_svg, stacked_svg
 from roledrift.report.island import island
 from roledrift.report.model import (
     Browser,
@@ -22,10 +22,7 @@ from roledrift.report.model import (
     Panel,
     Plot,
     Report,
-    RunReport,
-    Strip,
 )
-from roledrift.report.moods import urgency
 from roledrift.report.numbers import number
 from roledrift.report.palette import tone, variables
 
@@ -34,7 +31,7 @@ _LONG = 60
 
 
 def render_html(report: Report) -> str:
-    """``report`` as an HTML document that works from a file.
+    """``report`` as an HTML document that works from a file: of several runs, the page of all.
 
     The same report gives the same bytes.
     """
@@ -64,8 +61,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
-    environment.globals.update(is_wide=is_wide, spoken=spoken, lanes=_lanes)
+    environment.globals.update(panel_svg=_panel, stacked_svg=_stacked, heat_svg=_heat)
+    environment.globals.update(plot_svg=_plot, spoken=spoken)
     environment.filters.update(
         cells=_cells,
         island=_island,
@@ -73,7 +70,6 @@ def _environment() -> Environment:
         slug=_slug,
         run_of=_run_of,
         tone=tone,
-        worst=_worst,
     )
     return environment
 
@@ -96,12 +92,12 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _panel(panel: Panel, key: str, columns: int) -> Markup:
-    return Markup(panel_svg(panel, key, columns))
+def _panel(panel: Panel, key: str) -> Markup:
+    return Markup(panel_svg(panel, key))
 
 
-def _strip(strip: Strip, narrow: bool) -> Markup:
-    return Markup(strip_svg(strip, narrow=narrow))
+def _stacked(panel: Panel, key: str, place: int, narrow: bool) -> Markup:
+    return Markup(stacked_svg(panel, key, place, narrow=narrow))
 
 
 def _heat(heat: Heat, narrow: bool) -> Markup:
@@ -140,16 +136,6 @@ def spoken(panel: Panel) -> str:
     return "; ".join((*said, *(mark.label for mark in panel.marks)))
 
 
-def _lanes(strip: Strip) -> str:
-    said = []
-    for lane in strip.lanes:
-        bars = [f"steps {bar.first} to {bar.last}" for bar in lane.bars]
-        said.append(
-            f"{lane.label}: {', '.join((*bars, *(f'step {at}' for at in lane.ticks[:20])))}"
-        )
-    return "; ".join(said)
-
-
 def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:
     """Rows of a table: a page has thousands of cells, which a template would take long for."""
     return Markup(
@@ -174,11 +160,6 @@ def _cell(cell: Cell) -> str:
         shown = f'<a href="{escape(cell.href)}">{shown}</a>'
     note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
     return f"{start}{shown}{note}</td>"
-
-
-def _worst(runs: Sequence[RunReport]) -> list[RunReport]:
-    """The worst first, then by onset."""
-    return sorted(runs, key=lambda run: urgency(run.state, run.incident))
 
 
 def _slug(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,17 +11,18 @@ from pathlib import Path
 from roledrift.errors import ConfigError
 from roledrift.judgement import Incident
 from roledrift.report.cells import UNKNOWN, Cell, Table
-from roledrift.report.curves import limits, table
-from roledrift.report.model import Block, Figure, Note, Panel, Prose
+from roledrift.report.curves import limits
+from roledrift.report.model import Block, Figure, Mark, Panel, Prose
 from roledrift.report.moods import MOODS, urgency
 from roledrift.report.numbers import count, number
-from roledrift.report.palette import TONES
 from roledrift.report.paper import blocks as paper_blocks
 from roledrift.report.paper.accuracy import banded
+from roledrift.report.paper.grid import of_grid
 from roledrift.report.sections.names import role_name
 from roledrift.report.summary import Summary, Unreadable
 
-_OVERLAID = 8
+_SHOWN = 24
+_VALIDATION = "validation accuracy"
 _ALWAYS = ("task", "scale", "workflow", "routing", "seed")
 _NAMES = ("run",)
 """Notes that repeat what a run is called."""
@@ -33,7 +33,11 @@ _PARTS = 3
 
 
 def overview(
-    summaries: Sequence[Summary], by: Sequence[str] = (), unreadable: Sequence[Unreadable] = ()
+    summaries: Sequence[Summary],
+    by: Sequence[str] = (),
+    unreadable: Sequence[Unreadable] = (),
+    *,
+    paper: bool = False,
 ) -> tuple[Block, ...]:
     """Blocks above the runs.
 
@@ -42,6 +46,7 @@ def overview(
         unreadable: Runs that are named only.
         by: What the runs of one curve have in common, names out of :func:`keys`; empty for all but
             the seed.
+        paper: With the paper's tables and figures even if no run is of its grid.
 
     Raises:
         ConfigError: For a name that no run has.
@@ -55,15 +60,12 @@ def overview(
     differing = _differences(summaries)
     if differing is not None:
         found.append(differing)
-    for key, quantity in (("validation", "Validation accuracy"), ("reward", "Reward")):
-        title = f"{quantity} of all runs"
-        figure = _overlay([one for one in summaries if getattr(one, key)], key, title, by)
-        if figure is not None:
-            found.append(figure)
-    lacking = sum(not one.validation for one in summaries)
-    if lacking:
-        found.append(Note(f"Runs without validation accuracy: {lacking}."))
-    return (*found, *paper_blocks(summaries))
+    multiples = _multiples(summaries, by)
+    if multiples is not None:
+        found.append(multiples)
+    if paper or of_grid(summaries):
+        found += paper_blocks(summaries)
+    return tuple(found)
 
 
 def _tally(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> str:
@@ -183,49 +185,54 @@ def _value(one: Summary, name: str) -> str:
     return one.settings.get(name) or one.settings.get(f"note: {name}") or f"no {name}"
 
 
-def _overlay(
-    summaries: Sequence[Summary], key: str, title: str, by: Sequence[str]
-) -> Figure | None:
-    """One line per group of runs that differ in the seed alone, or as the user groups them."""
+def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None:
+    """A small chart per run, the worst first; runs that differ in the seed alone share one.
+
+    It shows the validation accuracy, or the reward of runs that were not validated.
+    """
     if by:
         groups: dict[str, list[Summary]] = {}
         for one in summaries:
             groups.setdefault(" ".join(_value(one, name) for name in by), []).append(one)
     else:
         groups = _groups(summaries)
-    shown = sorted(groups, key=lambda label: _fallen(groups[label], key), reverse=True)[:_OVERLAID]
-    drawn = [label for label in groups if label in shown]
-    lines = [
-        line
-        for index, label in enumerate(drawn)
-        if (line := banded(label, [getattr(run, key) for run in groups[label]], index % len(TONES)))
-    ]
-    if not lines:
+    urgent = {label: min(urgency(one.state, one.incident) for one in groups[label]) for label in groups}
+    panels = []
+    for label in sorted(groups, key=lambda label: urgent[label]):
+        panel = _multiple(label, groups[label])
+        if panel is not None:
+            panels.append(panel)
+    if not panels:
         return None
-    span = (min(one.steps[0] for one in lines), max(one.steps[-1] for one in lines))
-    panel = Panel("", tuple(lines), (span[0], max(span[1], span[0] + 1)))
-    panel = replace(panel, limits=limits([panel], log=False, share=False))
-    caption = "Healthy: curves rise or stay level. "
-    if any(line.low for line in lines):
+    steps = [step for panel in panels for line in panel.lines for step in line.steps]
+    span = (min(steps), max(*steps, min(steps) + 1))
+    shares = [one for one in panels if one.lines[0].label.startswith(_VALIDATION)]
+    common = limits(shares, log=False, share=True)
+    shown = [
+        replace(one, span=span, limits=common if one in shares else limits([one], log=False, share=False))
+        for one in panels[:_SHOWN]
+    ]
+    caption = "The worst first. Red: the onset of the incident."
+    if any(line.low for panel in shown for line in panel.lines):
         over = f"the runs of one {' and '.join(by)}" if by else "seeds"
-        caption += f"Lines with n are means over {over}, the band spans them. "
-    caption += "Open first the runs that end far below their own best."
-    if len(groups) > _OVERLAID:
-        caption += (
-            f" Drawn are the {_OVERLAID} of {len(groups)} that end farthest below their own best; "
-            "the table has all."
-        )
-    curves_of = {one.label: dict(zip(one.steps, one.values, strict=True)) for one in lines}
-    return Figure(f"overview-{key}", title, caption, (panel,), table(curves_of))
+        caption += f" Lines with n are means over {over}, the band spans them."
+    if len(panels) > _SHOWN:
+        caption += f" Drawn are {_SHOWN} of {len(panels)}; the table has all."
+    return Figure("multiples", "Validation accuracy, or else the reward", caption, tuple(shown))
 
 
-def _fallen(runs: Sequence[Summary], key: str) -> float:
-    """How far the run that fell most ends below its own best."""
-    falls = [0.0]
-    for one in runs:
-        curve = {s: v for s, v in getattr(one, key).items() if math.isfinite(v)}
-        falls += [max(curve.values()) - curve[max(curve)]] if curve else []
-    return max(falls)
+def _multiple(label: str, runs: Sequence[Summary]) -> Panel | None:
+    """Runs that belong together, in one panel; None if nothing was recorded."""
+    key = "validation" if any(one.validation for one in runs) else "reward"
+    name = _VALIDATION if key == "validation" else "reward"
+    line = banded(name, [getattr(one, key) for one in runs], -1)
+    if line is None:
+        return None
+    worst = min(runs, key=lambda one: urgency(one.state, one.incident))
+    onset = None if worst.incident is None or len(runs) > 1 else worst.incident.onset
+    marks = () if onset is None else (Mark(onset, f"onset {onset}"),)
+    note = "" if key == "validation" and len(runs) == 1 else line.label
+    return Panel(label, (line,), marks=marks, href=worst.href, state=worst.state, note=note)
 
 
 def _groups(summaries: Sequence[Summary]) -> dict[str, list[Summary]]:

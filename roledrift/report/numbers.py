@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from roledrift.report.model import Cell
+from roledrift.report.cells import Cell
 
 DASH = "–"
 
@@ -54,14 +54,9 @@ def count(value: int) -> Cell:
     return Cell(str(value), float(value))
 
 
-def change(before: float | None, after: float | None) -> Cell:
-    """A cell with ``after`` over ``before``; a difference where the ratio says nothing."""
-    if before is None or after is None or not (math.isfinite(before) and math.isfinite(after)):
-        return Cell(DASH)
-    if before > 1e-12 and after >= 0:
-        return Cell(ratio(after / before), after / before)
-    difference = after - before
-    return Cell(f"{'+' if difference > 0 else ''}{number(difference)}", difference)
+def stepped(value: float, step: int) -> Cell:
+    """A cell with a number and the step at which it was reached."""
+    return Cell(number(value), value, note=f"step {step}")
 
 
 def average(values: Sequence[float]) -> float | None:

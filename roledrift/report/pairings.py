@@ -45,7 +45,7 @@ def compared(
     Args:
         anchor: Begins the key.
         pair: What stands left and right.
-        runs: Anchors of the runs that the two come from.
+        runs: Links to the runs that the two come from.
         when: Why each is shown.
         remark: How far the two are comparable.
     """
@@ -78,17 +78,41 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
+def _own(view: View) -> tuple[str, str]:
+    return (f"#{view.key}", f"#{view.key}")
+
+
 def around(view: View, finding: Finding, anchor: str, limit: int = 3) -> tuple[Diff, ...]:
     """Texts of the alerted role before and after the onset, compared; see :func:`across`."""
     return tuple(
         compared(
             anchor,
             (a, b),
-            (view.key, view.key),
+            _own(view),
             when=("before onset", "after onset"),
             remark=remark,
         )
         for a, b, remark in across(view, finding, limit)
+    )
+
+
+def carried(view: View, finding: Finding, anchor: str) -> tuple[Diff, ...]:
+    """The texts that the live alert carries, for runs whose kept texts are gone."""
+    alert = finding.alert
+    live = next((one for one in view.live_alerts if one.id == alert.id and one.pairs), alert)
+    return tuple(
+        compared(
+            f"{anchor}-{index}",
+            (
+                Sample(pair.before_step, alert.role, pair.before, prompt=pair.prompt),
+                Sample(pair.after_step, alert.role, pair.after, prompt=pair.prompt),
+            ),
+            # The browser does not hold them, so nothing leads there.
+            ("", ""),
+            when=("before onset", "after onset"),
+            remark="Same prompt." if pair.prompt else "Different prompts.",
+        )
+        for index, pair in enumerate(live.pairs)
     )
 
 
@@ -173,7 +197,7 @@ def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | N
         compared(
             f"{view.key}-diff-2",
             found[name],
-            (view.key, view.key),
+            _own(view),
             remark=f"3-gram overlap {number(_overlap(*found[name]))}.",
         )
         for name in _spread(list(found), onset)
@@ -217,7 +241,7 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
             latest = {(one.role, one.slot): one for one in last}
             found[name] = (taker, [latest[place] for place in sorted(latest)])
     diffs = []
-    own = (view.key, view.key)
+    own = _own(view)
     for name in _spread(list(found), onset):
         taker, candidates = found[name]
         selects = takers[taker.role] == "select"
@@ -283,7 +307,7 @@ def _imposters(view: View, likeness: Likeness | None) -> Pairing:
         its = [one for one in of_role(view, role) if one.step <= likeness.until][:_REFERENCES]
         first[role] = [(one, grams(one.text[:4000])) for one in its]
     diffs = []
-    runs = (view.key, view.key)
+    runs = _own(view)
     for away, one, near in scored[:LIMIT]:
         own = grams(one.text[:4000])
         nearest = max(first[near], key=lambda pair: jaccard(own, pair[1]))[0]
@@ -293,8 +317,14 @@ def _imposters(view: View, likeness: Likeness | None) -> Pairing:
     return Pairing(4, TITLES[4], tuple(diffs))
 
 
-def of_two(a: View, b: View) -> Pairing:
-    """The same prompt, role, slot and step in two runs, latest steps first."""
+def of_two(a: View, b: View, links: tuple[str, str]) -> Pairing:
+    """The same prompt, role, slot and step in two runs, latest steps first.
+
+    Args:
+        a: One run.
+        b: Another.
+        links: Where each of them is.
+    """
     if not (a.samples and b.samples):
         return Pairing(5, TITLES[5], absent="Both runs need kept texts.")
 
@@ -312,7 +342,7 @@ def of_two(a: View, b: View) -> Pairing:
         compared(
             "overview-diff-5",
             (left[name], right[name]),
-            (a.key, b.key),
+            links,
             when=(a.name, b.name),
             remark="Same prompt.",
         )

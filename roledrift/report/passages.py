@@ -19,7 +19,7 @@ class Excerpt:
         key: Eight hex digits, the same for the same span in every report on the run.
         when: Why it is shown: ``first``, ``before onset``, ...
         cut: What was left out of ``text``; empty if nothing was.
-        run: Anchor of its run where the browser holds it; empty if it does not.
+        run: Link to its run (``#run1-name``) where the browser holds it; empty if it does not.
         near: Role whose first texts it resembles most; empty if that is not known.
         away: How much more it resembles ``near`` than its own role's first texts, in nats per word;
             None if not known, 0 or less if it is nearest to its own role.
@@ -44,15 +44,6 @@ class Excerpt:
     run: str = ""
     near: str = ""
     away: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpts:
-    """Texts of one role over time."""
-
-    kind: ClassVar[str] = "excerpts"
-    title: str
-    items: tuple[Excerpt, ...]
 
 
 @dataclass(frozen=True, slots=True)

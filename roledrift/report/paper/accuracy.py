@@ -196,7 +196,6 @@ def figure_4(cells: Cells) -> Figure:
         "Mean over seeds; the band spans the seeds. Healthy: both rise or stay level." + more,
         tuple(panels),
         table(columns),
-        across=2,
     )
 
 

@@ -36,6 +36,19 @@ class Place(NamedTuple):
         return " · ".join(part for part in self if part) or "unnamed"
 
 
+SCALES = ("0.6b", "1.7b", "4b")
+"""Sizes of the base models in the paper's grid."""
+
+TASKS = ("math", "code")
+
+
+def of_grid(summaries: Sequence[Summary]) -> bool:
+    """Whether some run is of the paper's grid: one of its tasks at one of its scales."""
+    return any(
+        one.task in TASKS and one.scale.lower().endswith(SCALES) for one in summaries
+    )
+
+
 def place(one: Summary) -> Place:
     """The place of one run."""
     return Place(one.task, one.scale, one.workflow, one.notes.get(NOTE_SET, ""))
