@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from roledrift import __version__
 from roledrift.config import Config
 from roledrift.errors import RoleDriftError, StoreError
 from roledrift.report.index import overview
-from roledrift.report.model import ANCHORS, Block, Diffs, Report, RunReport, Section, map_text
+from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
 from roledrift.report.pairings import of_two
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import (
@@ -192,5 +191,7 @@ def _overview(
         # Two runs are meant to be compared: their texts side by side come right after the table.
         a, b = views
         links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
-        found = (*found[:2], Diffs("overview-diffs", (of_two(a, b, links),)), *found[2:])
+        pairing = of_two(a, b, links)
+        texts = Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent)
+        found = (*found[:2], texts, *found[2:])
     return found

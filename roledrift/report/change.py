@@ -1,8 +1,8 @@
 """How a curve changed since a step: the one definition of every before and after on a page.
 
-A mean over the whole time since an onset hides a collapse: a reward that rises to 0.94 and then falls
-to 0.05 has a mean in between. So the start is a mean, over the steps before; what came of it is the
-last value, and the value that was farthest from the start in whichever direction.
+A mean over the whole time since an onset hides a collapse: a reward that rises to 0.94 and then
+falls to 0.05 has a mean in between. So the start is a mean, over the steps before; what came of it
+is the last value, and the value that was farthest from the start in whichever direction.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Change:
     Attributes:
         start: Mean of the finite values before; None without one.
         last: The last finite value, reached at ``last_step``.
-        farthest: The finite value farthest from ``start``, up or down; the first of equals. Likewise
-            ``farthest_step``.
+        farthest: The finite value farthest from ``start``, up or down, the first of equals; reached
+            at ``farthest_step``.
     """
 
     start: float | None
@@ -53,7 +53,8 @@ def change_of(
 
     Args:
         curve: Step to value.
-        before: First and last step of the start, both included; likewise ``since``, of what followed.
+        before: First and last step of the start, both included.
+        since: First and last step of what followed, both included.
 
     Returns:
         None without a finite value in ``since``.

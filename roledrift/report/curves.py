@@ -37,8 +37,8 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
              limit: Sequence[Line] = ()) -> Panel:  # fmt: skip
     """All roles in one panel over the whole run, its baseline window shaded.
 
-    The axis is logarithmic where that is asked for, and where roles are so far apart that the smaller
-    one would be a flat line.
+    The axis is logarithmic where that is asked for, and where roles are so far apart that the
+    smaller one would be a flat line.
 
     Args:
         view: The run.
@@ -56,7 +56,8 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
     if not log and above and not share:
         log = max(finite) > _APART * min(finite)
     log = log and any(value > 0 for value in finite)
-    lines = (*slots, *(role_line(view, role, curve) for role, curve in curves.items() if curve), *limit)
+    own = (role_line(view, role, curve) for role, curve in curves.items() if curve)
+    lines = (*slots, *own, *limit)
     odd = odd_values(list(curves.values()), log=log)
     shown = Panel(
         f"{title}, log scale" if log else title,

@@ -112,9 +112,13 @@ def _island(browser: Browser) -> Markup:
     return Markup(island(browser))
 
 
-def heading(one: Excerpt) -> str:
-    """What is known about a text but for its role, on one line."""
+def heading(one: Excerpt, short: bool = False) -> str:
+    """What is known about a text but for its role, on one line; or only what matters most."""
     parts = [f"step {one.step}"]
+    if short:
+        parts += [f"{one.tokens} tokens"] if one.tokens else []
+        parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
+        return " · ".join(parts)
     parts += [f"turn {one.turn}"] if one.turn else []
     parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
     parts += [f"advantage {one.advantage.text}"] if one.advantage.text != UNKNOWN.text else []

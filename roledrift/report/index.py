@@ -98,30 +98,27 @@ def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Tab
         for name in ("workflow", "routing", "task", "scale", "seed")
         if len({getattr(one, name) for one in summaries}) > 1
     ]
-    notes = _varying_notes(summaries)
     columns = (
         "run", "outcome", "what happened", "onset", "best val.", "at step", "last val.", "steps",
         *differing,
     )  # fmt: skip
     order = sorted(summaries, key=lambda one: urgency(one.state, one.incident))
-    rows = tuple(_row(one, differing, notes) for one in order) + tuple(
+    rows = tuple(_row(one, differing) for one in order) + tuple(
         (Cell(Path(one.path).name), Cell("unreadable"), Cell(one.why))
         + (UNKNOWN,) * (len(columns) - 3)
         for one in unreadable
     )
     caption = "Worst first, then by onset; a click on a heading sorts. Onset: first bad step."
-    caption += " Under the names: notes that differ." if notes else ""
     return Table(columns, rows, "Runs", caption, key="runs", sortable=True)
 
 
-def _row(one: Summary, differing: Sequence[str], notes: Sequence[str]) -> tuple[Cell, ...]:
+def _row(one: Summary, differing: Sequence[str]) -> tuple[Cell, ...]:
     last = one.validation[max(one.validation)] if one.validation else None
     incident = one.incident
-    said = [f"{name}: {one.notes[name]}" for name in notes if name in one.notes]
     return (
-        Cell(one.name, note=_cut("; ".join(said), _NOTES), href=one.href),
+        Cell(one.name, href=one.href),
         Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
-        UNKNOWN if incident is None else Cell(one.headline, note=_cause(incident)),
+        UNKNOWN if incident is None else Cell(one.lead, note=_cause(incident)),
         UNKNOWN if incident is None else count(incident.onset),
         UNKNOWN if one.best is None else Cell(number(one.best[1]), one.best[1]),
         UNKNOWN if one.best is None else count(one.best[0]),
@@ -196,21 +193,22 @@ def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None
             groups.setdefault(" ".join(_value(one, name) for name in by), []).append(one)
     else:
         groups = _groups(summaries)
-    urgent = {label: min(urgency(one.state, one.incident) for one in groups[label]) for label in groups}
-    panels = []
-    for label in sorted(groups, key=lambda label: urgent[label]):
-        panel = _multiple(label, groups[label])
-        if panel is not None:
-            panels.append(panel)
+
+    def urgent(label: str) -> tuple[int, float, bool]:
+        return min(urgency(one.state, one.incident) for one in groups[label])
+
+    drawn = (_multiple(label, groups[label]) for label in sorted(groups, key=urgent))
+    panels = [panel for panel in drawn if panel is not None]
     if not panels:
         return None
     steps = [step for panel in panels for line in panel.lines for step in line.steps]
     span = (min(steps), max(*steps, min(steps) + 1))
     shares = [one for one in panels if one.lines[0].label.startswith(_VALIDATION)]
     common = limits(shares, log=False, share=True)
+    own = [common if one in shares else limits([one], log=False, share=False) for one in panels]
     shown = [
-        replace(one, span=span, limits=common if one in shares else limits([one], log=False, share=False))
-        for one in panels[:_SHOWN]
+        replace(panel, span=span, limits=scale)
+        for panel, scale in zip(panels[:_SHOWN], own, strict=False)
     ]
     caption = "The worst first. Red: the onset of the incident."
     if any(line.low for panel in shown for line in panel.lines):

@@ -20,8 +20,8 @@ from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pa
 from roledrift.report.plots import Plot
 
 __all__ = [
-    "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure", "Heat", "Line",
-    "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report", "RunReport",
+    "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure", "Heat",
+    "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report", "RunReport",
     "Section", "Table", "map_text", "plain",
 ]  # fmt: skip
 
@@ -171,19 +171,7 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-Block = (
-    Prose
-    | Note
-    | Advice
-    | Table
-    | Figure
-    | Heat
-    | Plot
-    | Pairs
-    | Diffs
-    | Browser
-    | Card
-)
+Block = Prose | Note | Advice | Table | Figure | Heat | Plot | Pairs | Diffs | Browser | Card
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ class Summary:
         key: Anchor of the run.
         page: Page that the anchor is on; empty for the page at hand.
         policy: ``SP`` for one shared policy, ``IP`` for one each, ``SA`` for a single role.
+        lead: The beginning of the headline: the cause alone.
         incident: The incident that the headline tells; None if nothing was found.
         closed: False for a run that crashed, was killed or is still running.
         validation: Step to validation accuracy.
@@ -77,6 +78,7 @@ class Summary:
     roles: tuple[str, ...]
     state: Mood
     headline: str
+    lead: str
     incident: Incident | None
     closed: bool
     steps: int
@@ -163,6 +165,7 @@ def summarise(view: View, run: RunReport, page: str = "") -> Summary:
         roles=view.roles,
         state=run.state,
         headline=run.headline,
+        lead=run.lead,
         incident=run.incident,
         closed=view.state != "open",
         steps=len(view.records),

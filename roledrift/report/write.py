@@ -27,9 +27,10 @@ def write_report(
     Args:
         report: What to write.
         out_dir: Directory; made if it is not there.
-        formats: Any of ``html`` (``index.html``; of several runs also a page each in ``runs/``), ``md`` (``report.md``), ``json``
-            (``report.json``), ``csv`` and ``tex`` (the overview's tables in ``tables/``), ``png``
-            (every figure in ``figures/``), ``status`` (``status.png``: one picture for a chat).
+        formats: Any of ``html`` (``index.html``; of several runs also a page each in ``runs/``),
+            ``md`` (``report.md``), ``json`` (``report.json``), ``csv`` and ``tex`` (the overview's
+            tables in ``tables/``), ``png`` (every figure in ``figures/``), ``status``
+            (``status.png``: one picture for a chat).
 
     Returns:
         The files, in the order of ``formats``.

@@ -44,9 +44,7 @@ TASKS = ("math", "code")
 
 def of_grid(summaries: Sequence[Summary]) -> bool:
     """Whether some run is of the paper's grid: one of its tasks at one of its scales."""
-    return any(
-        one.task in TASKS and one.scale.lower().endswith(SCALES) for one in summaries
-    )
+    return any(one.task in TASKS and one.scale.lower().endswith(SCALES) for one in summaries)
 
 
 def place(one: Summary) -> Place:

@@ -182,7 +182,7 @@ def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             caption + "falls." + more,
             tuple(panels),
             table(columns),
-            ),
+        ),
     )
 
 

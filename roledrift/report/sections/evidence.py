@@ -33,7 +33,7 @@ class Evidence:
 
 
 def evidence_of(view: View, alert: Alert) -> Evidence:
-    """The curves of an alert's statistic; where records do not hold it, what the detector judged."""
+    """The curves of an alert's statistic; without records of it, what the detector judged."""
     name = _source(alert)
     quantity = next((one for one in QUANTITIES if one.name == name), None)
     title = statistic_name(name) if quantity is None else quantity.heading(view.length_unit)

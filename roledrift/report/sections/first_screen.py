@@ -1,4 +1,4 @@
-"""The first screen: the chart of the cause, accuracy below it, texts before and after, one action."""
+"""The first screen: the chart of the cause, accuracy below, texts before and after, one action."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ from dataclasses import replace
 from roledrift.judgement import Incident
 from roledrift.records import Sample
 from roledrift.report.curves import limits, overlaid
-from roledrift.report.model import Advice, Block, Diff, Figure, Line, Mark, Note, Pairs, Panel, Section
+from roledrift.report.excerpts import of_role
+from roledrift.report.model import (
+    Advice,
+    Block,
+    Diff,
+    Figure,
+    Line,
+    Mark,
+    Note,
+    Pairs,
+    Panel,
+    Section,
+)
 from roledrift.report.numbers import number
 from roledrift.report.pairings import around, carried, compared
-from roledrift.report.excerpts import of_role
 from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import plain_words, role_name
 from roledrift.report.view import REWARD, Finding, View, thinned
@@ -70,7 +81,8 @@ def _action(view: View) -> Advice | None:
     if incident is not None:
         return _plan(incident) if incident.state == "open" else None
     if view.conclusion.outcome == "no verdict" and view.conclusion.needs:
-        return Advice("To get a verdict, record", tuple(map(plain_words, view.conclusion.needs)))
+        needs = ", ".join(map(plain_words, view.conclusion.needs))
+        return Advice("To get a verdict", (f"record {needs}",))
     return None
 
 
@@ -164,7 +176,10 @@ def _best(curve: Mapping[int, float]) -> str:
 def _others(view: View, marks: tuple[Mark, ...], most: int, titles: list[str]) -> list[Panel]:
     """What a run without a cause shows: the reward and the lengths of its roles."""
     found = []
-    for name, title in (("length", f"Response length, {view.length_unit}, mean"), (REWARD, "Reward")):
+    for name, title in (
+        ("length", f"Response length, {view.length_unit}, mean"),
+        (REWARD, "Reward"),
+    ):
         curves = {role: curve for role in view.roles if (curve := view.curve(role, name))}
         if curves and title not in titles:
             found.append(overlaid(view, title, curves, marked=marks))
@@ -185,14 +200,11 @@ def _texts(view: View, finding: Finding | None) -> list[Block]:
         if pairs:
             role = role_name(one.alert.role)
             return [Pairs(f"{role[:1].upper()}{role[1:]}, before and after", pairs)]
-    if not view.samples:
-        return [Note("No texts were kept, so there are none to compare.")]
-    onset = finding.alert.onset
-    return [Note(f"No text of {role_name(finding.alert.role)} was kept on both sides of step {onset}.")]
+    return []
 
 
 def _ends(view: View) -> Diff | None:
-    """The first and the last text of the role that answers last, on the same prompt if it can be."""
+    """The first and the last text of the role that answers last, on one prompt if it can be."""
     for role in reversed(view.roles):
         texts = of_role(view, role)
         if len({one.step for one in texts}) > 1:
@@ -204,4 +216,5 @@ def _ends(view: View) -> Diff | None:
 
 
 def _comparable(one: Sample, last: Sample) -> bool:
-    return bool(one.prompt) and (one.prompt, one.slot) == (last.prompt, last.slot) and one.step < last.step
+    same = (one.prompt, one.slot) == (last.prompt, last.slot)
+    return bool(one.prompt) and same and one.step < last.step

@@ -203,7 +203,7 @@ def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
                 limits=(0.0, 1.02),
                 baseline=view.baseline,
                 marks=marks(view),
-                note="Healthy: close to its share of tokens. A share far above it steers the policy.",
+                note="Healthy: close to its share of tokens; far above it, it steers the policy.",
             )
         )
     return panels

@@ -19,9 +19,7 @@ def build(view: View) -> Section:
     absent: list[str] = []
     same: list[str] = []
     for quantity in QUANTITIES:
-        curves = {
-            role: curve for role in view.roles if (curve := view.curve(role, quantity.name))
-        }
+        curves = {role: curve for role in view.roles if (curve := view.curve(role, quantity.name))}
         if constant := level(curves):
             same.append(f"{quantity.heading(view.length_unit)}: {constant}")
         elif curves:
@@ -73,7 +71,8 @@ def _panel(view: View, quantity: Quantity, curves: dict[str, dict[int, float]]) 
     slots = [line for role in curves for line in _slots(view, quantity, role)]
     title = quantity.heading(view.length_unit)
     shown = overlaid(view, title, curves, log=quantity.log, share=quantity.share, slots=slots)
-    return replace(shown, note=" ".join(filter(None, (f"Healthy: {quantity.healthy}.", shown.note))))
+    healthy = f"Healthy: {quantity.healthy}."
+    return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
 
 def _slots(view: View, quantity: Quantity, role: str) -> list[Line]:

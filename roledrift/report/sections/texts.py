@@ -46,7 +46,8 @@ _PARTS = 16
 def build(view: View) -> Section:
     """The texts section."""
     if not view.samples and view.counted:
-        return Section("texts", "Texts", (Note(f"{len(view.counted)} texts are left out."),), "left out")
+        note = Note(f"{len(view.counted)} texts are left out.")
+        return Section("texts", "Texts", (note,), "left out")
     if not view.samples:
         note = Note(
             "No texts were kept. Give RoleBatch its text column, or call monitor.add_samples, with "
@@ -128,9 +129,7 @@ def _room(view: View, pairings: Sequence[Pairing]) -> int:
         for diff in pairing.diffs
     ]
     evidence = 3 * len(view.findings) * max(pairs, default=0)
-    return min(
-        max(PAGE - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET
-    )
+    return min(max(PAGE - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET)
 
 
 def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:

@@ -13,7 +13,9 @@ def build(view: View) -> Section:
     """The verdicts section."""
     reached, applicable = view.conclusion.reached, view.conclusion.applicable
     summary = f"{reached} of {applicable} reached"
-    return Section("verdicts", "Verdicts", (matrix(view),), summary)
+    # Without a verdict, what each one needs is what there is to read.
+    opened = view.conclusion.outcome == "no verdict"
+    return Section("verdicts", "Verdicts", (matrix(view),), summary, opened)
 
 
 def matrix(view: View) -> Table:
