@@ -102,14 +102,18 @@ def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Tab
         "run", "outcome", "what happened", "onset", "best val.", "at step", "last val.", "steps",
         *differing,
     )  # fmt: skip
-    order = sorted(summaries, key=lambda one: urgency(one.state, one.incident))
-    rows = tuple(_row(one, differing) for one in order) + tuple(
+    rows = tuple(_row(one, differing) for one in _worst_first(summaries)) + tuple(
         (Cell(Path(one.path).name), Cell("unreadable"), Cell(one.why))
         + (UNKNOWN,) * (len(columns) - 3)
         for one in unreadable
     )
     caption = "Worst first, then by onset; a click on a heading sorts. Onset: first bad step."
     return Table(columns, rows, "Runs", caption, key="runs", sortable=True)
+
+
+def _worst_first(summaries: Sequence[Summary]) -> list[Summary]:
+    """The order of the table and of the small multiples."""
+    return sorted(summaries, key=lambda one: urgency(one.state, one.incident))
 
 
 def _row(one: Summary, differing: Sequence[str]) -> tuple[Cell, ...]:
@@ -193,11 +197,9 @@ def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None
             groups.setdefault(" ".join(_value(one, name) for name in by), []).append(one)
     else:
         groups = _groups(summaries)
-
-    def urgent(label: str) -> tuple[int, float, bool]:
-        return min(urgency(one.state, one.incident) for one in groups[label])
-
-    drawn = (_multiple(label, groups[label]) for label in sorted(groups, key=urgent))
+    place = {one.key: at for at, one in enumerate(_worst_first(summaries))}
+    order = sorted(groups, key=lambda label: min(place[one.key] for one in groups[label]))
+    drawn = (_multiple(label, groups[label]) for label in order)
     panels = [panel for panel in drawn if panel is not None]
     if not panels:
         return None
@@ -226,7 +228,7 @@ def _multiple(label: str, runs: Sequence[Summary]) -> Panel | None:
     line = banded(name, [getattr(one, key) for one in runs], -1)
     if line is None:
         return None
-    worst = min(runs, key=lambda one: urgency(one.state, one.incident))
+    worst = _worst_first(runs)[0]
     onset = None if worst.incident is None or len(runs) > 1 else worst.incident.onset
     marks = () if onset is None else (Mark(onset, f"onset {onset}"),)
     note = "" if key == "validation" and len(runs) == 1 else line.label

@@ -21,8 +21,8 @@ from roledrift.report.plots import Plot
 
 __all__ = [
     "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure", "Heat",
-    "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report", "RunReport",
-    "Section", "Table", "map_text", "plain",
+    "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report",
+    "RunReport", "Section", "Table", "map_text", "plain",
 ]  # fmt: skip
 
 REPORT_SCHEMA = 4

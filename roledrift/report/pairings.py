@@ -145,7 +145,7 @@ def across(view: View, finding: Finding, limit: int = 3) -> list[tuple[Sample, S
 
 
 def of_run(view: View, likeness: Likeness | None) -> tuple[Pairing, ...]:
-    """The pairings of one run; the fifth needs a second run and says so."""
+    """The pairings of one run; the fifth is of two, see :func:`of_two`."""
     onset = view.findings[0].alert.onset if view.findings else None
     groups = episodes(view.samples)
     return (
@@ -153,7 +153,6 @@ def of_run(view: View, likeness: Likeness | None) -> tuple[Pairing, ...]:
         _siblings(view, groups, onset),
         _chosen(view, groups, onset),
         _imposters(view, likeness),
-        Pairing(5, TITLES[5], absent="Needs two runs: roledrift report RUN_A RUN_B."),
     )
 
 

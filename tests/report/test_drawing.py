@@ -3,7 +3,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,8 +14,8 @@ from roledrift.report.drawing import (
     round_steps,
     round_values,
 )
-from roledrift.report.figures import panel_svg, strip_svg
-from roledrift.report.model import Bar, Lane, Line, Mark, Panel, Strip
+from roledrift.report.figures import panel_svg, stacked_svg
+from roledrift.report.model import Line, Mark, Panel
 
 FLOATS = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -82,8 +81,6 @@ def test_many_names_stay_beside_the_plot() -> None:
 def test_the_axis_of_steps_says_that_it_is_one() -> None:
     svg = panel_svg(Panel("p", (Line("a", (0, 9), (0.0, 1.0)),), (0, 9)), "key")
     assert ">step</text>" in svg
-    strip = Strip("s", "", "", (0, 9), (Lane("recorded", (Bar(0, 9),)),))
-    assert ">step</text>" in strip_svg(strip)
 
 
 def test_of_a_long_name_the_ends_are_kept() -> None:
@@ -97,20 +94,26 @@ def test_of_a_long_name_the_ends_are_kept() -> None:
 def test_an_onset_and_its_alert_are_both_named_at_the_end_of_a_run() -> None:
     line = Line("a", tuple(range(100)), (0.5,) * 100)
     marks = (Mark(97, "onset 97"), Mark(99, "alert 99"))
-    svg = panel_svg(Panel("p", (line,), (0, 99), marks=marks), "key", 3)
+    svg = panel_svg(Panel("p", (line,), (0, 99), marks=marks), "key")
     assert "onset 97" in svg
     assert "alert 99" in svg
 
 
-def test_a_narrow_strip_says_all_that_the_wide_one_says() -> None:
-    bars = (Bar(40, 99, "failing since 40", "failing"),)
-    lanes = (Lane("recorded", (Bar(0, 99),)), Lane("all roles · policy drift", bars))
-    strip = Strip("s", "", "", (0, 99), lanes)
-    wide, narrow = strip_svg(strip), strip_svg(strip, narrow=True)
-    for words in ("recorded", "all roles · policy drift", "failing since 40"):
-        assert words in wide
-        assert words in narrow
-    widths = [float(re.findall(r'viewBox="0 0 ([0-9.]+)', svg)[0]) for svg in (wide, narrow)]
-    assert widths[1] < widths[0] / 1.9
-    whole = replace(strip, lanes=(Lane("x", (Bar(0, 99, "failing since 0", "failing"),)),))
-    assert "failing since 0" in strip_svg(whole)
+def test_the_checkpoint_is_marked_but_not_as_what_went_wrong() -> None:
+    line = Line("a", tuple(range(100)), (0.5,) * 100)
+    marks = (Mark(40, "checkpoint 40", mild=True), Mark(60, "onset 60"))
+    svg = panel_svg(Panel("p", (line,), (0, 99), marks=marks), "key")
+    inks = dict(re.findall(r'fill="([^"]+)">(checkpoint 40|onset 60)<', svg))
+    assert inks == {"var(--soft)": "checkpoint 40", "var(--failing)": "onset 60"}
+
+
+def test_panels_one_below_the_other_have_one_axis_of_steps() -> None:
+    def last_step(panel: Panel, place: int, *, narrow: bool) -> str:
+        svg = stacked_svg(panel, "key", place, narrow=narrow)
+        return re.findall(r'<text x="([^"]+)"[^>]*>100</text>', svg)[0]
+
+    several = tuple(Line(f"a long name {at}", (0, 100), (0.0, 1.0), tone=at) for at in range(2))
+    above = Panel("p", several, (0, 100), margin=13)
+    below = Panel("q", several[:1], (0, 100), margin=13)
+    for narrow in (False, True):
+        assert last_step(above, 0, narrow=narrow) == last_step(below, 1, narrow=narrow)

@@ -3,15 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roledrift.records import Sample
-from roledrift.report.excerpts import excerpt, key, over_time
-from roledrift.report.view import View
-
-
-def test_texts_over_time_are_first_around_the_onset_and_last(failing: View) -> None:
-    whens = [one.when for one in over_time(failing, "aggregator")]
-    assert list(dict.fromkeys(whens)) == ["first", "before onset", "after onset", "last"]
-    calm = [one.when for one in over_time(failing, "generator")]
-    assert list(dict.fromkeys(calm)) == ["first", "middle", "last"]
+from roledrift.report.excerpts import excerpt, key
 
 
 def test_a_megabyte_line_is_cut_with_a_note() -> None:

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from roledrift.report.figures import heat_svg, panel_svg, strip_svg
-from roledrift.report.model import Bar, Heat, Lane, Line, Mark, Panel, Strip
+from roledrift.report.figures import heat_svg, panel_svg, stacked_svg
+from roledrift.report.model import Heat, Line, Mark, Panel
 
 STEPS = tuple(range(0, 100, 2))
 CURVE = tuple(0.5 + 0.1 * math.sin(step) for step in STEPS)
@@ -26,16 +26,16 @@ def panel(**how: object) -> Panel:
     return Panel("p", lines, (0, 99), baseline=(0, 7), marks=marks, **how)  # type: ignore[arg-type]
 
 
-STRIP = Strip("s", "", "", (0, 99), (Lane("recorded", (Bar(0, 99),)), Lane("val", ticks=(1, 5))))
 HEAT = Heat("h", "", "", ("a · b",), (0, 5, 9), ((0.5, math.nan, -1.0),), (0, 9))
 
 
-@pytest.mark.parametrize("columns", [1, 2, 3])
+@pytest.mark.parametrize("narrow", [None, True, False])
 @pytest.mark.parametrize("log", [True, False])
 def test_a_panel_is_small_valid_svg_without_styles_or_fixed_colours(
-    columns: int, log: bool
+    narrow: bool | None, log: bool
 ) -> None:
-    svg = panel_svg(panel(log=log), "key", columns)
+    shown = panel(log=log)
+    svg = panel_svg(shown, "key") if narrow is None else stacked_svg(shown, "key", 0, narrow=narrow)
     ElementTree.fromstring(svg)
     assert len(svg) < 20_000
     assert "style=" not in svg
@@ -46,9 +46,11 @@ def test_a_panel_is_small_valid_svg_without_styles_or_fixed_colours(
     assert "var(--tone-0)" in svg
 
 
-@pytest.mark.parametrize("svg", [strip_svg(STRIP), heat_svg(HEAT)])
-def test_strips_are_valid_svg(svg: str) -> None:
+@pytest.mark.parametrize("narrow", [True, False])
+def test_heat_strips_are_valid_svg(narrow: bool) -> None:
+    svg = heat_svg(HEAT, narrow=narrow)
     ElementTree.fromstring(svg)
+    assert "a · b" in svg
     assert "style=" not in svg
 
 
@@ -66,11 +68,11 @@ def test_what_was_drawn_before_leaves_no_trace() -> None:
 
 
 ELSEWHERE = """
-from roledrift.report.figures import panel_svg, strip_svg
-from roledrift.report.model import Bar, Lane, Line, Mark, Panel, Strip
+from roledrift.report.figures import heat_svg, panel_svg
+from roledrift.report.model import Heat, Line, Mark, Panel
 lines = tuple(Line(f"role {i}", tuple(range(9)), (0.1 * i,) * 9, tone=i) for i in range(3))
-print(panel_svg(Panel("p", lines, (0, 9), baseline=(0, 2), marks=(Mark(4, "onset 4"),)), "key", 2))
-print(strip_svg(Strip("s", "", "", (0, 99), (Lane("recorded", (Bar(0, 99),)),))))
+print(panel_svg(Panel("p", lines, (0, 9), baseline=(0, 2), marks=(Mark(4, "onset 4"),)), "key"))
+print(heat_svg(Heat("h", "", "", ("a · b",), (0, 5), ((0.5, -1.0),), (0, 9))))
 """
 
 
@@ -120,9 +122,9 @@ def test_odd_values_still_give_a_panel(values: tuple[float, ...], log: bool) -> 
 
 
 def test_names_are_not_read_as_formulas() -> None:
-    names = ("$\\frac{", "数学 <b>", 'style="fill:#0072b2"')
+    names = ("$\\frac{", "数学 <b>", 'style="x:#072b2"')
     lines = tuple(Line(name, (0, 1), (0.0, 1.0), tone=0) for name in names)
     svg = panel_svg(Panel("p", lines, (0, 1)), "key")
     assert "$\\frac{" in svg
     assert "数学 &lt;b&gt;" in svg
-    assert '>style="fill:#0072b2"</text>' in svg
+    assert '>style="x:#072b2"</text>' in svg

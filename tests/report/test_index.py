@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from roledrift.errors import ConfigError
 from roledrift.report.build import build_run
 from roledrift.report.index import overview
 from roledrift.report.model import Figure, Prose, Table
+from roledrift.report.sections import first_screen
 from roledrift.report.summary import Summary, summarise
 from roledrift.report.view import View
 
@@ -18,18 +20,29 @@ def runs(view: View) -> list[Summary]:
     return [replace(one, seed=seed, key=f"run{seed}", name=f"r{seed}") for seed in range(3)]
 
 
-def test_seeds_share_a_line_with_a_band(failing: View) -> None:
-    blocks = overview(runs(failing))
-    figure = next(one for one in blocks if isinstance(one, Figure))
-    (line,) = figure.panels[0].lines
-    assert line.label == "all seeds, n=3"
+def multiples(some: Sequence[Summary], by: Sequence[str] = ()) -> Figure:
+    (figure,) = (one for one in overview(some, by) if isinstance(one, Figure))
+    return figure
+
+
+def titles(some: Sequence[Summary], by: Sequence[str] = ()) -> list[str]:
+    return [panel.title for panel in multiples(some, by).panels]
+
+
+def test_seeds_share_a_panel_with_a_band(failing: View) -> None:
+    (panel,) = multiples(runs(failing)).panels
+    (line,) = panel.lines
+    assert (panel.title, panel.note) == ("all seeds", "validation accuracy, n=3")
     assert line.low == line.high == line.values
+    assert panel.marks == ()
 
 
 def test_runs_that_differ_in_nothing_but_their_name_stand_alone(failing: View) -> None:
     same = [replace(one, seed=0) for one in runs(failing)]
-    figure = next(one for one in overview(same) if isinstance(one, Figure))
-    assert [line.label for line in figure.panels[0].lines] == ["r0", "r1", "r2"]
+    assert titles(same) == ["r0", "r1", "r2"]
+    panel = multiples(same).panels[0]
+    assert (panel.href, panel.state) == ("#run0", "failing")
+    assert [mark.step for mark in panel.marks] == [failing.findings[0].alert.onset]
 
 
 def test_groups_whose_names_begin_alike_are_all_drawn(failing: View) -> None:
@@ -39,8 +52,7 @@ def test_groups_whose_names_begin_alike_are_all_drawn(failing: View) -> None:
         for end in "xy"
         for one in runs(failing)
     ]
-    figure = next(one for one in overview(some) if isinstance(one, Figure))
-    assert len({line.label for line in figure.panels[0].lines}) == 2
+    assert len(set(titles(some))) == 2
 
 
 def test_only_settings_that_differ_are_listed(failing: View) -> None:
@@ -60,12 +72,9 @@ def test_the_table_of_runs_can_be_sorted_and_links(failing: View, tmp_path: Path
 
 def test_runs_are_grouped_as_the_user_says(failing: View) -> None:
     some = [replace(one, policy="IP" if at else "SP") for at, one in enumerate(runs(failing))]
-    figure = next(one for one in overview(some, ["policy", "seed"]) if isinstance(one, Figure))
-    labels = [line.label for line in figure.panels[0].lines]
-    assert [one.split(",")[0] for one in labels] == ["SP 3", "IP 3"]
-    assert "policy and seed" in figure.caption
-    figure = next(one for one in overview(some, ["stress"]) if isinstance(one, Figure))
-    assert [line.label.split(",")[0] for line in figure.panels[0].lines] == ["length pays"]
+    assert titles(some, ["policy", "seed"]) == ["SP 3", "IP 3"]
+    assert "policy and seed" in multiples(some, ["policy", "seed"]).caption
+    assert titles(some, ["stress"]) == ["length pays"]
     with pytest.raises(ConfigError, match=r"cannot be grouped by 'polcy': these have .*policy"):
         overview(some, ["polcy"])
 
@@ -85,7 +94,7 @@ def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: View) -> 
     given[1] = replace(given[1], state="suspicious")
     found = columns(failing, given)
     assert found["run"] == ["r2", "r1", "r0"]
-    assert found["what happened"] == [failing.conclusion.sentence] * 2 + ["–"]
+    assert found["what happened"] == [first_screen.lead(failing)] * 2 + ["–"]
     tally, table = overview(given)[:2]
     assert isinstance(tally, Prose)
     assert tally.text.startswith("1 failing, 1 suspicious, 1 clean. All runs: voting")
@@ -93,21 +102,11 @@ def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: View) -> 
     assert [row[1].note for row in table.rows] == ["", "", "not closed"]
 
 
-def test_columns_and_notes_that_are_the_same_in_all_runs_are_left_out(failing: View) -> None:
+def test_columns_that_are_the_same_in_all_runs_are_left_out(failing: View) -> None:
+    assert "workflow" not in columns(failing, runs(failing))
     given = runs(failing)
-    long = "reward for every token, " * 20
-    notes = ({"lr": "0.1", "run": "a", "why": long}, {"lr": "0.2", "run": "b", "why": long})
-    given = [replace(one, notes=some) for one, some in zip(given, notes, strict=False)]
-    found = columns(failing, given)
-    assert "workflow" not in found
-    table = overview(given)[1]
-    assert isinstance(table, Table)
-    assert [row[0].note for row in table.rows] == ["lr: 0.1", "lr: 0.2"]
-    assert "notes that differ" in table.caption
-    given[1] = replace(given[1], notes={"why": long + "!"})
-    table = overview(given)[1]
-    assert isinstance(table, Table)
-    assert max(len(row[0].note) for row in table.rows) == 120
+    given[0] = replace(given[0], workflow="orch")
+    assert sorted(columns(failing, given)["workflow"]) == ["orch", "voting", "voting"]
 
 
 def test_labels_say_what_differs_and_nothing_else(failing: View) -> None:
@@ -118,22 +117,35 @@ def test_labels_say_what_differs_and_nothing_else(failing: View) -> None:
         for task in ("code", "math") for policy in ("IP", "SP") for seed in (0, 1)
     ]  # fmt: skip
     alone = replace(one, key="x", name="the odd one", task="code", notes={"base": "other"})
-    figure = next(block for block in overview([*some, alone]) if isinstance(block, Figure))
-    labels = [line.label.split(",")[0] for line in figure.panels[0].lines]
-    assert labels[-1] == "the odd one" or "the odd one" in labels
-    assert all("verbose share" not in label or "…" in label for label in labels)
-    figure = next(block for block in overview(some) if isinstance(block, Figure))
-    labels = [line.label for line in figure.panels[0].lines]
-    assert labels == ["code IP, n=2", "code SP, n=2", "math IP, n=2", "math SP, n=2"]
+    assert "the odd one" in titles([*some, alone])
+    assert not [one for one in titles([*some, alone]) if "verbose share" in one and "…" not in one]
+    assert sorted(titles(some)) == ["code IP", "code SP", "math IP", "math SP"]
 
 
-def test_of_many_groups_those_are_drawn_that_fell_farthest(failing: View) -> None:
+def test_the_worst_are_drawn_and_the_rest_is_counted(failing: View) -> None:
     one = runs(failing)[0]
     some = [
-        replace(one, key=f"k{at}", name=f"r{at:02}", reward={0: 0.5, 1: 0.9, 2: 0.9 - 0.02 * at})
-        for at in range(20)
+        replace(one, key=f"k{at}", name=f"r{at:02}", state="clean" if at else "failing")
+        for at in range(30)
     ]
-    reward = next(block for block in overview(some) if getattr(block, "key", "").endswith("reward"))
-    assert isinstance(reward, Figure)
-    assert [line.label for line in reward.panels[0].lines] == [f"r{at:02}" for at in range(12, 20)]
-    assert "the 8 of 20 that end farthest below their own best" in reward.caption
+    shown = multiples([*some[1:], some[0]])
+    assert (len(shown.panels), shown.panels[0].title) == (24, "r00")
+    assert "Drawn are 24 of 30" in shown.caption
+
+
+def test_runs_without_validation_show_their_reward(failing: View) -> None:
+    one = replace(runs(failing)[0], validation={})
+    (panel,) = multiples([one]).panels
+    assert panel.note == "reward"
+    bare = replace(one, reward={})
+    assert not [block for block in overview([bare]) if isinstance(block, Figure)]
+
+
+def test_the_papers_tables_are_for_runs_of_its_grid_or_on_request(failing: View) -> None:
+    def keys(some: list[Summary], **how: bool) -> set[str]:
+        return {getattr(one, "key", "") for one in overview(some, **how)}
+
+    some = runs(failing)
+    assert "table2" not in keys(some)
+    assert "table2" in keys(some, paper=True)
+    assert "table1" in keys([replace(one, notes={}, scale="Qwen3-1.7B") for one in some])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.report.numbers import average, change, number, percent, ratio
+from roledrift.report.numbers import average, number, percent, ratio
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,6 @@ def test_percent() -> None:
 def test_number_is_within_half_a_unit_of_its_third_digit(value: float) -> None:
     shown = float(number(value).replace(",", ""))
     assert abs(shown - value) <= 0.0051 * value
-
-
-def test_change_is_a_ratio_or_a_difference() -> None:
-    assert change(2.0, 6.0).text == "x3.0"
-    assert change(0.0, 0.25).text == "+0.25"
-    assert change(-0.5, -1.0).text == "-0.5"
-    assert change(None, 1.0).text == "–"
-    assert change(1.0, math.nan).text == "–"
 
 
 def test_average_passes_over_non_finite_values() -> None:

@@ -9,6 +9,7 @@ from roledrift.report.pairings import LIMIT, around, of_run, of_two
 from roledrift.report.view import View
 from roledrift.workflow import ORCH_WORKERS
 
+LINKS = ("a.html#a", "b.html#b")
 CANDIDATES = ("add both numbers and get four", "subtract them all and get zero", "guess five")
 
 
@@ -132,9 +133,9 @@ def test_every_pairing_without_pairs_says_why(healthy: View) -> None:
 
 def test_two_runs_meet_on_prompt_role_slot_and_step(failing: View) -> None:
     other = replace(failing, key="run2")
-    pairing = of_two(failing, other)
+    pairing = of_two(failing, other, LINKS)
     assert 0 < len(pairing.diffs) <= LIMIT
     for one in pairing.diffs:
         assert (one.left.step, one.left.role) == (one.right.step, one.right.role)
-        assert (one.left.run, one.right.run) == ("run1", "run2")
-    assert of_two(failing, replace(other, samples=())).absent
+        assert (one.left.run, one.right.run) == LINKS
+    assert of_two(failing, replace(other, samples=()), LINKS).absent

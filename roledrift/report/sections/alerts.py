@@ -44,7 +44,12 @@ def build(view: View) -> Section:
         )
         return Section("alerts", "Alerts", (Prose(text) if judged else Note(text),), "none")
     blocks: list[Block] = [_overview(view), *_others(view)]
-    blocks += [_card(view, one) for one in view.findings[:CARDS]]
+    told: set[tuple[str, int]] = set()
+    for one in view.findings[:CARDS]:
+        # A role that is accused twice from the same step on has the same numbers.
+        place = (one.alert.role, one.alert.onset)
+        blocks.append(_card(view, one, numbers=place not in told))
+        told.add(place)
     if len(view.findings) > CARDS:
         blocks.append(Note(f"{len(view.findings) - CARDS} more alerts are in the table only."))
     return Section("alerts", "Alerts", tuple(blocks), _summary(view))
@@ -90,7 +95,7 @@ def _others(view: View) -> list[Block]:
     return [Note("Further incidents:", tuple(one.sentence for one in others))]
 
 
-def _card(view: View, finding: Finding) -> Card:
+def _card(view: View, finding: Finding, *, numbers: bool) -> Card:
     alert = finding.alert
     steps = [f"onset at step {alert.onset}", f"raised at step {finding.raised}"]
     if finding.escalated is not None:
@@ -104,7 +109,9 @@ def _card(view: View, finding: Finding) -> Card:
     blocks: list[Block] = [Prose(text)]
     if alert.evidence is not None or alert.chance:
         blocks.append(Prose(f"How sure: {_certainty(alert)}."))
-    blocks += [_statistic(view, finding), _numbers(view, finding)]
+    blocks.append(_statistic(view, finding))
+    if numbers:
+        blocks.append(_numbers(view, finding))
     title = plain_words(alert.title)
     return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
 

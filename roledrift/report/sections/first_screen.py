@@ -87,13 +87,8 @@ def _action(view: View) -> Advice | None:
 
 
 def _plan(incident: Incident) -> Advice | None:
-    """The one plan of the incident; the checkpoint to return to is named once."""
-    items = incident.advice
-    kept = incident.checkpoint
-    if kept is not None and not any(kept.path in one for one in items):
-        back = f"return to the checkpoint of step {kept.step}, from before the onset: {kept.path}"
-        items = (*items, back)
-    return Advice("Do this", items) if items else None
+    """The one plan of the incident; it names the checkpoint to return to."""
+    return Advice("Do this", incident.advice) if incident.advice else None
 
 
 def _figure(view: View, finding: Finding | None) -> list[Block]:

@@ -20,7 +20,9 @@ def build(view: View) -> Section:
 
 def matrix(view: View) -> Table:
     """Detectors by roles; a cell has the severity of its alert as long as that is open."""
-    detectors = tuple(dict.fromkeys(one.detector for one in view.verdicts))
+    known = tuple(dict.fromkeys(one.detector for one in view.verdicts))
+    detectors = tuple(dict.fromkeys(one.detector for one in view.verdicts if one.applies))
+    idle = [one for one in known if one not in detectors]
     placed = {(one.detector, one.role): one for one in view.verdicts}
     others = {one.role for one in view.verdicts} - set(view.roles)
     roles = (*view.roles, *sorted(others))
@@ -35,7 +37,8 @@ def matrix(view: View) -> Table:
         columns=("detector", *(role_name(role) for role in roles)),
         rows=rows,
         caption="Latest state per detector and role; while an alert is open, its severity. Grey "
-        "means no verdict, which is not a good one. A dash means that the detector does not apply.",
+        "means no verdict, which is not a good one. A dash means that the detector does not apply."
+        + (f" Not applicable to this run: {', '.join(idle)}." if idle else ""),
     )
 
 

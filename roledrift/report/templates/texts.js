@@ -306,7 +306,6 @@
         while (all[index] && all[index].dataset.step === all[at].dataset.step) index += by;
         if (all[index]) { at = index; show(); }
       },
-      has: (wanted) => Boolean(pairings[place(wanted)]?.querySelector(".diff")),
       pairing: (wanted) => choose(place(wanted)),
       link: () => (diffs()[at] ? diffs()[at].id : box.id),
       open: (id) => {
@@ -459,9 +458,7 @@
       d: on(here === viewer ? browser : viewer, () => {}), y: () => copy(here),
     };
     for (const wanted of "12345") {
-      // With two runs, the pairs of both stand above the pairs of each.
-      const one = [viewer, ...viewers].find((other) => other?.has(wanted)) || viewer;
-      acts[wanted] = on(one, () => one.pairing(wanted));
+      acts[wanted] = on(viewer, () => viewer.pairing(wanted));
     }
     if (!acts[event.key]) return;
     event.preventDefault();
