@@ -16,6 +16,9 @@ TABLE_ROWS = 60
 _APART = 8.0
 """Largest over smallest value from which on a logarithmic axis shows all roles."""
 
+_POSITIVE = 0.9
+"""Share of values above 0 from which on a logarithmic axis shows a curve."""
+
 Curves = Mapping[str, Mapping[int, float]]
 """Role (or ``*``) to step to value."""
 
@@ -44,7 +47,7 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
         view: The run.
         title: Quantity and unit.
         curves: Of every role.
-        log: Logarithmic if every value is above 0.
+        log: Logarithmic if nearly every value is above 0.
         share: Values are in [0, 1].
         marked: Steps to mark; None for the onset of the cause.
         slots: Thin lines behind those of the roles.
@@ -55,7 +58,8 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
     above = bool(finite) and min(finite) > 0
     if not log and above and not share:
         log = max(finite) > _APART * min(finite)
-    log = log and any(value > 0 for value in finite)
+    # An estimate of something small is often below 0: then a logarithmic axis has no place for it.
+    log = log and sum(value > 0 for value in finite) > _POSITIVE * len(finite)
     own = (role_line(view, role, curve) for role, curve in curves.items() if curve)
     lines = (*slots, *own, *limit)
     odd = odd_values(list(curves.values()), log=log)

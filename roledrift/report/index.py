@@ -223,7 +223,9 @@ def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None
 
 def _multiple(label: str, runs: Sequence[Summary]) -> Panel | None:
     """Runs that belong together, in one panel; None if nothing was recorded."""
-    key = "validation" if any(one.validation for one in runs) else "reward"
+    # A single validation is a dot, which says nothing.
+    validated = any(len(one.validation) > 1 or not one.reward for one in runs)
+    key = "validation" if validated else "reward"
     name = _VALIDATION if key == "validation" else "reward"
     line = banded(name, [getattr(one, key) for one in runs], -1)
     if line is None:

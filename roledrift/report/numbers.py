@@ -35,6 +35,8 @@ def ratio(value: float | None) -> str:
     """A ratio as ``x7.4``."""
     if value is None or not math.isfinite(value):
         return DASH
+    if value < 0.01:
+        return f"x{number(value)}"
     digits = 0 if value >= 99.95 else (1 if value >= 1.95 else 2)
     return f"x{value:.{digits}f}"
 

@@ -49,6 +49,12 @@ def test_roles_that_are_far_apart_share_a_logarithmic_axis(failing: View) -> Non
     # Nothing at or below 0 has a place on such an axis, and shares have one of their own.
     assert not overlaid(failing, "q", {"generator": {0: 0.0, 1: 100.0}}).log
     assert not overlaid(failing, "q", far, share=True).log
+    often_below = {"generator": {0: 1e-4, 1: -1e-5, 2: 0.1}}
+    assert not overlaid(failing, "q", often_below, log=True).log
+    once_below = {"generator": dict.fromkeys(range(20), 0.1) | {20: -0.1}}
+    shown = overlaid(failing, "q", once_below, log=True)
+    assert shown.log
+    assert shown.note == "Not drawn: 1 value at or below 0 not on a log axis."
 
 
 def test_the_onset_of_the_cause_is_marked_once(failing: View) -> None:

@@ -82,6 +82,7 @@ def test_search_filter_and_walk(opened: tuple[Page, Seen]) -> None:
     where = page.locator(".browser .where")
     page.locator(".texts > summary").click()
     assert where.inner_text() == "1 of 120"
+    page.locator(".browser").scroll_into_view_if_needed()
     page.fill("input[name=search]", "needle8 ")
     assert where.inner_text() == "1 of 6"
     assert page.locator(".reading mark").first.inner_text() == "needle8 "

@@ -81,8 +81,8 @@ def _action(view: View) -> Advice | None:
     if incident is not None:
         return _plan(incident) if incident.state == "open" else None
     if view.conclusion.outcome == "no verdict" and view.conclusion.needs:
-        needs = ", ".join(map(plain_words, view.conclusion.needs))
-        return Advice("To get a verdict", (f"record {needs}",))
+        needs = plain_words(f"record {', '.join(view.conclusion.needs)}")
+        return Advice("To get a verdict", (needs,))
     return None
 
 

@@ -423,6 +423,7 @@
   for (const one of document.querySelectorAll(".keys-button")) one.addEventListener("click", () => help.showModal());
 
   const seen = ({ box }) => {
+    if (box.closest("details:not([open])")) return 0;
     const place = box.getBoundingClientRect();
     return Math.min(place.bottom, window.innerHeight) - Math.max(place.top, 0);
   };
