@@ -146,7 +146,7 @@ def _counted(steps: Sequence[int]) -> str:
 def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
     """Settings in which two runs differ: name, and both values."""
     from roledrift.report.build import build_run
-    from roledrift.report.summary import summarise
+    from roledrift.report.sweep.summary import summarise
 
     one, two = (summarise(view, build_run(view, "")).settings for view in (a, b))
     names = sorted({*one, *two})

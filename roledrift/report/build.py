@@ -10,9 +10,7 @@ from pathlib import Path
 from roledrift import __version__
 from roledrift.config import Config
 from roledrift.errors import RoleDriftError, StoreError
-from roledrift.report.index import overview
 from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
-from roledrift.report.pairings import of_two
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import (
     alerts,
@@ -24,7 +22,9 @@ from roledrift.report.sections import (
     texts,
     verdicts,
 )
-from roledrift.report.summary import Unreadable, summarise
+from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.summary import Unreadable, summarise
+from roledrift.report.texts.pairings import of_two
 from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
@@ -57,7 +57,7 @@ def build_report(
         sharing: What may be shown; None is everything.
         command: How the report says it was made; None makes one of ``paths``.
         by: What the runs of one curve have in common; see
-            :func:`~roledrift.report.index.overview`.
+            :func:`~roledrift.report.sweep.index.overview`.
         paper: With the paper's tables and figures even if no run is of its grid.
 
     Returns:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from roledrift.report.draw.palette import tone
 from roledrift.report.model import Cell, Line, Mark, Panel, Table
 from roledrift.report.numbers import DASH, cell, count
-from roledrift.report.palette import tone
 from roledrift.report.sections.names import role_name
 from roledrift.report.view import View, spread, thinned
 

@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from roledrift.report.cells import UNKNOWN, Cell
-from roledrift.report.figures import heat_svg, panel_svg, plot_svg, stacked_svg
-from roledrift.report.island import island
+from roledrift.report.draw.figures import heat_svg, panel_svg, plot_svg, stacked_svg
+from roledrift.report.draw.palette import tone, variables
 from roledrift.report.model import (
     Browser,
     Excerpt,
@@ -24,7 +24,7 @@ from roledrift.report.model import (
     Report,
 )
 from roledrift.report.numbers import number
-from roledrift.report.palette import tone, variables
+from roledrift.report.texts.island import island
 
 _LONG = 60
 """Letters from which a cell is a sentence, and needs room."""

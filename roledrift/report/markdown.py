@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from roledrift.report.diffing import side
 from roledrift.report.model import (
     Advice,
     Block,
@@ -17,6 +16,7 @@ from roledrift.report.model import (
     Table,
 )
 from roledrift.report.sanitise import escaped, fenced, one_line
+from roledrift.report.texts.diffing import side
 
 LINES = 200
 """Most lines that a rendering has."""

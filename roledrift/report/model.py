@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_
 
 from roledrift.judgement import Incident
 from roledrift.report.cells import Cell, Table
+from roledrift.report.draw.plots import Plot
 from roledrift.report.moods import Mood
-from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
-from roledrift.report.plots import Plot
+from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
 
 __all__ = [
     "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure", "Heat",

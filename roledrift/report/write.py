@@ -51,11 +51,11 @@ def write_report(
             if name == "html" and report.overview:
                 _pages(report, folder)
         elif name == "status":
-            from roledrift.report.poster import poster
+            from roledrift.report.draw.poster import poster
 
             written.append(_put(folder / "status.png", poster(report)))
         elif name == "png":
-            from roledrift.report.pictures import pictures
+            from roledrift.report.draw.pictures import pictures
 
             written += [_put(folder / "figures" / file, body) for file, body in pictures(report)]
         else:

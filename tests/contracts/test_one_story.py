@@ -20,12 +20,12 @@ from roledrift.detect.conclusion import conclude
 from roledrift.judgement import Incident
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.webhook import WebhookNotifier
-from roledrift.report import poster as status_image
 from roledrift.report.build import build_report
+from roledrift.report.draw import poster as status_image
+from roledrift.report.draw.poster import poster
 from roledrift.report.html import render_html
 from roledrift.report.markdown import render_markdown
 from roledrift.report.model import Report, Table
-from roledrift.report.poster import poster
 from roledrift.report.sanitise import escaped
 from roledrift.report.write import write_report
 from roledrift.store.reader import open_run

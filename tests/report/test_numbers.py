@@ -35,8 +35,8 @@ def test_number_reads_with_three_significant_digits(value: float | None, text: s
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(7.4, "x7.4"), (1.512, "x1.51"), (0.4, "x0.40"), (4.7e-4, "x4.7e-4"), (99.96, "x100"), (114.2, "x114"),
-     (math.nan, "–"), (None, "–")],
+    [(7.4, "x7.4"), (1.512, "x1.51"), (0.4, "x0.40"), (4.7e-4, "x4.7e-4"), (99.96, "x100"),
+     (114.2, "x114"), (math.nan, "–"), (None, "–")],
 )  # fmt: skip
 def test_ratio_reads_as_a_factor(value: float | None, text: str) -> None:
     assert ratio(value) == text

@@ -8,7 +8,6 @@ from dataclasses import replace
 from roledrift.judgement import Incident
 from roledrift.records import Sample
 from roledrift.report.curves import limits, overlaid
-from roledrift.report.excerpts import of_role
 from roledrift.report.model import (
     Advice,
     Block,
@@ -22,9 +21,10 @@ from roledrift.report.model import (
     Section,
 )
 from roledrift.report.numbers import number
-from roledrift.report.pairings import around, carried, compared
 from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import plain_words, role_name
+from roledrift.report.texts.excerpts import of_role
+from roledrift.report.texts.pairings import around, carried, compared
 from roledrift.report.view import REWARD, Finding, View, thinned
 from roledrift.sums import EVERYONE
 

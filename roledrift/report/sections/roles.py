@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 
 from roledrift.report.curves import level, overlaid
+from roledrift.report.draw.palette import tone
 from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
 from roledrift.report.numbers import average, cell, count
-from roledrift.report.palette import tone
 from roledrift.report.sections.names import QUANTITIES, Quantity
 from roledrift.report.view import View, thinned
 

@@ -6,10 +6,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from roledrift.records import Sample
-from roledrift.report.episodes import episodes, order
-from roledrift.report.excerpts import excerpt, flags, key
-from roledrift.report.island import pack, written
-from roledrift.report.likeness import Likeness, learn
 from roledrift.report.model import (
     Block,
     Browser,
@@ -20,8 +16,12 @@ from roledrift.report.model import (
     Prose,
     Section,
 )
-from roledrift.report.pairings import across, of_run
 from roledrift.report.sections.names import QUANTITIES
+from roledrift.report.texts.episodes import episodes, order
+from roledrift.report.texts.excerpts import excerpt, flags, key
+from roledrift.report.texts.island import pack, written
+from roledrift.report.texts.likeness import Likeness, learn
+from roledrift.report.texts.pairings import across, of_run
 from roledrift.report.view import View
 
 PAGE = 2_800_000

@@ -88,7 +88,7 @@ def test_an_incident_that_has_passed_asks_for_nothing(failing: View) -> None:
 
 def test_the_lead_is_the_cause_and_the_beginning_of_the_headline(failing: View) -> None:
     sign = replace(ALERT, id="s", finding="truncation", role="generator", onset=21, step=24,
-                   title="Responses of the generator have been truncated since step 21")  # fmt: skip
+                   title="The generator has been truncated since step 21")  # fmt: skip
     view = judged(failing, ALERT, sign)
     lead = first_screen.lead(view)
     assert lead == f"{ALERT.title}."

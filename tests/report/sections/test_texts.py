@@ -5,10 +5,10 @@ import re
 from dataclasses import replace
 
 from roledrift.records import Sample
-from roledrift.report.excerpts import key
-from roledrift.report.island import island
 from roledrift.report.model import Browser, Diffs
 from roledrift.report.sections import texts
+from roledrift.report.texts.excerpts import key
+from roledrift.report.texts.island import island
 from roledrift.report.view import View
 
 
