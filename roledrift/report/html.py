@@ -13,12 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from roledrift.report.cells import UNKNOWN, Cell
-from roledrift.report.draw.figures import heat_svg, panel_svg, plot_svg, stacked_svg
+from roledrift.report.draw.figures import panel_svg, plot_svg, stacked_svg
 from roledrift.report.draw.palette import tone, variables
 from roledrift.report.model import (
     Browser,
     Excerpt,
-    Heat,
     Panel,
     Plot,
     Report,
@@ -61,7 +60,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(panel_svg=_panel, stacked_svg=_stacked, heat_svg=_heat)
+    environment.globals.update(panel_svg=_panel, stacked_svg=_stacked)
     environment.globals.update(plot_svg=_plot, spoken=spoken)
     environment.filters.update(
         cells=_cells,
@@ -98,10 +97,6 @@ def _panel(panel: Panel, key: str) -> Markup:
 
 def _stacked(panel: Panel, key: str, place: int, narrow: bool) -> Markup:
     return Markup(stacked_svg(panel, key, place, narrow=narrow))
-
-
-def _heat(heat: Heat, narrow: bool) -> Markup:
-    return Markup(heat_svg(heat, narrow=narrow))
 
 
 def _plot(plot: Plot) -> Markup:

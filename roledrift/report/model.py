@@ -20,7 +20,7 @@ from roledrift.report.moods import Mood
 from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
 
 __all__ = [
-    "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure", "Heat",
+    "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure",
     "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report",
     "RunReport", "Section", "Table", "map_text", "plain",
 ]  # fmt: skip
@@ -142,24 +142,6 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
-    """Values in [-1, 1] over steps, one row per label.
-
-    Attributes:
-        values: One row per label, aligned with ``steps``; NaN where not measured.
-    """
-
-    kind: ClassVar[str] = "heat"
-    key: str
-    title: str
-    caption: str
-    labels: tuple[str, ...]
-    steps: tuple[int, ...]
-    values: tuple[tuple[float, ...], ...]
-    span: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
     """One alert with its evidence."""
 
@@ -171,7 +153,7 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Note | Advice | Table | Figure | Heat | Plot | Pairs | Diffs | Browser | Card
+Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | Browser | Card
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How panels and heat strips are drawn: the same on a page and in a picture.
+"""How panels are drawn: the same on a page and in a picture.
 
 Everything goes onto a :class:`~roledrift.report.draw.sheet.Sheet` in the colours of a light page; a
 page replaces them by its variables.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -17,25 +17,18 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from roledrift.report.draw.palette import DASHES, INKS, TONES, WORDS, Dash
 from roledrift.report.draw.sheet import Sheet, outlines, rectangles
-from roledrift.report.model import Heat, Line, Panel
+from roledrift.report.model import Line, Panel
 from roledrift.report.numbers import number
-
-LONG = 749.0
-"""Width of heat strips in points, names beside the rows."""
-
-NARROW = 320.0
-"""The same for narrow screens, where names stand above the rows."""
 
 _INK, _SOFT, _RULE, _BAND, _PAGE = (
     INKS[name].light for name in ("ink", "soft", "rule", "band", "page")
 )
 _MARK = INKS["failing"].light
-_SMALL, _LARGE = 7.0, 8.0
+_SMALL = 7.0
 _LETTER = 4.6
 _NARROW_LETTER = 4.2
 _NAMED = 3
 _ROOM = 8.5
-_SHADES = 25
 _NONE = np.zeros(0)
 
 
@@ -270,46 +263,3 @@ def _end_labels(
         ink = _SOFT if plain else WORDS[line.tone].light
         sheet.text((1, height), _cut(line.label, most), ink=ink, frame="inside", away=(4, -2.4),
                    align="left", size=7.0)  # fmt: skip
-
-
-def long_height(heat: Heat, *, narrow: bool = False) -> float:
-    """Height of a heat strip in points."""
-    return 22.0 + _pitch(narrow=narrow) * len(heat.labels) + 8.2
-
-
-def _pitch(*, narrow: bool) -> float:
-    return 18.7 + 8.0 * narrow
-
-
-def _long(sheet: Sheet, heat: Heat) -> bool:
-    """Rows from top to bottom, one unit high; steps below. True for names above the rows."""
-    width, height = sheet.size
-    narrow = width < LONG
-    first, last = heat.span
-    rows = (height - 22.0) / _pitch(narrow=narrow)
-    left = 26.0 if narrow else 0.2 * width
-    sheet.lay((left, 4.0, 0.99 * width, height - 18.0), (first - 0.8, last + 0.8), (rows, 0.0))
-    for row, name in enumerate(heat.labels):
-        if narrow:
-            sheet.text((0, row + 0.24), name, ink=_INK, frame="beside", align="left", size=_LARGE)
-        else:
-            sheet.text((0, row + 0.5), name, ink=_INK, frame="beside", away=(-5, -2.8),
-                       align="right", size=_LARGE)  # fmt: skip
-    _steps(sheet, heat.span, most=5 if narrow else 9, down=11.0)
-    return narrow
-
-
-def draw_heat(sheet: Sheet, heat: Heat) -> None:
-    """Rows of cells: blue below zero, red above, the stronger the further from it."""
-    top, bottom = (0.34, 0.94) if _long(sheet, heat) else (0.1, 0.9)
-    edges = [*(step - 0.5 for step in heat.steps), heat.steps[-1] + 0.5]
-    # One area per shade and not per cell: a long run has thousands of cells.
-    cells: dict[tuple[str, int], list[tuple[float, float, float, float]]] = {}
-    for row, values in enumerate(heat.values):
-        for (a, b), value in zip(pairwise(edges), values, strict=True):
-            shade = round(_SHADES * min(abs(value), 1)) if math.isfinite(value) else 0
-            if shade:
-                ink = INKS["warm" if value > 0 else "cold"].light
-                cells.setdefault((ink, shade), []).append((a, row + bottom, b, row + top))
-    for (ink, shade), sides in sorted(cells.items()):
-        sheet.area(rectangles(sides), ink=ink, alpha=shade / _SHADES)

@@ -1,4 +1,4 @@
-"""Panels, heat strips and plots as SVG, drawn with matplotlib and made fit for a page.
+"""Panels and plots as SVG, drawn with matplotlib and made fit for a page.
 
 Inline styles become attributes (a strict content security policy blocks inline styles), known
 colours become CSS variables (so one drawing reads on light and dark pages), and coordinates lose
@@ -17,18 +17,11 @@ from typing import Any, cast
 from matplotlib.backends.backend_svg import RendererSVG
 
 from roledrift.report.draw.charts import dots_of, draw_plot, plot_size
-from roledrift.report.draw.drawing import (
-    LONG,
-    NARROW,
-    draw_heat,
-    draw_panel,
-    long_height,
-    panel_height,
-)
+from roledrift.report.draw.drawing import draw_panel, panel_height
 from roledrift.report.draw.palette import by_light
 from roledrift.report.draw.plots import Dot, Plot
 from roledrift.report.draw.sheet import Align, Sheet, own_style
-from roledrift.report.model import Heat, Panel
+from roledrift.report.model import Panel
 
 _SIZE = (300.0, 98.0)
 _STACKED = {False: ((480.0, 128.0), (480.0, 82.0)), True: ((250.0, 112.0), (250.0, 82.0))}
@@ -49,12 +42,6 @@ def stacked_svg(panel: Panel, key: str, place: int, *, narrow: bool = False) -> 
 def _panel(panel: Panel, key: str, size: tuple[float, float]) -> str:
     width, least = size
     return _svg((width, panel_height(panel, least)), key, partial(draw_panel, panel=panel))
-
-
-def heat_svg(heat: Heat, *, narrow: bool = False) -> str:
-    """Rows of cells: blue below zero, red above, the stronger the further from it."""
-    size = (NARROW if narrow else LONG, long_height(heat, narrow=narrow))
-    return _svg(size, f"{heat.key}{'-narrow' * narrow}", partial(draw_heat, heat=heat))
 
 
 def plot_svg(plot: Plot) -> str:

@@ -26,6 +26,7 @@ _DPI = 160
 _INK, _SOFT = INKS["ink"].light, INKS["soft"].light
 _PANEL = (300.0, 140.0)
 _TITLE, _NAME, _GAP = 24.0, 18.0, 12.0
+_ACROSS = 3
 
 
 def pictures(report: Report) -> Iterator[tuple[str, bytes]]:
@@ -48,7 +49,7 @@ def _figures(blocks: Iterable[Block]) -> Iterator[Figure | Plot]:
 
 
 def _figure(figure: Figure) -> bytes:
-    columns = max(figure.columns, 1)
+    columns = 1 if figure.stacked else min(len(figure.panels), _ACROSS)
     rows = math.ceil(len(figure.panels) / columns)
     width, height = _PANEL
     size = (columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP)

@@ -12,13 +12,13 @@ import numpy as np
 
 from roledrift.records import GramRecord, StepRecord
 from roledrift.report.curves import marks, overlaid, role_line
-from roledrift.report.model import Block, Figure, Heat, Line, Note, Panel, Prose, Section
+from roledrift.report.draw.palette import TONES
+from roledrift.report.model import Block, Figure, Line, Note, Panel, Prose, Section
 from roledrift.report.numbers import percent
-from roledrift.report.view import View, spread, thinned
+from roledrift.report.view import View, thinned
 from roledrift.sums import Gram
 
 Curve = dict[int, float]
-_HEAT_STEPS = 120
 _METHODS = {
     "exact": "exactly",
     "folded": "folded (random projections of the gradients)",
@@ -51,14 +51,14 @@ def build(view: View) -> Section:
     panels = [_norms(view, norms)]
     if shares:
         panels += _mass(view, shares)
+    if cosines:
+        panels.append(_cosines(view, cosines))
     if kappas:
         panels.append(_coherence(view, kappas))
     blocks: list[Block] = [
         Prose(_method(view)),
         Figure(f"{view.key}-gradient-curves", "", "", tuple(panels)),
     ]
-    if cosines:
-        blocks.append(_cosines(view, cosines))
     if not shares:
         blocks.append(Note("No two roles share a policy, so there is no share to compare."))
     summary = f"measured in {len(next(iter(norms.values())))} records"
@@ -209,19 +209,19 @@ def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
     return panels
 
 
-def _cosines(view: View, cosines: dict[str, Curve]) -> Heat:
-    steps = sorted({step for curve in cosines.values() for step in curve})
-    shown = spread(steps, _HEAT_STEPS, [mark.step for mark in marks(view)])
-    thin = "" if len(shown) == len(steps) else f" Shown: {len(shown)} of {len(steps)} steps."
-    return Heat(
-        f"{view.key}-gradient-cosine",
+def _cosines(view: View, cosines: dict[str, Curve]) -> Panel:
+    lines = []
+    for at, (pair, curve) in enumerate(cosines.items()):
+        kept = thinned(curve)
+        lines.append(Line(pair, tuple(kept), tuple(kept.values()), tone=at % len(TONES)))
+    return Panel(
         "Cosine between roles' gradients",
-        "Blue: the roles pull against each other (-1); red: in the same direction (+1). Healthy: "
-        f"pale, no lasting blue.{thin}",
-        tuple(cosines),
-        shown,
-        tuple(tuple(curve.get(step, math.nan) for step in shown) for curve in cosines.values()),
+        tuple(lines),
         view.span,
+        limits=(-1.0, 1.0),
+        baseline=view.baseline,
+        marks=marks(view),
+        note="Below 0 the roles pull against each other. Healthy: not below 0 for long.",
     )
 
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from roledrift.report.draw.figures import heat_svg, panel_svg, stacked_svg
-from roledrift.report.model import Heat, Line, Mark, Panel
+from roledrift.report.draw.figures import panel_svg, stacked_svg
+from roledrift.report.model import Line, Mark, Panel
 
 STEPS = tuple(range(0, 100, 2))
 CURVE = tuple(0.5 + 0.1 * math.sin(step) for step in STEPS)
@@ -24,9 +24,6 @@ def panel(**how: object) -> Panel:
     )
     marks = (Mark(40, "onset 40"), Mark(42, "alert 42"))
     return Panel("p", lines, (0, 99), baseline=(0, 7), marks=marks, **how)  # type: ignore[arg-type]
-
-
-HEAT = Heat("h", "", "", ("a · b",), (0, 5, 9), ((0.5, math.nan, -1.0),), (0, 9))
 
 
 @pytest.mark.parametrize("narrow", [None, True, False])
@@ -46,14 +43,6 @@ def test_a_panel_is_small_valid_svg_without_styles_or_fixed_colours(
     assert "var(--tone-0)" in svg
 
 
-@pytest.mark.parametrize("narrow", [True, False])
-def test_heat_strips_are_valid_svg(narrow: bool) -> None:
-    svg = heat_svg(HEAT, narrow=narrow)
-    ElementTree.fromstring(svg)
-    assert "a · b" in svg
-    assert "style=" not in svg
-
-
 def test_the_same_panel_gives_the_same_bytes_whatever_the_users_style() -> None:
     first = panel_svg(panel(), "key")
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "text.usetex": True}):
@@ -68,11 +57,10 @@ def test_what_was_drawn_before_leaves_no_trace() -> None:
 
 
 ELSEWHERE = """
-from roledrift.report.draw.figures import heat_svg, panel_svg
-from roledrift.report.model import Heat, Line, Mark, Panel
+from roledrift.report.draw.figures import panel_svg
+from roledrift.report.model import Line, Mark, Panel
 lines = tuple(Line(f"role {i}", tuple(range(9)), (0.1 * i,) * 9, tone=i) for i in range(3))
 print(panel_svg(Panel("p", lines, (0, 9), baseline=(0, 2), marks=(Mark(4, "onset 4"),)), "key"))
-print(heat_svg(Heat("h", "", "", ("a · b",), (0, 5), ((0.5, -1.0),), (0, 9))))
 """
 
 

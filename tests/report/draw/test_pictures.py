@@ -20,6 +20,6 @@ def test_figures_become_png_of_the_same_bytes(failing_report: Report) -> None:
     section = Section("summary", "Summary", (*first.blocks, *plots))
     report = replace(failing_report, runs=(replace(run, sections=(section,)),))
     first = dict(pictures(report))
-    assert list(first) == [f"{run.key}-outcome-figure.png", "p0.png", "p1.png"]
+    assert list(first) == [f"{run.key}-cause.png", "p0.png", "p1.png"]
     assert all(body.startswith(b"\x89PNG") for body in first.values())
     assert dict(pictures(report)) == first
