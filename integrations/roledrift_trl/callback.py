@@ -28,6 +28,7 @@ from roledrift_trl.checks import (
     check_trainer,
     compile_setting,
     continues,
+    devices_note,
     scales_in_place,
 )
 from roledrift_trl.ending import Ending
@@ -136,7 +137,7 @@ class RoleDriftCallback(TrainerCallback):
         probe, said = self._gradients(trainer, settings, generates)
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
-        facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
+        facts["notes"] = {"gradients": said, **devices_note(trainer), **(facts.get("notes") or {})}
         self.monitor = open_monitor(
             self.workflow,
             out,

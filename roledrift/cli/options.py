@@ -87,6 +87,26 @@ ConfigFile = Annotated[
         help="Judge by this roledrift.toml; else by what the run was watched with.",
     ),
 ]
+GpuHourCost = Annotated[
+    float,
+    typer.Option(
+        "--gpu-hour-cost",
+        envvar="ROLEDRIFT_GPU_HOUR_COST",
+        metavar="MONEY",
+        min=0.0,
+        help="What a GPU hour costs, for the estimate of what the run cost.",
+    ),
+]
+Devices = Annotated[
+    int,
+    typer.Option(
+        "--devices",
+        envvar="ROLEDRIFT_DEVICES",
+        metavar="N",
+        min=0,
+        help="GPUs that the run occupies, where it does not say so itself.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -118,6 +138,37 @@ class Reported:
         bool, typer.Option("--paper", help="With the tables of arXiv 2605.24202 for any runs.")
     ] = False
     look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
+    gpu_hour_cost: GpuHourCost = 0.0
+    devices: Devices = 0
+    as_json: Json = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Options of ``roledrift check``."""
+
+    config: ConfigFile = None
+    fail_on: FailOn = "input"
+    findings: Annotated[
+        list[str] | None,
+        typer.Option("--finding", metavar="NAME", help="Judge only this one; may be repeated."),
+    ] = None
+    steps: Annotated[
+        str,
+        typer.Option("--step-range", metavar="A:B", help="Replay only steps A to B."),
+    ] = ""
+    style: Annotated[Style, typer.Option("--format", help="How to print it.")] = Style.text
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "-v", "--all", help="Every verdict, also those that do not apply, and their sources."
+        ),
+    ] = False
+    gpu_hour_cost: GpuHourCost = 0.0
+    devices: Devices = 0
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Leave with 0 instead of 1 or 3.")
+    ] = False
     as_json: Json = False
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
-from roledrift.config import Config
+from roledrift.config import Config, CostsConfig
 from roledrift.detect.settings import load
 from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
@@ -34,6 +34,7 @@ class Shown:
         by: Comma-separated; what the runs of one curve have in common.
         look: Open the page in a browser.
         paper: With the paper's tables and figures even if no run is of its grid.
+        costs: What the estimate of costs cannot know by itself.
     """
 
     formats: str = "html,md,json"
@@ -43,6 +44,7 @@ class Shown:
     by: str = ""
     look: bool = False
     paper: bool = False
+    costs: CostsConfig | None = None
 
 
 def report(
@@ -143,12 +145,20 @@ def _write(
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("reading and judging", total=count)
         if count <= COMPARED:
-            built = build_report(paths, config, sharing, command=command, by=by, paper=shown.paper)
+            built = build_report(
+                paths,
+                config,
+                sharing,
+                command=command,
+                by=by,
+                paper=shown.paper,
+                costs=shown.costs,
+            )
             return write_report(built, out, formats)
         return write_folder(
             paths,
             out,
-            Asked(formats, config, sharing, command, by, jobs, shown.paper),
+            Asked(formats, config, sharing, command, by, jobs, shown.paper, shown.costs),
             seen=lambda done, _: progress.update(task, completed=done),
         )
 

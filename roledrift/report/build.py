@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from roledrift import __version__
-from roledrift.config import Config
+from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError, StoreError
 from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import (
     alerts,
+    costing,
     data,
     first_screen,
     gradients,
@@ -35,6 +36,7 @@ SECTIONS: tuple[Callable[[View], Section], ...] = (
     texts.build,
     roles.build,
     gradients.build,
+    costing.build,
     data.build,
 )
 """In the order of the page; the method section comes last because it also needs the command."""
@@ -48,6 +50,7 @@ def build_report(
     command: str | None = None,
     by: Sequence[str] = (),
     paper: bool = False,
+    costs: CostsConfig | None = None,
 ) -> Report:
     """Read and judge runs.
 
@@ -59,6 +62,7 @@ def build_report(
         by: What the runs of one curve have in common; see
             :func:`~roledrift.report.sweep.index.overview`.
         paper: With the paper's tables and figures even if no run is of its grid.
+        costs: What the estimate of costs cannot know by itself.
 
     Returns:
         The report; equal runs give an equal report.
@@ -74,7 +78,7 @@ def build_report(
     unreadable: list[Unreadable] = []
     for at, path in enumerate(found):
         try:
-            views.append(load(path, key_of(at, path), config, sharing))
+            views.append(load(path, key_of(at, path), config, sharing, costs))
         except (RoleDriftError, OSError) as error:
             if len(found) == 1:
                 raise

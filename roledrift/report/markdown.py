@@ -21,7 +21,7 @@ from roledrift.report.texts.diffing import side
 LINES = 200
 """Most lines that a rendering has."""
 
-_SHOWN = ("summary", "alerts", "verdicts", "data")
+_SHOWN = ("summary", "alerts", "verdicts", "costs", "data")
 _TEXT = 400
 _ROWS = 30
 

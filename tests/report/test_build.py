@@ -20,7 +20,7 @@ from roledrift.store.writer import RunWriter
 from roledrift.workflow import SINGLE, VOTING
 from tests.report.conftest import record
 
-KEYS = ["summary", "alerts", "verdicts", "texts", "roles", "gradients", "data", "method"]
+KEYS = ["summary", "alerts", "verdicts", "texts", "roles", "gradients", "costs", "data", "method"]
 
 
 def test_a_run_has_all_sections_in_order(failing_report: Report) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import SEVERITIES, Alert
 from roledrift.report.change import change_of
 from roledrift.report.curves import overlaid
@@ -112,6 +113,9 @@ def _card(view: View, finding: Finding, *, numbers: bool) -> Card:
     blocks.append(_statistic(view, finding))
     if numbers:
         blocks.append(_numbers(view, finding))
+    known = all_cards().findings.get(alert.finding)
+    if known is not None and known.sources:
+        blocks.append(Prose(f"Threshold and advice rest on {'; '.join(known.sources)}."))
     title = plain_words(alert.title)
     return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
 

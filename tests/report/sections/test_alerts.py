@@ -15,7 +15,7 @@ def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
     cards = [block for block in section.blocks if isinstance(block, Card)]
     assert len(cards) == len(failing.findings)
     length = next(card for card in cards if "written" in card.title)
-    assert [block.kind for block in length.blocks] == ["prose", "prose", "figure", "table"]
+    assert [block.kind for block in length.blocks] == ["prose", "prose", "figure", "table", "prose"]
     figure, numbers = length.blocks[2:4]
     assert isinstance(figure, Figure)
     (panel,) = figure.panels
@@ -43,7 +43,8 @@ def test_how_sure_a_finding_is_and_no_plan_of_its_own(failing: View) -> None:
     view = replace(failing, replay=replace(failing.replay, alerts=tuple(told)))
     card = next(block for block in alerts.build(view).blocks if isinstance(block, Card))
     prose = [block.text for block in card.blocks if isinstance(block, Prose)]
-    assert prose[1:] == ["How sure: evidence 12.3 against 8 needed."]
+    assert prose[1] == "How sure: evidence 12.3 against 8 needed."
+    assert prose[2].startswith("Threshold and advice rest on")
 
 
 def test_no_alerts_is_not_the_same_as_nobody_looked(healthy: View, empty: View) -> None:
