@@ -56,9 +56,9 @@ def draw_panel(sheet: Sheet, panel: Panel) -> None:
         sheet.area(band, ink=_BAND, frame="over")
     _axes(sheet, panel, limits)
     for mark in panel.marks:
-        dash: Dash = (0, (3, 2)) if mark.mild else "-"
+        stroke: Dash = (0, (3, 2)) if mark.mild else "-"
         sheet.line((mark.step, mark.step), (0, 1), ink=_SOFT if mark.mild else _MARK, width=0.9,
-                   frame="over", dash=dash)  # fmt: skip
+                   frame="over", dash=stroke)  # fmt: skip
     dashed = sum(line.tone >= 0 for line in labelled) > 1
     for index, line in enumerate(panel.lines):
         dash = line.tone + index // len(TONES) if dashed and line.tone >= 0 else 0

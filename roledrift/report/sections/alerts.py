@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import SEVERITIES, Alert
@@ -153,10 +154,10 @@ def _statistic(view: View, finding: Finding) -> Block:
     return Figure(f"{_anchor(view, finding)}-statistic", "", "", (panel,))
 
 
-def _limit(limit: dict[int, float]) -> tuple[Line, ...]:
+def _limit(limit: Mapping[int, float]) -> tuple[Line, ...]:
     if not limit:
         return ()
-    kept = thinned(limit)
+    kept = thinned(dict(limit))
     label = f"threshold {number(limit[max(limit)])}"
     return (Line(label, tuple(kept), tuple(kept.values()), style="limit"),)
 
