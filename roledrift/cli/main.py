@@ -128,13 +128,14 @@ def _report(
     roledrift report runs/voting
     roledrift report runs/ -o report --format html,csv,tex
 
-    Up to three runs share a page; more get an index and a page each.
+    One run is a page. A folder is a table, small multiples and a page per run.
     """
     from roledrift.cli.report import Shown, report
     from roledrift.config import CostsConfig
 
     costs = CostsConfig(how.devices, how.gpu_hour_cost)
-    shown = Shown(how.formats, not how.no_text, how.redact, how.jobs, how.by, how.look, costs)
+    texts = not how.no_text
+    shown = Shown(how.formats, texts, how.redact, how.jobs, how.by, how.look, how.paper, costs)
     raise typer.Exit(report(paths, how.out, shown=shown, config=how.config, as_json=how.as_json))
 
 

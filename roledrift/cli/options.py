@@ -134,6 +134,9 @@ class Reported:
     by: Annotated[
         str, typer.Option("--by", metavar="KEYS", help="Group the runs: policy,scale or a setting.")
     ] = ""
+    paper: Annotated[
+        bool, typer.Option("--paper", help="With the tables of arXiv 2605.24202 for any runs.")
+    ] = False
     look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
     gpu_hour_cost: GpuHourCost = 0.0
     devices: Devices = 0

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roledrift.records import GramRecord, StepRecord
-from roledrift.report.model import Figure, Heat, Prose
+from roledrift.report.model import Figure, Prose
 from roledrift.report.sections import gradients
 from roledrift.report.view import View
 
@@ -40,23 +40,22 @@ def test_coherence_is_one_for_orthogonal_and_root_n_for_identical_slots() -> Non
 
 
 def test_the_section_states_the_method_and_its_error(failing: View) -> None:
-    method, norms, mass, cosines, coherence = gradients.build(failing).blocks
+    method, curves = gradients.build(failing).blocks
     assert isinstance(method, Prose)
     assert (
         "folded (random projections of the gradients), relative standard error of a norm 0.8 %"
         in method.text
     )
-    assert isinstance(norms, Figure)
-    assert norms.panels[0].lines[0].values[0] == pytest.approx(math.sqrt(18.0))
-    assert isinstance(mass, Figure)
+    assert isinstance(curves, Figure)
+    norms, mass, _, cosines, coherence = curves.panels
+    assert norms.lines[0].values[0] == pytest.approx(math.sqrt(18.0))
     # |generator|² = 18, |aggregator|² = 4.
-    assert mass.panels[0].lines[0].values[0] == pytest.approx(18 / 22)
-    assert isinstance(cosines, Heat)
-    assert cosines.labels == ("generator · aggregator",)
-    assert cosines.values[0][0] == pytest.approx(-2 / math.sqrt(18 * 4))
-    assert isinstance(coherence, Figure)
-    assert coherence.panels[0].lines[0].values[0] == pytest.approx(math.sqrt(18 / 12))
-    assert coherence.panels[0].lines[1].label == "ceiling √3"
+    assert mass.title == "Share of gradient mass, generator"
+    assert mass.lines[0].values[0] == pytest.approx(18 / 22)
+    assert [line.label for line in cosines.lines] == ["generator · aggregator"]
+    assert cosines.lines[0].values[0] == pytest.approx(-2 / math.sqrt(18 * 4))
+    assert coherence.lines[0].values[0] == pytest.approx(math.sqrt(18 / 12))
+    assert coherence.lines[1].label == "ceiling √3"
 
 
 def test_without_gradients_there_is_a_note(healthy: View) -> None:
