@@ -91,6 +91,7 @@ class Observation:
             scale=config.scale,
             seed=config.seed,
             notes=_notes(config) | dict(notes or {}),
+            announce=False,  # the trainer says itself what begins and how it ended
         )
         self.advised: set[int] = set()
         """Steps whose checkpoints an alert of this process names as the last clean one."""

@@ -201,7 +201,7 @@ def test_watched_from_the_configuration_alone(
     place.roledrift = {"workflow": "voting", "out": str(tmp_path / "run")}
     train(place)
     assert (
-        "watches verl.Trainer: generator x3, aggregator x1, from step 1" in capsys.readouterr().err
+        "watches verl.Trainer: generator x3, aggregator; run directory" in capsys.readouterr().err
     )
     rows = logged(tmp_path)
     steps = [row for row in rows if "actor/grad_norm" in row]

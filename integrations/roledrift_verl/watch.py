@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +124,6 @@ class Watch:
             host=f"verl.{type(trainer).__name__}",
             notes={"gradients": "measured in verl's workers; a record without any says why"},
         )
-        self._out = out
         self._config = from_mapping(self.monitor.header.config)
         self._sampler = TextSampler(self._config.sampling, seen)
         self._capture = TokenCapture(workflow)
@@ -136,11 +134,6 @@ class Watch:
         self._kept: dict[tuple[str, ...], verl_batch.Rows] = {}
         self._keys = Translator()
         self._nameless = False
-        say(
-            f"roledrift {version('roledrift')} watches verl.{type(trainer).__name__}: "
-            f"{', '.join(f'{one.name} x{one.slots}' for one in workflow.roles)}, from step "
-            f"{step + 1}; run directory {out}"
-        )
 
     def validated(self, metrics: Mapping[str, Any]) -> None:
         """Note the accuracy of a validation, as the log readers find it among verl's keys."""
@@ -281,7 +274,6 @@ class Watch:
     def finish(self) -> None:
         """Close the run and say what it is."""
         self.monitor.close()
-        say(self.monitor.closing_line(self._out))
 
     def _measure(self, rows: verl_batch.Rows, step: int) -> None:
         workflow = self.monitor.workflow
