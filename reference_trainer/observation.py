@@ -312,6 +312,7 @@ def _options(config: Config) -> dict[str, Any]:
 def _notes(config: Config) -> dict[str, str]:
     notes = {
         "run": config.name,
+        "steps": str(config.train.steps),
         "lr": f"{config.train.adam.lr:g}",
         "mini-batch": f"{config.train.minibatch} {config.train.minibatch_counts}",
         "base": f"verbose share of the warm-up {config.pretrain.noise.verbose_share:g}",

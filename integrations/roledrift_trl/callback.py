@@ -146,7 +146,8 @@ class RoleDriftCallback(TrainerCallback):
         probe, said = self._gradients(trainer, settings, generates)
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
-        facts["notes"] = {"gradients": said, **(facts.get("notes") or {})}
+        notes = {"gradients": said, "steps": state.max_steps}
+        facts["notes"] = notes | dict(facts.get("notes") or {})
         self.monitor = open_monitor(
             self.workflow,
             out,

@@ -122,7 +122,10 @@ class Watch:
             resume=resume,
             sinks=(self.told,),
             host=f"verl.{type(trainer).__name__}",
-            notes={"gradients": "measured in verl's workers; a record without any says why"},
+            notes={
+                "gradients": "measured in verl's workers; a record without any says why",
+                "steps": str(getattr(trainer, "total_training_steps", "")),
+            },
         )
         self._config = from_mapping(self.monitor.header.config)
         self._sampler = TextSampler(self._config.sampling, seen)

@@ -20,7 +20,7 @@ STARTS = {"aggregator": {"length": 2.5}, "generator": {"length": 5.0}}
 
 def _write(path: Path, outcome: str = "clean", header: Any = HEADER, starts: Any = STARTS) -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    StartsWriter(path, header, lambda: (outcome, starts)).close()
+    StartsWriter(path, header, lambda: (outcome, "A sentence.", starts)).close()
     return path
 
 
