@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from roledrift.cli import console
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _BARS, _ASCII = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _WIDTH, _NARROW = 24, 6
 _NUMBERS = 15  # a blank, a number of three digits, such as 1.23e-05, and its ratio, such as x0.45
+_RATIO = 7  # of these the ratio, which is shown alone where there is little room
+_PER_BAR = 4
 _VERDICT = 15
 _LEAST_DOUBLINGS = 2.0
 _ORDER = ("", "no verdict", *(mood for mood in MOODS if mood not in ("", "no verdict")))
@@ -49,7 +52,7 @@ class Shown:
 
 
 SHOWN = (
-    Shown("length", "length", "p50", True),
+    Shown("length", "length", "mean", True),
     Shown("reward", "reward", "mean", False),
     Shown("k3", "update.k3", "mean", True),
 )
@@ -67,16 +70,20 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
 
     roles = [role for one in watched for role, _ in _worst(one)]
     role_width = max((len(console.role(role)) for role in roles), default=4) + 2
-    room = (width - 2 - role_width - _VERDICT) // len(SHOWN) - 2 - _NUMBERS
-    bars = 0 if room < _NARROW else min(room, _WIDTH)
-    column = bars + _NUMBERS + 2
+    share = (width - 2 - role_width - _VERDICT) // len(SHOWN) - 2
+    brief = share - _NUMBERS < _NARROW <= share - _RATIO
+    numbers = _RATIO if brief else _NUMBERS
+    bars = 0 if share - numbers < _NARROW else min(share - numbers, _WIDTH)
+    column = bars + numbers + 2
     heads = "".join(f"{shown.title:<{column}}" for shown in SHOWN)
     blank = " " * (2 + role_width + _VERDICT)
     text = Text(f"{blank}{heads}".rstrip(), style="bold", no_wrap=True, overflow="crop")
     for one in sorted(watched, key=_urgency):
         _headline(text, one, plain=plain, width=width, bars=bars)
         for role, mood in _worst(one):
-            cells = (_cell(one, role, shown, plain=plain, bars=bars) for shown in SHOWN)
+            cells = (
+                _cell(one, role, shown, plain=plain, bars=bars, brief=brief) for shown in SHOWN
+            )
             curves = "".join(f"{cell:<{column}}" for cell in cells).rstrip()
             text.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
             colour = console.COLOURS.get(mood, "")
@@ -141,8 +148,11 @@ def _worst(one: Watched) -> list[tuple[str, Mood]]:
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 
 
-def _cell(one: Watched, role: str, shown: Shown, *, plain: bool, bars: int) -> str:
-    """The curve of a statistic, its latest value and its ratio to (or change from) the baseline."""
+def _cell(one: Watched, role: str, shown: Shown, *, plain: bool, bars: int, brief: bool) -> str:
+    """The curve of a statistic, its value, and its ratio to or change from the baseline.
+
+    Where it is to be ``brief``, the value is left out if there is a baseline.
+    """
     values = one.series(lambda record: shown.of(record, role))
     if not values:
         return ""
@@ -152,27 +162,49 @@ def _cell(one: Watched, role: str, shown: Shown, *, plain: bool, bars: int) -> s
     if baseline is None:
         change = ""
     elif shown.ratio:
-        change = f" x{values[-1] / baseline:.2g}" if baseline > 0 else ""
+        change = f" {times(values[-1] / baseline)}" if baseline > 0 else ""
     else:
         change = f" {values[-1] - baseline:+.2g}"
-    return f"{curve}{values[-1]:.3g}{change}"
+    value = "" if brief and change else f"{values[-1]:.3g}"
+    return f"{curve}{value}{change}".rstrip() if value else f"{curve}{change.lstrip()}"
+
+
+def times(ratio: float) -> str:
+    """A ratio in a few characters, such as ``x0.45``, ``x4.1`` or ``x260``."""
+    if 0.0 < ratio < 0.01:
+        return "x<0.01"
+    return f"x{ratio:.0f}" if 10 <= ratio < 1e5 else f"x{ratio:.2g}"
 
 
 def scaled(
     values: Sequence[float], baseline: float | None, *, plain: bool = False, width: int = _WIDTH
 ) -> str:
-    """The last values as small bars, on a scale on which noise looks small.
+    """The last values as small bars, four to a bar, on a scale on which noise looks small.
 
     With a baseline, the middle is the baseline and the ends are a quarter and four times of it, or
     as far as the values go. Without one, shares between 0 and 1 are drawn from 0 to 1, and anything
     else around its first value, from minus to plus its size, or as far as the values go.
     """
-    positions, middle, reach = _positions(values, baseline)
-    low = middle - reach
+    shown = _means(values, width)
+    if not shown:
+        return ""
+    positions, middle, reach = _positions(shown, baseline)
     marks = _ASCII if plain else _BARS
-    top = len(marks) - 1
-    drawn = positions[-width:] if width else []
-    return "".join(marks[min(top, max(0, round((x - low) / (2 * reach) * top)))] for x in drawn)
+    centre, top = (len(marks) - 1) // 2, len(marks) - 1
+    return "".join(
+        marks[round(centre + x * (centre if x < 0 else top - centre))]
+        for x in ((position - middle) / reach for position in positions)
+    )
+
+
+def _means(values: Sequence[float], width: int) -> list[float]:
+    """The last values as at most ``width`` means, each of one value or of up to four."""
+    if not width:
+        return []
+    size = min(_PER_BAR, math.ceil(len(values) / width)) or 1
+    kept = values[-size * width :]
+    ends = range(len(kept), 0, -size)
+    return [fmean(kept[max(0, end - size) : end]) for end in ends][::-1]
 
 
 def _positions(values: Sequence[float], baseline: float | None) -> tuple[list[float], float, float]:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from roledrift.cli.board import ago, board, scaled
+from roledrift.cli.board import ago, board, scaled, times
 from roledrift.cli.watched import Watched
 from roledrift.detect.suite import DetectorSuite
 from roledrift.store.reader import StoredRun, open_run
@@ -21,14 +21,20 @@ def watched(run: StoredRun, **facts: Any) -> Watched:
 
 
 def test_noise_is_flat_and_a_collapse_is_not() -> None:
-    assert set(scaled([15, 19, 16, 18, 17], 17.0)) <= {"▄", "▅"}
-    assert scaled([17, 4.25, 68], 17.0) == "▅▁█"
+    assert set(scaled([15, 19, 16, 18, 17], 17.0)) == {"▄"}
+    assert scaled([17, 4.25, 68], 17.0) == "▄▁█"
     assert scaled([1.0, 100.0, 0.01], 1.0)[1:] == "█▁"  # farther than fourfold: the scale grows
-    assert scaled([0.0, 0.5, 1.0], None) == "▁▅█"
+    assert scaled([0.0, 0.5, 1.0], None) == "▁▄█"
     assert scaled([-2.0, -2.1, 3.0], None)[-1] == "█"
     assert scaled([0.0, 0.0], 0.0) == "▁▁"
     assert scaled([], 1.0) == ""
     assert len(scaled([1.0] * 99, 1.0, width=7)) == 7
+    assert scaled([1.0] * 8 + [4.0] * 8, 1.0, width=4) == "▄▄██"
+
+
+def test_ratios_are_short() -> None:
+    ratios = [times(ratio) for ratio in (0.0, 1e-5, 0.454, 1.0, 4.12, 263.0, 3e6)]
+    assert ratios == ["x0", "x<0.01", "x0.45", "x1", "x4.1", "x263", "x3e+06"]
 
 
 def test_an_age_has_one_unit() -> None:
@@ -51,7 +57,8 @@ def test_a_run_that_goes_on_says_how_far_it_is(tmp_path: Path) -> None:
 
 def test_without_a_baseline_nothing_is_compared_with_it(tmp_path: Path) -> None:
     lines = board([watched(open_run(write_run(tmp_path / "run", 8)))]).plain.splitlines()
-    assert lines[-1].split()[-1] == "5.1"
+    (aggregator,) = [line.split() for line in lines if line.startswith("  aggregator")]
+    assert aggregator[-1] == "5.1"
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -65,7 +72,7 @@ def test_the_board_fits(width: int, tmp_path: Path) -> None:
     assert " ".join(line.strip() for line in lines[2 : shown - 1]) == incident.sentence
     assert lines[shown - 1].split()[0] == "accuracy"
     assert lines[shown + 1].split()[:2] == ["aggregator", "failing"]
-    assert lines[shown + 1].endswith("20.8 x4.1")
+    assert lines[shown + 1].endswith("x4.1" if width == 80 else "20.8 x4.1")
     if width >= 80:
         assert max(map(len, lines)) <= width
         assert "▄" in lines[shown + 1]

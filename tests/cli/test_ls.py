@@ -150,7 +150,7 @@ def test_a_crashed_run_is_silent(tmp_path: Path) -> None:
     assert code == 0
     assert (crashed["state"], crashed["outcome"]) == ("silent", "suspicious")
     assert "since step 19. The run may have crashed." in crashed["sentence"]
-    assert (running["state"], running["outcome"]) == ("open", "no verdict")
+    assert (running["state"], running["outcome"]) == ("open", "clean")
 
 
 def test_some_of_them_in_another_order(tmp_path: Path) -> None:
