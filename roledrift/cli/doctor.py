@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _LIBRARIES = ("numpy", "pyarrow", "matplotlib", "jinja2", "typer", "rich")
 _OPTIONAL = {
     "torch": "to watch training (pip install torch)",
-    "trl": "for RoleDriftCallback (pip install 'roledrift[trl]')",
-    "transformers": "for RoleDriftCallback (pip install 'roledrift[trl]')",
-    "wandb": "to log beside Weights & Biases (pip install 'roledrift[wandb]')",
+    "trl": "for RoleDriftCallback (pip install torch transformers trl peft)",
+    "transformers": "for RoleDriftCallback (pip install torch transformers trl peft)",
+    "wandb": "to log beside Weights & Biases (pip install wandb)",
     "fsspec": "to read runs from s3:// and the like (pip install fsspec)",
 }
 

@@ -23,7 +23,7 @@ try:
     from starlette.routing import Route
 except ImportError as error:
     raise ImportError(
-        f"roledrift view needs starlette and uvicorn ({error}): pip install 'roledrift[view]'"
+        f"roledrift view needs starlette and uvicorn ({error}): pip install starlette uvicorn"
     ) from error
 
 COOKIE = "roledrift_view"

@@ -106,5 +106,5 @@ def test_what_make_installs_from_is_in_the_source_distribution() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())
     include = listed["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     asked = set(re.findall(r"(?<![\w/)])[\w-]+\.txt", (ROOT / "Makefile").read_text()))
-    assert "requirements-dev.txt" in asked
+    assert "constraints.txt" in asked
     assert {f"/{name}" for name in asked} <= set(include)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = ("roledrift", "integrations", "reference_trainer", "examples", "benchmarks", "tools")
 SOURCES = sorted(
     path
-    for folder in ("roledrift", "integrations", "reference_trainer", "examples", "benchmarks")
+    for folder in FOLDERS
     for path in (ROOT / folder).rglob("*.py")
     if "out" not in path.relative_to(ROOT).parts
 )

@@ -1,4 +1,4 @@
-"""Rows in verl's layout, from plain dictionaries of tensors. The real classes: tests_verl/."""
+"""Rows in verl's layout, from plain dictionaries of tensors. The real classes: tests/envs/verl/."""
 
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The methods of a trainer that the plugin stands around. verl's own trainers: tests_verl/."""
+"""The methods of a trainer that the plugin stands around. verl's own trainers: tests/envs/verl/."""
 
 import asyncio
 from pathlib import Path

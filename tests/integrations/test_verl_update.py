@@ -1,4 +1,4 @@
-"""What the trainer's side of an update decides, from plain data. The real classes: tests_verl/."""
+"""What the trainer's side of an update decides, from plain data. Real classes: tests/envs/verl/."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a worker's watch must not do to its rank. With verl's engines: tests_verl/."""
+"""What a worker's watch must not do to its rank. With verl's engines: tests/envs/verl/."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 """wandb and TensorBoard are the real ones; trackio and mlflow are not installed here.
 
-For these two stand modules with the calls that they offer; with themselves: tests_logbooks/.
+For these two stand modules with the calls that they offer; with themselves: tests/envs/logbooks/.
 """
 
 from __future__ import annotations

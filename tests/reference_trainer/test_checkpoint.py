@@ -1,8 +1,6 @@
 import json
 import random
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -182,14 +180,6 @@ def test_another_routing_is_refused(make_bank: Callable[..., AdapterBank], tmp_p
         load_adapters(make_bank("generator"), where)
 
 
-def long_run(noisy: Config) -> Config:
-    return replace(
-        noisy,
-        train=replace(noisy.train, steps=6),
-        checkpoint=CheckpointSettings(every=2, keep=2),
-    )
-
-
 def lines(run: Path) -> list[dict[str, Any]]:
     return [row | {"seconds": {}} for row in RunFolder(run).trace()]
 
@@ -282,87 +272,6 @@ def test_a_run_goes_on_from_before_a_damaged_checkpoint(
     assert "global_step_4 is damaged: state.pt" in said
     assert "goes on from global_step_2" in said
     assert latest_whole(folder.checkpoints) == (folder.checkpoints / "global_step_4", ())
-
-
-CHILD = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from reference_trainer.config import load
-from reference_trainer.setup import prepare
-from reference_trainer.tasks.sandbox_settings import SandboxSettings
-from reference_trainer.trainer import train
-
-torch.set_num_threads(1)
-run, cache, kind, value = sys.argv[1:]
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def watch(event, arguments):
-    if event == kind and value in str(arguments[0]):
-        die()
-
-def on_step(report):
-    if kind == "step" and report.step == int(value):
-        die()
-
-settings = {
-    "train": {"steps": 6},
-    "checkpoint": {"every": 2, "keep": 2},
-    "stress": {"kind": "reward_noise", "share": 1.0},
-}
-setup = prepare(load("tiny-smoke", settings), cache=Path(cache))
-sys.addaudithook(watch)
-train(setup, out=Path(run), resume=True, on_step=on_step)
-"""
-
-KILLS = (
-    ("step", "1"),  # before the first checkpoint
-    ("open", ".draft-global_step_2/state.pt"),  # half of the first checkpoint is written
-    ("os.rename", ".draft-global_step_4"),  # complete, but without its name
-    ("step", "5"),  # between two checkpoints
-    ("open", "finished.json"),  # everything done but the last line
-)
-
-
-@pytest.mark.slow
-def test_killed_again_and_again_it_ends_in_the_same_bits(
-    noisy: Config, cache: Path, base_folder: Path, tmp_path: Path
-) -> None:
-    whole = prepare(long_run(noisy), cache=cache)
-    train(whole, out=tmp_path / "whole")
-    assert_it_moves(tmp_path / "whole")
-    run = tmp_path / "killed"
-    for kind, value in KILLS:
-        command = [sys.executable, "-c", CHILD, str(run), str(cache), kind, value]
-        child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        assert child.returncode == -9, child.stderr
-    setup = prepare(long_run(noisy), cache=cache)
-    train(setup, out=run, resume=True)
-    assert lines(run) == lines(tmp_path / "whole")
-    assert same(weights(setup.bank), weights(whole.bank))
-    final = sorted(path for path in (run / "trainer" / "adapters").rglob("*.safetensors"))
-    assert len(final) == 2
-    for file in final:
-        twin = tmp_path / "whole" / file.relative_to(run)
-        assert file.read_bytes() == twin.read_bytes()
-
-    mine, its = open_run(run), open_run(tmp_path / "whole")
-    assert mine.state == "finished"
-    assert [one.step for one in mine.steps()] == [1, 2, 3, 4, 5, 6]
-    for one, other in zip(mine.steps(), its.steps(), strict=True):
-        assert (one.groups, one.totals) == (other.groups, other.totals)
-        assert [gram.labels for gram in one.gradients] == [gram.labels for gram in other.gradients]
-    texts = [
-        {
-            (one.step, one.role, one.slot, one.text)
-            for one in seen.samples()
-            if "canary" in one.flags
-        }
-        for seen in (mine, its)
-    ]
-    assert texts[0] == texts[1]
 
 
 def test_a_longer_run_goes_on_and_another_is_refused(

@@ -39,8 +39,8 @@ def v1(folder: Path, steps: int) -> str:
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
     from verl.utils import tensordict_utils as tu
 
-    from tests_verl.conftest import ROLES, WIDTH
-    from tests_verl.test_v1 import Trainer, jagged
+    from tests.envs.verl.conftest import ROLES, WIDTH
+    from tests.envs.verl.test_v1 import Trainer, jagged
 
     class Dumping(Trainer):
         _shutdown_dump_executor = PPOTrainer._shutdown_dump_executor

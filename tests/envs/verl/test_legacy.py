@@ -18,7 +18,7 @@ from verl.trainer.ppo.ray_trainer import AdvantageEstimator, RayPPOTrainer, comp
 from verl.utils import tensordict_utils as tu
 
 from roledrift import open_run
-from tests_verl.conftest import Tokenizer, padded
+from tests.envs.verl.conftest import Tokenizer, padded
 
 SCORES = not verl.__version__.startswith("0.8")
 """verl 0.8 takes flash_attn, which needs a GPU, to take out padding before it scores."""

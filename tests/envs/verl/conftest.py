@@ -29,7 +29,7 @@ from verl import DataProto
 torch.set_num_threads(1)
 
 if find_spec("verl.plugin") is not None:  # verl 0.9: its own workers run here, too
-    import tests_verl.cpu_platform  # noqa: F401
+    import tests.envs.verl.cpu_platform  # noqa: F401
 
 ROLES = ["generator", "generator", "generator", "aggregator"]
 PROBLEMS, ROLLOUTS, WIDTH, PROMPT = 2, 4, 9, 5

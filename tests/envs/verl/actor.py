@@ -1,6 +1,6 @@
 """verl's own actor on a tiny model: configuration, model, rows."""
 
-import tests_verl.cpu_platform  # noqa: F401, I001 - before anything asks verl for its platform
+import tests.envs.verl.cpu_platform  # noqa: F401, I001 - before anything asks verl for its platform
 
 from copy import deepcopy
 from functools import partial

@@ -15,9 +15,9 @@ from verl.single_controller.ray.base import RayClassWithInitArgs, RayResourcePoo
 from verl.utils import tensordict_utils as tu
 
 from roledrift.store.reader import open_run
-from tests_verl.actor import CPUActor, actor_config, columns, jagged, tiny_model
-from tests_verl.conftest import ROLES
-from tests_verl.test_v1 import Trainer, logged, place, queue_with
+from tests.envs.verl.actor import CPUActor, actor_config, columns, jagged, tiny_model
+from tests.envs.verl.conftest import ROLES
+from tests.envs.verl.test_v1 import Trainer, logged, place, queue_with
 
 __all__ = ["place"]
 

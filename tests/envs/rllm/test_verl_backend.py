@@ -17,8 +17,8 @@ from roledrift_rllm.watch import sampling_of, watched
 from verl.trainer.ppo.rollout_corr_helper import compute_offpolicy_metrics
 
 from roledrift import open_run
-from tests_rllm.conftest import LONGEST, Engine, Tokenizer, Voting
-from tests_rllm.test_watch import logged
+from tests.envs.rllm.conftest import LONGEST, Engine, Tokenizer, Voting
+from tests.envs.rllm.test_watch import logged
 
 RANKS = 5
 

@@ -11,7 +11,7 @@ from roledrift_verl.watch import settings_of
 from roledrift.config import from_mapping
 from roledrift.ingest.roles import RoleMap
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "verl_config.yaml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "verl_config.yaml"
 
 
 def test_the_example_is_taken_by_verl() -> None:

@@ -14,7 +14,7 @@ from roledrift_rllm.watch import watched
 from roledrift import open_run
 from roledrift.detect import remedies
 from roledrift.errors import ConfigError
-from tests_rllm.conftest import Backend, Voting
+from tests.envs.rllm.conftest import Backend, Voting
 
 Make = Callable[..., UnifiedTrainer]
 

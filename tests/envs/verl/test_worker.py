@@ -18,7 +18,7 @@ from verl.workers.utils.padding import response_from_nested
 
 from roledrift import VOTING
 from roledrift.config import from_mapping
-from tests_verl.actor import actor_config, batch_of, columns, jagged, tiny_model, worker_of
+from tests.envs.verl.actor import actor_config, batch_of, columns, jagged, tiny_model, worker_of
 
 ROWS = 8
 ROLES = torch.tensor([0, 0, 0, 1] * 2)

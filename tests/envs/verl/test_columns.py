@@ -13,8 +13,8 @@ from verl.trainer.ppo.metric_utils import compute_data_metrics
 from examples.verl_rows import WatchedRows
 from roledrift import VOTING, open_run
 from roledrift.ingest.roles import RoleMap
-from tests_verl.conftest import ROLES, Tokenizer, padded
-from tests_verl.test_rows import advantaged
+from tests.envs.verl.conftest import ROLES, Tokenizer, padded
+from tests.envs.verl.test_rows import advantaged
 
 NAMES = ["generator0", "generator1", "generator2", "aggregator"]
 

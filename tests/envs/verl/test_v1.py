@@ -27,7 +27,7 @@ from verl.utils import tensordict_utils as tu
 
 from roledrift import open_run
 from roledrift.errors import ConfigError, StoreError
-from tests_verl.conftest import PROMPT, ROLES, WIDTH, Tokenizer
+from tests.envs.verl.conftest import PROMPT, ROLES, WIDTH, Tokenizer
 
 SYMBOLS = 20
 

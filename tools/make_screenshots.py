@@ -23,7 +23,7 @@ from PIL import Image
 from roledrift.store.reader import StoredRun, open_run
 from roledrift.store.writer import RunWriter
 
-PAGES = Path(__file__).with_name("images") / "pages"
+PAGES = Path(__file__).parents[1] / "docs" / "images" / "pages"
 SIZES = {"phone": (500, 1400), "tablet": (820, 1400), "desk": (1360, 1400)}
 COLOURS = 64
 

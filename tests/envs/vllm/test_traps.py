@@ -22,7 +22,7 @@ from vllm.lora.request import LoRARequest
 from reference_trainer.model import ModelSettings, load_model
 from reference_trainer.policies import AdamSettings, AdapterBank, LoraSettings
 from roledrift import RoleBatch, RoleDriftError, TokenCapture, Workflow
-from tests_vllm.test_engine import shake
+from tests.envs.vllm.test_engine import shake
 
 PARAMS = SamplingParams(temperature=0.7, max_tokens=6, logprobs=0, seed=1, detokenize=False)
 LONG = [5 + place % 90 for place in range(100)]
