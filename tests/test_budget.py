@@ -22,7 +22,7 @@ def test_after_eight_steps_it_takes_the_mildest_factor_that_fits() -> None:
     budget = Budget(0.03)
     (said,) = run(budget, fixed=1, periodic=12)
     assert (budget.factor, budget.stride) == (8, 1)
-    assert "every x8 of what was asked" in said
+    assert "measured 8 times less often" in said
     assert "13.0%" in said
     assert run(budget, fixed=1, periodic=12, windows=3) == ["", "", ""], "it stays there"
 

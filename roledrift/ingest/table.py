@@ -320,7 +320,7 @@ class _Plan:
             raw = self._get(row, column)
             value = whole(raw) if column in _WHOLES else number(raw)
             if value is None and raw not in (None, ""):
-                job.ledger.skip(f"{column} is no number", where, step=step)
+                job.ledger.skip(f"{column} is not a number", where, step=step)
             if value is not None and not (column == "tokens" and value < 0):
                 setattr(span, column, value)
         for column in self._texts:

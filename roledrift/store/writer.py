@@ -221,7 +221,7 @@ def _same_run(path: Path, header: RunHeader) -> None:
             f"{path}: cannot resume, the header is unreadable ({error}); give another directory"
         ) from None
     if not isinstance(stored, RunHeader):
-        raise StoreError(f"{path}: cannot resume, this is no run header; give another directory")
+        raise StoreError(f"{path}: cannot resume, this is not a run header; give another directory")
     mine, its = header.workflow, stored.workflow
     if (mine.role_names, mine.policies) != (its.role_names, its.policies):
         routes = [dict(zip(one.role_names, one.policies, strict=True)) for one in (its, mine)]

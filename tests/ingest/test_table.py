@@ -155,7 +155,7 @@ def test_odd_csv_rows(tmp_path: Path) -> None:
     events, one = read(file, "table", mapping=mapping)
     assert [(row.step, row.tokens) for row in spans(events)][:3] == [(0, 5), (1, None), (2, 3)]
     assert one.ledger.counts["CSV row with too many fields"] == 1
-    assert one.ledger.counts["tokens is no number"] >= 1
+    assert one.ledger.counts["tokens is not a number"] >= 1
 
 
 CELL = (
