@@ -137,7 +137,7 @@ $(VENV)/.site: $(READY) pyproject.toml constraints.txt
 site: $(VENV)/.site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-docs: $(READY) demo
+docs: $(READY)
 	$(BIN)/python tools/make_pictures.py
 
 clean:

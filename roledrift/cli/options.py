@@ -84,7 +84,7 @@ ConfigFile = Annotated[
         "--config",
         envvar="ROLEDRIFT_CONFIG",
         metavar="FILE",
-        help="Judge by this roledrift.toml; else by what the run was watched with.",
+        help="Judge by this roledrift.toml instead of the run's own configuration.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -95,24 +95,30 @@ class Reported:
     """Options of ``roledrift report``."""
 
     out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Directory for the report.")
     ] = Path("report")
     formats: Annotated[
         str,
-        typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png,status."),
+        typer.Option(
+            "--format",
+            metavar="LIST",
+            help="Formats, separated by commas: html,md,json,csv,tex,png,status.",
+        ),
     ] = "html,md,json"
     config: ConfigFile = None
     no_text: Annotated[
-        bool, typer.Option("--no-text", help="Leave out what models wrote, to share the page.")
+        bool, typer.Option("--no-text", help="Leave out all texts written by models.")
     ] = False
     redact: Annotated[
-        str, typer.Option("--redact", metavar="REGEX", help="Replace what this matches.")
+        str,
+        typer.Option("--redact", metavar="REGEX", help="Replace every match of REGEX in texts."),
     ] = ""
     jobs: Annotated[
-        int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
+        int, typer.Option("--jobs", min=0, help="Number of processes; 0 is one per CPU.")
     ] = 0
     by: Annotated[
-        str, typer.Option("--by", metavar="KEYS", help="Group the runs: policy,scale or a setting.")
+        str,
+        typer.Option("--by", metavar="KEYS", help="Group the runs by policy, scale or a setting."),
     ] = ""
     look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
     as_json: Json = False
@@ -127,26 +133,40 @@ class Imported:
         typer.Option("-o", "--out", metavar="RUN", help="Run directory, or folder for several."),
     ] = None
     form: Annotated[
-        str, typer.Option("--as", metavar="FORMAT", help="Do not guess the format.")
+        str,
+        typer.Option(
+            "--as", metavar="FORMAT", help="Format of the source, instead of guessing it."
+        ),
     ] = ""
     roles: Annotated[
         str,
-        typer.Option("--roles", metavar="MAP", help="Names to roles: 0=generator:0,..."),
+        typer.Option("--roles", metavar="MAP", help="Map names to roles: 0=generator:0,..."),
     ] = ""
     mapping: Annotated[
         Path | None,
-        typer.Option("--mapping", metavar="FILE", help="TOML: which column of a table is what."),
+        typer.Option(
+            "--mapping",
+            metavar="FILE",
+            help="TOML file that says what each column of a table holds.",
+        ),
     ] = None
     routing: Annotated[
-        str, typer.Option("--routing", metavar="WORD", help="shared or isolated policies.")
+        str,
+        typer.Option(
+            "--routing", metavar="WORD", help="Policies of the roles: shared or isolated."
+        ),
     ] = ""
     tokenizer: Annotated[
         str,
-        typer.Option("--tokenizer", metavar="NAME", help="Count tokens where the log does not."),
+        typer.Option(
+            "--tokenizer",
+            metavar="NAME",
+            help="Tokenizer to count tokens with where the log has no counts.",
+        ),
     ] = ""
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = (
-        False
-    )
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read everything but write nothing.")
+    ] = False
     as_json: Json = False
 
 
