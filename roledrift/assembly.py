@@ -86,39 +86,39 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
         StoreError: If ``out`` cannot be written, or holds a run and neither ``resume`` nor
             ``overwrite`` is set.
     """
-    if resume and overwrite:
-        raise ConfigError("resume=True continues a run and overwrite=True removes it: set one")
     roles, out = _placed(workflow, out, routing)
     settings = read_config(config)
     header = _header(roles, out, settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
-    budget, probes = Budget(settings.budget), () if off else (*_probes(settings, roles), *probes)
+    probes = () if off else (*_probes(settings, roles), *probes)
+    parts = Parts(probes, reducer=reducer, budget=Budget(settings.budget))
     if off or (reducer is not None and not reducer.is_first()):
-        parts = Parts(probes, reducer=reducer, budget=budget)
         return MetricMonitor(header, parts, strict=strict, out=out)
-    shown = announce and settings.notify.console and notifiers is None
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
     header, judge = _judge(header, settings, out, detectors)
-    parts = Parts(
-        probes=probes,
+    run = RunWriter(out, header, resume=resume, overwrite=overwrite, judged=True)
+    parts = _judging(replace(parts, sinks=sinks, notifiers=tell), header, judge, run, resume=resume)
+    shown = say if announce and settings.notify.console and notifiers is None else None
+    if shown is not None:
+        shown(_opening_line(header, out, resume=resume))
+    return MetricMonitor(header, parts, strict=strict, out=out, say=shown)
+
+
+def _judging(
+    parts: Parts, header: RunHeader, judge: DetectorSuite, run: RunWriter, *, resume: bool
+) -> Parts:
+    """The parts of the process that judges and writes; its sinks and notifiers are further ones."""
+    out, settings = run.path, judge.config
+    starts = StartsWriter(out, header, lambda: _summary(judge))
+    return replace(
+        parts,
         judge=judge,
-        sinks=(
-            RunWriter(out, header, resume=resume, overwrite=overwrite, judged=True),
-            StartsWriter(out, header, lambda: _summary(judge)),
-            *_logs(header.workflow, settings),
-            *sinks,
-        ),
-        notifiers=tell,
-        reducer=reducer,
+        sinks=(run, starts, *_logs(header.workflow, settings), *parts.sinks),
         history=(lambda: open_run(out).steps()) if resume else None,
         texts=(lambda: open_run(out).samples(_TEXTS)) if resume else None,
-        budget=budget,
         conclusion=lambda steps: conclude(judge.verdicts, judge.incidents, steps).sentence,
-        pulse=heartbeat_for(settings.notify, tell, header),
+        pulse=heartbeat_for(settings.notify, parts.notifiers, header),
     )
-    if shown:
-        say(_opening_line(header, out, resume=resume))
-    return MetricMonitor(header, parts, strict=strict, out=out, say=say if shown else None)
 
 
 def _opening_line(header: RunHeader, out: Path, *, resume: bool) -> str:

@@ -82,7 +82,7 @@ def test_a_directory_is_not_written_over_unless_that_is_wanted(tmp_path: Path) -
     (out / "notes.txt").write_text("mine")
     with pytest.raises(StoreError, match="resume"):
         open_monitor("voting", out)
-    with pytest.raises(ConfigError, match=r"resume=True .* overwrite=True"):
+    with pytest.raises(StoreError, match=r"resume=True .* overwrite=True"):
         open_monitor("voting", out, resume=True, overwrite=True)
     assert [record.step for record in open_run(out).steps()] == [3]
     second = open_monitor("eval_opt", out, overwrite=True)

@@ -76,6 +76,10 @@ class RunWriter:
         self._synced: dict[str, LineFile] = {}
         with _writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
+            if overwrite and resume:
+                raise StoreError(
+                    "resume=True continues a run and overwrite=True removes it: set one of them"
+                )
             if overwrite:
                 _remove(self.path)
             self._begin(header, resume=resume)

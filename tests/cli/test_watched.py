@@ -1,0 +1,17 @@
+from pathlib import Path
+
+from roledrift.cli.watched import Watched
+from roledrift.detect.suite import DetectorSuite
+from roledrift.records import StepRecord
+from roledrift.workflow import VOTING
+
+
+def test_a_series_leaves_out_what_is_missing_and_the_baseline_is_its_start() -> None:
+    rewards = [1.0, float("nan"), *[3.0] * 7, 40.0]
+    records = [StepRecord(step, totals={"reward": x}) for step, x in enumerate(rewards)]
+    one = Watched(Path("x"), DetectorSuite(VOTING), records=[*records, StepRecord(10)])
+    values = one.series(lambda record: record.totals.get("reward"))
+    assert values == [1.0, *[3.0] * 7, 40.0]
+    assert one.baseline(values) == 2.75
+    assert one.baseline(values[:8]) is None, "it is still the baseline itself"
+    assert one.conclusion.outcome == "no verdict"
