@@ -135,7 +135,7 @@ $(VENV)/.site: $(READY) pyproject.toml constraints.txt
 	@touch $@
 
 site: $(VENV)/.site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore:IProgress $(BIN)/python -m mkdocs build --strict
 
 docs: $(READY)
 	$(BIN)/python tools/make_pictures.py

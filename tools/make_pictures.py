@@ -1,4 +1,4 @@
-"""The pictures in `docs/images`: pages of the recorded runs of `roledrift demo` in a real browser."""
+"""The pictures in `docs/images`: pages of the runs of `roledrift demo`, in a real browser."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ FILES = ("examples/**/*.py", "examples/**/*.yaml", "benchmarks/detection/*.md")
 OPTIONAL = "reproduction.md"
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
 CODE = re.compile(r"^```.*?^```$", re.S | re.M)
+ROLE_OF_SPHINX = re.compile(r":(?:class|func|meth|data|mod|attr|exc):(?=<code>)")
 SHOWN = re.compile(r"<!-- gallery: ([a-z-]+) -->")
 
 
@@ -91,6 +92,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     for text, is_code in _split(markdown):
         pieces.append(text if is_code else LINK.sub(lambda found: _link(found, src), text))
     return SHOWN.sub(_shown, "".join(pieces))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Write marks of docstrings that Markdown does not know the way it would."""
+    plain = ROLE_OF_SPHINX.sub("", html).replace("<code>~roledrift.", "<code>roledrift.")
+    return plain.replace("::</p>", ":</p>")
 
 
 def _split(markdown: str) -> Iterator[tuple[str, bool]]:
