@@ -140,7 +140,7 @@ def _placed(
     if out is None and isinstance(workflow, str | Path) and not preset:
         workflow, out = None, workflow
     if isinstance(workflow, Path):
-        raise ConfigError(f"{workflow} is a path and no workflow: say open_monitor(workflow, out)")
+        raise ConfigError(f"{workflow} is a path, not a workflow: pass open_monitor(workflow, out)")
     roles = Workflow.of(POLICY if workflow is None else workflow, routing=routing)
     return roles, _named(roles) if out is None else Path(out)
 

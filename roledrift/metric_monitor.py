@@ -137,7 +137,7 @@ class MetricMonitor(Monitor):
             if group in roles or group == EVERYONE:
                 kept[group] = {name: Stat(n=1, mean=value) for name, value in numbers.items()}
             else:
-                self.count_fault(f"metrics of {group}, which is no role of the workflow")
+                self.count_fault(f"metrics of {group}, which is not a role of the workflow")
         if len(roles) == 1 and EVERYONE in kept:
             kept[roles[0]] = {**kept[EVERYONE], **kept.get(roles[0], {})}
         for group, stats in kept.items():

@@ -168,5 +168,5 @@ def test_a_finding_that_stops_stops_the_loop(tmp_path: Path) -> None:
 
 
 def test_a_path_is_no_workflow(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="path and no workflow"):
+    with pytest.raises(ConfigError, match="path, not a workflow"):
         open_monitor(tmp_path, tmp_path)

@@ -41,7 +41,7 @@ def check_trainer(trainer: Any) -> bool:
     if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
         if any(one.__module__.partition(".")[0] == "trl" for one in type(trainer).__mro__):
             raise AttachError(
-                f"{type(trainer).__name__} builds its batches anew, so no row has a role: "
+                f"{type(trainer).__name__} rebuilds its batches, so rows lose their role: "
                 "RoleDriftCallback watches trl.GRPOTrainer, trl.RLOOTrainer and "
                 "transformers.Trainer. Fine-tune on roles' texts with transformers.Trainer; for "
                 "another loop use roledrift.open_monitor and TokenCapture"

@@ -69,7 +69,7 @@ def settings_of(config: Any) -> Settings | None:
         if key not in known:
             near = get_close_matches(str(key), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {known}"
-            raise ConfigError(f"roledrift.{key} is no setting of the verl plugin; {hint}")
+            raise ConfigError(f"unknown setting roledrift.{key} of the verl plugin; {hint}")
     for name in ("workflow", "out", "roles"):
         said = os.environ.get(f"ROLEDRIFT_{name.upper()}", "")
         if said and not section.get(name):

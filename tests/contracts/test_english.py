@@ -22,6 +22,7 @@ PHRASES = {
     r"\b(is|was|are|were) no (log|run|format|number|trainer|file|path|finding|directory)\b": (
         "is not a ..., or: unknown ..."
     ),
+    r"\b(is|was|are|were) no (role|column|setting|JSON)\b": "is not a ..., or: unknown ...",
     r"\bat step \S+ already\b": "as early as step ...",
     r"\b(is|are|was|were) told (by|once|at|otherwise)\b": "is sent, shown, named, determined",
     r"\bcannot be told then\b": "cannot be determined then",
