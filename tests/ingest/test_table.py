@@ -205,9 +205,9 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read(table, "table", mapping=wrong)
     assert str(caught.value) == (
-        f"{table}: the mapping's columns.reward = 'scor' is not a column, did you mean 'score'?; the "
-        "mapping's columns.text = 'txt' is not a column, did you mean 'text'? (there are iteration, "
-        "agent, score, text)"
+        f"{table}: the mapping's columns.reward = 'scor' is not a column, did you mean 'score'?; "
+        "the mapping's columns.text = 'txt' is not a column, did you mean 'text'? (there are "
+        "iteration, agent, score, text)"
     )
     rows = write_lines(tmp_path / "a.jsonl", [{"meta": {"iter": 1}, "agent": "g"}])
     nested = {"columns": {"step": "meta.itr", "role": "agent"}}
