@@ -26,7 +26,7 @@ from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
 from roledrift.metric_monitor import MetricMonitor
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
-from roledrift.notify.console import say
+from roledrift.notify.console import LogBetweenBars, say
 from roledrift.notify.forward import Forward
 from roledrift.parts import Parts
 from roledrift.protocols import Notifier, Probe, Reducer, Sink
@@ -100,6 +100,7 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     parts = _judging(replace(parts, sinks=sinks, notifiers=tell), header, judge, run, resume=resume)
     shown = say if announce and settings.notify.console and notifiers is None else None
     if shown is not None:
+        LogBetweenBars.install()
         shown(_opening_line(header, out, resume=resume))
     return MetricMonitor(header, parts, strict=strict, out=out, say=shown)
 

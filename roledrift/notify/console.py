@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -55,6 +56,26 @@ def say(lines: str, stream: TextIO | None = None) -> None:
     if lines:
         with suppress(OSError, ValueError):
             _write(stream or sys.stderr, lines)
+
+
+class LogBetweenBars(logging.Handler):
+    """Shows warnings of roledrift's log while nobody else does, between the bars of ``tqdm``.
+
+    Python would write them bare, and into a bar. A program that has set logging up gets them from
+    its own handlers alone.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one warning."""
+        if not logging.root.handlers:
+            say(f"roledrift: {printable(record.getMessage(), _SENTENCE)}")
+
+    @classmethod
+    def install(cls) -> None:
+        """Listen to the log of roledrift. Calling it again does nothing."""
+        log = logging.getLogger("roledrift")
+        if not any(isinstance(one, cls) for one in log.handlers):
+            log.addHandler(cls(logging.WARNING))
 
 
 def _write(stream: TextIO, lines: str) -> None:
