@@ -100,8 +100,7 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     parts = _judging(replace(parts, sinks=sinks, notifiers=tell), header, judge, run, resume=resume)
     shown = say if announce and settings.notify.console and notifiers is None else None
     if shown is not None:
-        LogBetweenBars.install()
-        shown(_opening_line(header, out, resume=resume))
+        _announce(header, out, resume=resume)
     return MetricMonitor(header, parts, strict=strict, out=out, say=shown)
 
 
@@ -122,13 +121,14 @@ def _judging(
     )
 
 
-def _opening_line(header: RunHeader, out: Path, *, resume: bool) -> str:
-    """What is watched and where its run directory is."""
+def _announce(header: RunHeader, out: Path, *, resume: bool) -> None:
+    """Say what is watched and where its run directory is."""
+    LogBetweenBars.install()
     what = "continues to watch" if resume else "watches"
     host = f"{header.host}: " if header.host else ""
     roles = header.workflow.described()
     own = header.versions.get("roledrift", "")
-    return f"roledrift {own} {what} {host}{roles}; run directory {out}"
+    say(f"roledrift {own} {what} {host}{roles}; run directory {out}")
 
 
 def _placed(
