@@ -255,7 +255,9 @@ def _value(hint: Any, value: Any, where: str, problems: list[str]) -> Any:
     if origin is Literal:
         wrong = "" if value in get_args(hint) else f"must be one of {list(get_args(hint))}"
     elif origin is tuple:
-        names = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+        # Any sequence: a host's configuration may hold lists of its own (verl: OmegaConf's).
+        names = isinstance(value, Sequence) and not isinstance(value, str)
+        names = names and all(isinstance(name, str) for name in value)
         value, wrong = tuple(value) if names else value, "" if names else "needs a list of names"
     elif hint in (int, float):
         number = isinstance(value, hint) and not isinstance(value, bool)

@@ -1,5 +1,6 @@
 """Reading, checking and re-reading configurations."""
 
+from collections import UserList
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,11 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert config.false_alerts_per_run == 0.2
     assert config.baseline.window == 5
     assert config.detectors == {"length_inflation": {"roles": ["aggregator"], "limit": 200}}
+
+
+def test_names_may_be_any_sequence() -> None:
+    """A host's configuration has lists of its own: OmegaConf's are no Python lists."""
+    assert from_mapping({"stop_on": UserList(["failing"])}).stop_on == ("failing",)
 
 
 def test_all_problems_of_a_file_are_reported_together() -> None:

@@ -189,10 +189,12 @@ def test_a_resumed_training_keeps_its_baseline(tmp_path: Path) -> None:
     assert [one.step for one in run.steps()] == list(range(1, alert.step + 1))
 
 
-def two_processes(tmp_path: Path, what: str) -> list[int]:
-    """The step at which each of two processes ended its training."""
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of two trainings, one after the other: starting two processes is the price."""
+    folder = tmp_path_factory.mktemp("ranks")
     port = f"--master_port={20000 + os.getpid() % 20000}"
-    worker = ["-m", "tests.integrations.trl_rank", what, str(tmp_path)]
+    worker = ["-m", "tests.integrations.trl_rank", str(folder)]
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", port, "--nproc_per_node=2", *worker],
         env=environment(),
@@ -200,17 +202,22 @@ def two_processes(tmp_path: Path, what: str) -> list[int]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("See: roledrift report") == 1, "only the first process speaks"
-    return [int((tmp_path / f"rank-{rank}").read_text()) for rank in range(2)]
+    assert done.stderr.count("See: roledrift report") == 2, "only the first process speaks"
+    return folder
+
+
+def ended(folder: Path) -> list[int]:
+    """The step at which each of two processes ended its training."""
+    return [int((folder / f"rank-{rank}").read_text()) for rank in range(2)]
 
 
 @pytest.mark.slow
-def test_two_processes_write_one_run(tmp_path: Path) -> None:
-    assert two_processes(tmp_path, "plain") == [3, 3]
-    run = open_run(tmp_path / "run")
+def test_two_processes_write_one_run(two_processes: Path) -> None:
+    assert ended(two_processes / "plain") == [3, 3]
+    run = open_run(two_processes / "plain" / "run")
     assert len(run.segments) == 1
     assert [record.step for record in run.steps()] == [1, 2, 3]
     for record in run.steps():
@@ -224,10 +231,10 @@ def test_two_processes_write_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_growth_on_one_process_stops_both(tmp_path: Path) -> None:
+def test_growth_on_one_process_stops_both(two_processes: Path) -> None:
     """Only the second process has answers that grow; nobody waits for the other for ever."""
-    first, second = two_processes(tmp_path, "grows")
-    run = open_run(tmp_path / "run")
+    first, second = ended(two_processes / "grows")
+    run = open_run(two_processes / "grows" / "run")
     (alert,) = [one for one in run.alerts() if one.stops]
     assert (alert.detector, alert.role) == ("length_inflation", "aggregator")
     assert first == second == alert.step == run.steps()[-1].step < 40

@@ -1,4 +1,4 @@
-"""One of the processes of test_trl_runs.py: ``python -m ... trl_rank plain|grows FOLDER``."""
+"""One of the processes of test_trl_runs.py: ``python -m ... trl_rank FOLDER``, two trainings."""
 
 import sys
 from pathlib import Path
@@ -10,6 +10,7 @@ from tests.integrations.trl_tiny import PAIR, make_trainer, scripted
 
 
 def main(what: str, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
     config: dict[str, Any] = {"rescore": {"rows_per_role": 8}}
     changes: dict[str, Any] = {"ddp_backend": "gloo"}
     if what == "grows":
@@ -30,4 +31,5 @@ def main(what: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    for name in ("plain", "grows"):
+        main(name, Path(sys.argv[1]) / name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from reference_trainer.__main__ import main
 from reference_trainer.checkpoint import checkpoints, restore
 from reference_trainer.config import Config, load
 from reference_trainer.run_folder import RunFolder
@@ -51,10 +53,14 @@ def torchrun() -> list[str]:
     return ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 
 
-def accelerate() -> list[str]:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+        return int(free.getsockname()[1])
+
+
+def accelerate() -> list[str]:
+    port = str(free_port())
     options = ["--use_fsdp", "--fsdp_version", "2", "--num_processes", "2"]
     return ["accelerate.commands.launch", *options, "--main_process_port", port]
 
@@ -73,6 +79,28 @@ def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
+
+
+def a_rank(rank: int, port: int, arguments: Sequence[str]) -> None:
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+    os.environ |= {name: str(value) for name, value in names.items()}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "ROLEDRIFT_STRICT": "1"}
+    torch.set_num_threads(1)
+    sys.exit(main(arguments))
+
+
+def launch_forked(source: Path, out: Path, *more: str, cache: Path) -> None:
+    """As a launcher starts two ranks, but from one process that has imported torch."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["reference_trainer.__main__", "reference_trainer.trainer"])
+    arguments = ["train", str(source), "--out", str(out), "--cache", str(cache), *more]
+    port = free_port()
+    ranks = [processes.Process(target=a_rank, args=(rank, port, arguments)) for rank in (0, 1)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join(240)
+    assert [rank.exitcode for rank in ranks] == [0, 0]
 
 
 def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -145,7 +173,7 @@ def test_replicated_and_resumed(cache: Path, base_folder: Path, tmp_path: Path) 
     said = launch(torchrun(), config, run, "--set", "train.steps=2", cache=cache)
     assert said.count("2 processes, ddp") == 1  # one rank speaks
     assert [row["step"] for row in trace(run)] == [0, 1, 2]
-    launch(torchrun(), config, run, "--resume", cache=cache)
+    launch_forked(run.with_suffix(".json"), run, "--resume", cache=cache)
     compare(run, tmp_path / "alone")
 
 
