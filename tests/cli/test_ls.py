@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roledrift.analysis.runs import incidents_of, open_runs
+from roledrift.analysis.runs import Run, open_runs
 from roledrift.cli.main import app
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run
@@ -82,10 +82,10 @@ def test_an_incident_that_has_passed_is_suspicious(tmp_path: Path) -> None:
 def test_a_run_that_nobody_judged_is_replayed(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", inflate_from=15)
     assert not open_run(path).judged
-    (again,) = incidents_of(open_run(path))
+    (again,) = Run(open_run(path)).incidents
     assert again.sentence in ls(tmp_path)[1]
     RunWriter(path, open_run(path).header, resume=True, judged=True).close()
-    assert incidents_of(open_run(path)) == (), "its monitor found nothing"
+    assert Run(open_run(path)).incidents == (), "its monitor found nothing"
 
 
 def test_json(tmp_path: Path) -> None:
