@@ -117,7 +117,7 @@ class Budget:
             return ""
         self.factor, self.stride = wanted
         less = "as often as configured" if self.factor == 1 else f"{self.factor} times less often"
-        skipped = f" and one step in {self.stride} recorded" if self.stride > 1 else ""
+        skipped = f" and one step in {self.stride} is recorded" if self.stride > 1 else ""
         return (
             f"from here on, gradients, re-scoring and texts are measured {less}{skipped}: at the "
             f"configured rate, monitoring takes {before:.1%} of a step and the budget is "
