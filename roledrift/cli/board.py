@@ -95,7 +95,7 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
 def _headline(text: Text, one: Watched, *, plain: bool, width: int, bars: int) -> None:
     """Name, progress and outcome of a run; its sentence; its accuracy."""
     conclusion = one.conclusion
-    name = printable(one.path.name, 60)
+    name = printable(one.name, 60)
     text.append(f"\n{name}  {_progress(one)}  {_state(one)}  ", style="bold")
     text.append(conclusion.outcome, style=console.COLOURS.get(conclusion.outcome, ""))
     if one.last is None:

@@ -99,14 +99,15 @@ def _see_all(
     how: Watching,
     teller: _Teller,
 ) -> None:
-    for path in [run for given in paths for run in find_runs(given)]:
-        _see(path, watched, broken, how, teller)
+    for path, below in [(run, Path(given)) for given in paths for run in find_runs(given)]:
+        _see(path, below, watched, broken, how, teller)
     if broken and not watched:
         raise next(iter(broken.values()))
 
 
 def _see(
     path: Path,
+    below: Path,
     watched: dict[Path, Watched],
     broken: dict[Path, RoleDriftError],
     how: Watching,
@@ -115,7 +116,7 @@ def _see(
     """Look at one run; what keeps it from being read is said once, and the others go on."""
     try:
         if path not in watched:
-            watched[path] = _begin(path)
+            watched[path] = _begin(path, below)
         _look(watched[path], how, teller)
         broken.pop(path, None)
     except RoleDriftError as error:
@@ -125,7 +126,7 @@ def _see(
                 teller.say(str(error))
 
 
-def _begin(path: Path) -> Watched:
+def _begin(path: Path, below: Path) -> Watched:
     run = open_run(path)
     try:
         config = recorded(run.header.config)
@@ -141,7 +142,8 @@ def _begin(path: Path) -> Watched:
     )
     said = run.header.notes.get(STEPS, "")
     planned = int(said) if said.isdecimal() else 0
-    return Watched(path, suite, run.header.workflow.role_names, planned)
+    inside = below if path.is_relative_to(below) else None
+    return Watched(path, suite, run.header.workflow.role_names, inside, planned)
 
 
 def _look(one: Watched, how: Watching, teller: _Teller) -> None:
@@ -163,7 +165,7 @@ def _look(one: Watched, how: Watching, teller: _Teller) -> None:
     if quiet is not None:
         one.state = "silent"
         step = one.records[-1].step
-        teller.say(f"{one.path.name}: silent for {quiet:.0f} s since step {step} (crashed?)")
+        teller.say(f"{one.name}: silent for {quiet:.0f} s since step {step} (crashed?)")
 
 
 def _is_bad(one: Watched) -> bool:
@@ -216,13 +218,13 @@ class _Teller:
             ]
             if seen:
                 parts.append(f"{role} {', '.join(seen)}")
-        line = f"{one.path.name} step {record.step}: {'; '.join(parts) or 'no statistics of roles'}"
+        line = f"{one.name} step {record.step}: {'; '.join(parts) or 'no statistics of roles'}"
         sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
 
     def notice(self, one: Watched, notice: Notice) -> None:
         if not self._quiet:
-            sys.stdout.write(printable(f"{one.path.name}: {line(notice)}", 1400) + "\n")
+            sys.stdout.write(printable(f"{one.name}: {line(notice)}", 1400) + "\n")
             sys.stdout.flush()
 
     def draw(self, watched: Sequence[Watched]) -> None:

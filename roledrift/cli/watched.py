@@ -22,6 +22,7 @@ class Watched:
     """One run and what was seen of it.
 
     Attributes:
+        below: Folder that was asked for; the run is named by its path below it.
         planned: Steps that its trainer means to take; 0 if it did not say.
         last: Last step that was judged; None before the first.
         changed: When its files last changed, seconds since 1970.
@@ -31,6 +32,7 @@ class Watched:
     path: Path
     suite: DetectorSuite
     roles: tuple[str, ...] = ()
+    below: Path | None = None
     planned: int = 0
     records: list[StepRecord] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
@@ -40,6 +42,13 @@ class Watched:
     changed: float = 0.0
     age: float = 0.0
     state: str = "empty"
+
+    @property
+    def name(self) -> str:
+        """Path below the folder that was asked for; of a run that was asked for, its own name."""
+        if self.below is None or self.below == self.path:
+            return self.path.name
+        return self.path.relative_to(self.below).as_posix()
 
     @property
     def conclusion(self) -> Conclusion:
