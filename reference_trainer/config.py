@@ -67,6 +67,11 @@ class TrainSettings:
         microbatch: Most rows of one forward. A mini-batch's gradient is the sum over its
             micro-batches, whatever their size: this decides memory and speed. Smaller ones pad less
             (rows are sorted by length for them) but are more calls.
+        microbatch_tokens: Most tokens of one forward, padding included; 0 = as many as the rows
+            have. A longer row is alone.
+        packed: Rows of a forward follow each other in one sequence without padding. Right with any
+            attention; it pays with ``model.attention = "flash_attention_2"``, the others compute
+            the part between rows too and mask it.
         minibatch_counts: ``spans`` (as in the paper: a role with three slots gets three times as
             many optimizer steps) or ``episodes`` (every policy gets the same number of optimizer
             steps).
@@ -87,6 +92,8 @@ class TrainSettings:
     steps: int = 40
     minibatch: int = 64
     microbatch: int = 32
+    microbatch_tokens: int = 0
+    packed: bool = False
     minibatch_counts: Literal["spans", "episodes"] = "spans"
     minibatch_order: Order = "shuffled"
     epochs: int = 1

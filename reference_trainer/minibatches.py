@@ -50,20 +50,43 @@ def _cut(rows: Sequence[Span], count: int) -> list[list[Span]]:
     return [list(rows[start:end]) for start, end in pairwise(bounds)]
 
 
-def micro_batches(spans: Sequence[Span], *, rows: int) -> list[list[Span]]:
+def micro_batches(
+    spans: Sequence[Span], *, rows: int, tokens: int = 0, packed: bool = False
+) -> list[list[Span]]:
     """Rows of one role and similar length: the shorter half of a role is not padded to the longer.
 
     A smaller batch also stays in the processor's cache; both count for more than the calls do.
+
+    Args:
+        spans: Rows.
+        rows: Most rows of one.
+        tokens: Most tokens of one, padding included; 0 for any number. A longer row is alone.
+        packed: Rows are packed: there is no padding.
     """
     result = []
     for role in sorted({span.role for span in spans}):
         own = sorted((span for span in spans if span.role == role), key=_length)
-        result += _cut(own, -(-len(own) // rows))
+        for part in _cut(own, -(-len(own) // rows)):
+            result += _within(part, tokens, packed) if tokens else [part]
     return result
 
 
+def _within(spans: Sequence[Span], tokens: int, packed: bool) -> list[list[Span]]:
+    """Cut rows, the shortest first, where the budget of tokens would be passed."""
+    parts: list[list[Span]] = []
+    used = 0
+    for span in spans:
+        length = _length(span)
+        used = used + length if packed else (len(parts[-1]) + 1 if parts else 1) * length
+        if not parts or used > tokens:
+            parts.append([])
+            used = length
+        parts[-1].append(span)
+    return parts
+
+
 def share(
-    spans: Sequence[Span], *, pad_id: int, ranks: Ranks, device: torch.device
+    spans: Sequence[Span], *, pad_id: int, ranks: Ranks, device: torch.device, packed: bool = False
 ) -> tuple[Batch, bool]:
     """This rank's rows on its device, and whether they count.
 
@@ -71,8 +94,8 @@ def share(
     same forwards and backwards, in which a model in parts is gathered, and a gradient to add.
     """
     if own := mine(spans, ranks):
-        return collate(own, pad_id=pad_id).to(device), True
-    batch = collate(spans[:1], pad_id=pad_id).to(device)
+        return collate(own, pad_id=pad_id, packed=packed).to(device), True
+    batch = collate(spans[:1], pad_id=pad_id, packed=packed).to(device)
     return replace(batch, mask_BC=torch.zeros_like(batch.mask_BC)), False
 
 

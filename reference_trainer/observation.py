@@ -162,16 +162,24 @@ class Observation:
                 self._sample(step, *rows[pick.row], flags=pick.flags) for pick in picks
             )
 
+    @property
+    def measuring(self) -> bool:
+        """Whether gradients of roles are measured in this iteration."""
+        return self._gradients is not None and self._gradients.measuring
+
     @contextmanager
     def around(self, batch: Batch) -> Iterator[None]:
         """Tell the gradient probe whose rows the forward inside sees."""
         if self._gradients is None:
             yield
             return
-        roles = [span.role for span in batch.spans]
-        slots = [span.slot for span in batch.spans]
-        problems = [span.problem for span in batch.spans]
-        with self._gradients.groups(roles, slots, prompt=problems):
+        index = self._workflow.index
+        labels_B3 = np.array([(index(one.role), one.slot, one.problem) for one in batch.spans])
+        if batch.position_BT is not None:  # all rows are one sequence: labels are the tokens'
+            lengths = [len(one.prompt_ids) + len(one.output_ids) for one in batch.spans]
+            labels_B3 = labels_B3.repeat(lengths, axis=0)[None]
+        role, slot, problem = np.moveaxis(labels_B3, -1, 0)
+        with self._gradients.groups(role, slot, prompt=problem):
             yield
 
     def in_update(self, forward: Forward) -> None:

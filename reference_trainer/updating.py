@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -14,13 +14,11 @@ from torch import Tensor
 from reference_trainer.config import Config
 from reference_trainer.episodes import Span
 from reference_trainer.grpo import Whole, aggregate, clipped_loss
-from reference_trainer.interventions import Coherence, anchor, row_weights, slots_of
-from reference_trainer.minibatches import micro_batches, share, split
-from reference_trainer.paper_compat import by_length, filled, padded
+from reference_trainer.interventions import Coherence, anchor
 from reference_trainer.policies import AdapterBank
 from reference_trainer.ranks import ALONE, Ranks
+from reference_trainer.scored_batches import MicroBatch, MiniBatch, batches, prepared, scored
 from reference_trainer.scoring import Batch, Scores, score
-from reference_trainer.seeds import derive
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +89,11 @@ class PolicyReport:
 class Watcher(Protocol):
     """Looks on; it must not change anything."""
 
+    @property
+    def measuring(self) -> bool:
+        """Whether gradients are measured in this iteration: then also those that are 0."""
+        ...
+
     def around(self, batch: Batch) -> AbstractContextManager[object]:
         """Entered around the forward of a micro-batch."""
         ...
@@ -122,7 +125,7 @@ def update_policy(
     policy = spans[0].policy
     bank.activate(policy)
     with bank.mode(training=True):
-        minibatches = _prepared(bank, spans, config=config, step=step, ranks=ranks)
+        minibatches = prepared(bank, spans, config=config, step=step, ranks=ranks)
         report = _update(bank, minibatches, config=config, watch=watch, ranks=ranks)
     return replace(report, lr=bank.lr(policy))
 
@@ -149,9 +152,8 @@ def look_at(
     bank.activate(policy)
     temperature = config.rollout.temperature
     with bank.mode(training=False):
-        for part in micro_batches(spans, rows=config.train.microbatch * ranks.count):
-            batch, counted = share(part, pad_id=bank.pad_id, ranks=ranks, device=bank.device)
-            micro = _micro(bank, (batch, counted), None, config)
+        for batch, counted in batches(bank, spans, config, ranks):
+            micro = scored(bank, (batch, counted), None, config)
             scores = score(bank.causal_lm, batch, temperature=temperature)
             if counted:
                 watch.in_update(_forward(policy, micro, scores, None, 0))
@@ -159,7 +161,7 @@ def look_at(
 
 def _update(
     bank: AdapterBank,
-    minibatches: Sequence[_MiniBatch],
+    minibatches: Sequence[MiniBatch],
     *,
     config: Config,
     watch: Watcher | None,
@@ -170,15 +172,27 @@ def _update(
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
         loss = 0.0
+        every = watch is not None and watch.measuring
+        if not every and not any(micro.trained for micro in minibatch.micros):
+            # AdamW goes on by its momentum where the gradient is 0, and rests where there is none.
+            for parameter in bank.parameters_of(policy):
+                parameter.grad = torch.zeros_like(parameter)
         for micro in minibatch.micros:
-            with watch.around(micro.batch) if watch is not None else nullcontext():
+            if not micro.trained and watch is None:
+                tally.tokens += int(micro.batch.mask_BC.sum())
+                continue
+            with (
+                torch.set_grad_enabled(every or micro.trained),
+                watch.around(micro.batch) if watch is not None else nullcontext(),
+            ):
                 scores = score(bank.causal_lm, micro.batch, temperature=config.rollout.temperature)
             if config.paper_compat.on_policy_single and len(minibatches) == 1:
                 micro = replace(micro, old_BC=scores.logp_BC.detach())
             terms = _loss(micro, scores, minibatch.whole, config)
             if watch is not None and micro.counted:
                 watch.in_update(_forward(policy, micro, scores, terms, number))
-            torch.autograd.backward(terms.loss)
+            if every or micro.trained:
+                torch.autograd.backward(terms.loss)
             loss += float(terms.loss.detach())
             tally.add(micro.batch, terms)
         ranks.sum_gradients(bank.parameters_of(policy))
@@ -190,24 +204,6 @@ def _update(
         )
         tally.end(bank.step(policy), loss, coherence)
     return tally.report(ranks)
-
-
-@dataclass(frozen=True, slots=True)
-class _Micro:
-    """One role's rows of a mini-batch, with what does not change while the policy is updated."""
-
-    batch: Batch
-    counted: bool
-    old_BC: Tensor
-    rollout_BC: Tensor
-    reference_BC: Tensor | None
-    weight_B: Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class _MiniBatch:
-    micros: tuple[_Micro, ...]
-    whole: Whole
 
 
 @dataclass(slots=True)
@@ -249,7 +245,7 @@ class _Tally:
         )
 
 
-def _loss(micro: _Micro, scores: Scores, whole: Whole, config: Config) -> LossTerms:
+def _loss(micro: MicroBatch, scores: Scores, whole: Whole, config: Config) -> LossTerms:
     """The surrogate of one role's rows, and its anchor if it has one."""
     batch = micro.batch
     tokens = clipped_loss(
@@ -276,90 +272,8 @@ def _loss(micro: _Micro, scores: Scores, whole: Whole, config: Config) -> LossTe
 
 
 def _forward(
-    policy: str, micro: _Micro, scores: Scores, terms: LossTerms | None, steps_before: int
+    policy: str, micro: MicroBatch, scores: Scores, terms: LossTerms | None, steps_before: int
 ) -> Forward:
     batch = micro.batch
     role = batch.spans[0].role
     return Forward(policy, role, batch, scores, micro.old_BC, micro.rollout_BC, terms, steps_before)
-
-
-def _prepared(
-    bank: AdapterBank, spans: Sequence[Span], *, config: Config, step: int, ranks: Ranks
-) -> list[_MiniBatch]:
-    """The mini-batches of all epochs, scored before the first optimizer step."""
-    compat, train = config.paper_compat, config.train
-    rows = padded(spans, ranks=compat.padding_ranks)
-    slots = slots_of(spans) if config.interventions.slot_weights else {}
-    result = []
-    for epoch in range(train.epochs):
-        for chosen in _minibatches(rows, config=config, step=step, epoch=epoch):
-            weights = row_weights(
-                chosen,
-                config.interventions,
-                slots=slots,
-                tokens=train.aggregation == "token-mean",
-            )
-            whole = Whole(
-                rows=train.minibatch if compat.full_minibatches else len(chosen),
-                tokens=sum(len(span.output_ids) for span in chosen),
-                limit=config.rollout.max_new_tokens,
-            )
-            # As many rows as that on every rank.
-            parts = micro_batches(chosen, rows=train.microbatch * ranks.count)
-            micros = [
-                _micro(
-                    bank,
-                    share(part, pad_id=bank.pad_id, ranks=ranks, device=bank.device),
-                    weights,
-                    config,
-                )
-                for part in parts
-            ]
-            result.append(_MiniBatch(tuple(micros), whole))
-    return result
-
-
-@torch.no_grad()
-def _micro(
-    bank: AdapterBank,
-    part: tuple[Batch, bool],
-    weights: Mapping[Span, float] | None,
-    config: Config,
-) -> _Micro:
-    batch, counted = part
-    temperature = config.rollout.temperature
-    old_BC = rollout_BC = batch.rollout_BC
-    if config.train.old_logps == "trainer":
-        old_BC = score(bank.causal_lm, batch, temperature=temperature).logp_BC
-    if config.paper_compat.rollout_logps_at_one:
-        rollout_BC = score(bank.causal_lm, batch, temperature=1.0).logp_BC
-    reference_BC = None
-    if config.interventions.kl_anchor.get(batch.spans[0].role, 0.0) > 0:
-        with bank.without_adapters():
-            reference_BC = score(bank.causal_lm, batch, temperature=temperature).logp_BC
-    weight_B = None
-    if weights is not None:
-        weight_B = torch.tensor([weights[span] for span in batch.spans], device=bank.device)
-    return _Micro(batch, counted, old_BC, rollout_BC, reference_BC, weight_B)
-
-
-def _minibatches(
-    spans: Sequence[Span], *, config: Config, step: int, epoch: int
-) -> list[list[Span]]:
-    train, compat = config.train, config.paper_compat
-    if train.minibatch_counts == "episodes":
-        total = config.rollout.problems * config.rollout.copies
-    else:
-        total = len(spans)
-    count = min(len(spans), -(-total // train.minibatch))
-    # The first epoch's name is the same however many follow it.
-    later = (epoch,) if epoch else ()
-    seed = derive(config.seed, "order", step, spans[0].policy, *later)
-    if not compat.rows_by_length and not compat.full_minibatches:
-        return split(spans, count=count, order=train.minibatch_order, seed=seed)
-    if compat.rows_by_length:
-        rows = by_length(spans)
-    else:
-        (rows,) = split(spans, count=1, order=train.minibatch_order, seed=seed)
-    size = train.minibatch if compat.full_minibatches else -(-len(rows) // count)
-    return filled(rows, size=size)

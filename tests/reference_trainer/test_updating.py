@@ -1,6 +1,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -29,6 +30,7 @@ class Watch:
     def __init__(self) -> None:
         self.seen: list[Forward] = []
         self.around_rows = 0
+        self.measuring = False
 
     @contextmanager
     def around(self, batch: Batch) -> Iterator[None]:
@@ -85,6 +87,106 @@ def test_micro_batches_change_memory_and_padding_but_not_the_update(
     assert widths[0][0][1] < widths[0][3][1] == widths[1][0][1]
     assert norms[0] == pytest.approx(norms[1], rel=1e-4)
     torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{"packed": True}, {"packed": True, "microbatch_tokens": 40}])
+def test_packed_rows_give_the_same_losses_scores_and_gradients(
+    make_bank: Make, config: Config, changes: dict[str, Any]
+) -> None:
+    spans = [span(i, "generator", "generator") for i in range(24)]
+    seen = []
+    for own in ({}, changes):
+        bank, watch = make_bank("generator"), Watch()
+        train = replace(config.train, minibatch=24, **own)
+        report = update_policy(
+            bank, spans, config=replace(config, train=train), step=1, watch=watch
+        )
+        scores = {
+            one: (logp[mask].detach(), entropy[mask])
+            for forward in watch.seen
+            for one, logp, entropy, mask in zip(
+                forward.batch.spans,
+                forward.scores.logp_BC,
+                forward.scores.entropy_BC,
+                forward.batch.mask_BC,
+                strict=True,
+            )
+        }
+        weights = torch.cat([one.flatten() for one in bank.parameters_of("generator")])
+        seen.append((report, scores, weights, watch.seen))
+    (plain, its, weights, _), (packed, mine, moved, forwards) = seen
+    shapes = [tuple(one.batch.tokens_BT.shape) for one in forwards]
+    total = sum(len(one.prompt_ids) + len(one.output_ids) for one in spans)
+    assert all(rows == 1 for rows, _ in shapes)
+    assert sum(length for _, length in shapes) == total  # no padding
+    assert max(length for _, length in shapes) <= changes.get("microbatch_tokens", total)
+    assert packed.loss == pytest.approx(plain.loss, rel=1e-4, abs=1e-7)
+    assert packed.grad_norm == pytest.approx(plain.grad_norm, rel=1e-4)
+    assert its.keys() == mine.keys()
+    for one, (logps, entropies) in its.items():
+        torch.testing.assert_close(mine[one][0], logps, rtol=0, atol=1e-5)
+        torch.testing.assert_close(mine[one][1], entropies, rtol=0, atol=1e-5)
+    # AdamW makes a whole step of a gradient that is nearly 0: its sign is rounding.
+    assert ((moved - weights).abs() > 1e-5).double().mean() < 1e-3
+
+
+def test_logits_in_chunks_are_those_at_once(
+    make_bank: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = make_bank("generator")
+    batch = collate([span(i, "generator", "generator") for i in range(6)], pad_id=0)
+    found = []
+    for most in (1 << 26, 7 * bank.causal_lm.config.vocab_size):
+        monkeypatch.setattr("reference_trainer.scoring._MOST_LOGITS", most)
+        scores = score(bank.causal_lm, batch, temperature=0.7)
+        scores.logp_BC.square().sum().backward()
+        gradient = torch.cat([one.grad.flatten() for one in bank.parameters_of("generator")])
+        found.append((scores.logp_BC.detach(), scores.entropy_BC, gradient))
+        bank.optimizers["generator"].zero_grad(set_to_none=True)
+    for at_once, in_chunks in zip(*found, strict=True):
+        torch.testing.assert_close(in_chunks, at_once, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_without_advantage_are_watched_and_cost_no_backward_pass(
+    make_bank: Make, config: Config
+) -> None:
+    spans = [span(i, "generator", "generator") for i in range(24)]
+    spans = [replace(one, advantage=0.0) if one.problem % 2 else one for one in spans]
+    train = replace(config.train, minibatch=24)
+    weights = []
+    gradients = Watch()
+    gradients.measuring = True
+    for rows, watch in ((spans, Watch()), (spans, None), (spans, gradients)):
+        bank = make_bank("generator")
+        report = update_policy(bank, rows, config=replace(config, train=train), step=1, watch=watch)
+        weights.append(torch.cat([one.flatten() for one in bank.parameters_of("generator")]))
+        assert report.updates == 1
+        assert report.grad_norm > 0
+        if watch is not None:
+            assert {one for forward in watch.seen for one in forward.batch.spans} == set(spans)
+            for forward in watch.seen:
+                idle = {one.advantage == 0.0 for one in forward.batch.spans}
+                assert len(idle) == 1
+                # A record of gradients says of every role what its own was, also that it was 0.
+                needed = watch.measuring or not idle.pop()
+                assert forward.scores.logp_BC.requires_grad == needed
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
+
+
+def test_a_policy_of_rows_without_advantage_goes_on_by_its_momentum(
+    make_bank: Make, config: Config
+) -> None:
+    """As it did when their gradients were computed, and were 0."""
+    bank = make_bank("generator")
+    spans = [span(i, "generator", "generator") for i in range(8)]
+    idle = [replace(one, advantage=0.0) for one in spans]
+    update_policy(bank, spans, config=config, step=1, watch=None)
+    before = torch.cat([one.detach().flatten() for one in bank.parameters_of("generator")])
+    report = update_policy(bank, idle, config=config, step=2, watch=None)
+    after = torch.cat([one.detach().flatten() for one in bank.parameters_of("generator")])
+    assert (report.loss, report.grad_norm) == (0.0, 0.0)
+    assert not torch.equal(before, after)
 
 
 def test_a_shared_policy_gets_micro_batches_of_one_role(make_bank: Make, config: Config) -> None:
