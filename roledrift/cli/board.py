@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -103,13 +104,17 @@ def _headline(text: Text, one: Watched, *, plain: bool, width: int, bars: int) -
     for part in textwrap.wrap(printable(conclusion.sentence, 1200), max(width - 2, 20)):
         text.append(f"\n  {part}", style="not bold")
     for title, total in (("validation accuracy", "val_accuracy"), ("accuracy", "accuracy")):
-        values = one.series(lambda record, total=total: record.totals.get(total))  # type: ignore[misc]
+        values = one.series(partial(_total, name=total))
         if values:
             drawn = f"{scaled(values, None, plain=plain, width=bars)} " if bars else ""
             text.append(
                 f"\n  {title} {drawn}{values[-1]:.3g}, best {max(values):.3g}", style="not bold"
             )
             return
+
+
+def _total(record: StepRecord, *, name: str) -> float | None:
+    return record.totals.get(name)
 
 
 def _progress(one: Watched) -> str:
