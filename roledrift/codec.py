@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain
+from math import isfinite
 from operator import attrgetter
 from typing import Any, get_args
 
@@ -76,11 +77,15 @@ def _encode(value: Any) -> Any:
         # A run has hundreds of thousands of them.
         return _encode_stat(value)
     if isinstance(value, float):
-        if math.isfinite(value):
+        if isfinite(value):
             return value
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if isinstance(value, str | int):
         return value
+    if type(value) is StoredStats:
+        if all(_logged(one) for one in value.body.values()):
+            return value.body
+        return {name: _encode_stat(one) for name, one in value.items()}
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
@@ -92,13 +97,21 @@ def _encode(value: Any) -> Any:
 
 
 def _encode_stat(stat: Stat) -> dict[str, Any]:
-    found = {"n": _encode(stat.n), "mean": _encode(stat.mean)}
+    n, mean = stat.n, stat.mean
+    known = isfinite(n) and isfinite(mean)
+    found = {"n": n, "mean": mean} if known else {"n": _encode(n), "mean": _encode(mean)}
     rest = _rest_of_stat(stat)
     if rest != _NOTHING:
         for name, item in zip(_REST, rest, strict=True):
             if item is not None:
                 found[name] = _encode(item)
     return found
+
+
+def _logged(body: Mapping[str, Any]) -> bool:
+    """Whether stored numbers are those of a logged mean, and JSON as they are."""
+    n, mean = body["n"], body["mean"]
+    return len(body) == 2 and type(n) is int and type(mean) is float and isfinite(mean)
 
 
 _REST = tuple(one.name for one in fields(Stat))[2:]

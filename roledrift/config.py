@@ -125,6 +125,20 @@ class NotifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class CostsConfig:
+    """What the estimate of costs cannot know by itself.
+
+    Attributes:
+        devices: GPUs that the run occupies, those of inference servers included; 0 is what the run
+            says itself, if it does.
+        gpu_hour: What a GPU hour costs, in any currency; 0 is unknown.
+    """
+
+    devices: int = 0
+    gpu_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything that can be set.
 
@@ -156,6 +170,7 @@ class Config:
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     rescore: RescoreConfig = field(default_factory=RescoreConfig)
     gradients: GradientsConfig = field(default_factory=GradientsConfig)
+    costs: CostsConfig = field(default_factory=CostsConfig)
     detectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     notify: NotifyConfig = field(default_factory=NotifyConfig)
 

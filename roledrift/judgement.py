@@ -35,9 +35,12 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 """All layers, causes first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Verdict:
     """What a detector thinks of one role right now.
+
+    Nobody changes one. It is not frozen because a frozen one takes three times as long to make, and
+    every detector makes one per role and step.
 
     Attributes:
         detector: Name of the detector.

@@ -144,9 +144,10 @@ class MetricMonitor(Monitor):
             self._pending.logged.setdefault(group, {}).update(stats)
         scores = {name: value for name, value in totals.items() if name in VALIDATION}
         self.add_totals(scores)
-        own = {name: value for name, value in totals.items() if name not in VALIDATION}
+        # When a step was logged, the monitor knows better.
+        own = {k: value for k, value in totals.items() if k not in (*VALIDATION, "clock")}
         self._pending.logged_totals.update(own)
-        return any(kept.values()) or bool(own.keys() - {"eval_reward"})
+        return any(kept.values()) or bool(own.keys() - {"eval_reward", "runtime"})
 
 
 def _numbers(metrics: Mapping[str, Any]) -> dict[str, object]:

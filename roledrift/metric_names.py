@@ -172,8 +172,13 @@ TOTALS: Mapping[str, tuple[str, ...]] = {
     "solve_all": ("batch/solve_all",),
     "solve_partial": ("batch/solve_partial",),
     "lr": ("learning_rate", "lr", "actor/lr", "actor_lr", "optim/lr"),
+    "runtime": ("train_runtime", "_runtime"),
+    "clock": ("_timestamp", "timestamp", "wall_time"),
 }
 """Total of a step to the keys under which trainers log it."""
+
+CLOCKS = frozenset({"_runtime", *TOTALS["clock"]})
+"""Keys that say when a row was logged. A logger adds them to every row."""
 
 STEP_KEYS = (
     "train/global_step",
@@ -186,9 +191,7 @@ STEP_KEYS = (
 )
 """Keys that hold the optimizer iteration, better than a logger's own count of calls."""
 
-COUNTERS = frozenset(
-    {"step", "time", "epoch", "training/epoch", "timestamp", "train/epoch", "episode", "rank"}
-)
+COUNTERS = frozenset({"step", "time", "epoch", "training/epoch", "train/epoch", "episode", "rank"})
 """Keys that count and measure nothing."""
 
 _EVALUATION = re.compile(

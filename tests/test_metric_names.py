@@ -72,8 +72,14 @@ def test_what_says_nothing_is_not_understood(key: str) -> None:
 
 
 def test_steps_and_extremes_are_understood_as_no_measure() -> None:
-    for key in ("step", "_timestamp", "train/global_step", "completions/min_length"):
+    for key in ("step", "_step", "train/global_step", "completions/min_length"):
         assert resolve(key) == Metric("counter")
+
+
+def test_when_a_row_was_logged_is_known() -> None:
+    assert resolve("_timestamp") == Metric("total", "clock")
+    assert resolve("train_runtime") == Metric("total", "runtime")
+    assert resolve("eval_runtime") == Metric("evaluation")
 
 
 def test_the_nearest_known_key() -> None:

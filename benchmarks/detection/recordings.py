@@ -18,7 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reference_trainer.run_folder import RunFolder
 from roledrift import StepRecord, Workflow
 from roledrift.codec import from_plain, plain
 from roledrift.records import RunHeader, Sample
@@ -80,6 +79,9 @@ def record(
 
     A run that was taken up from a longer one still holds that one's later steps: they are left out.
     """
+    # It needs torch, which is not wanted where recordings are only read.
+    from reference_trainer.run_folder import RunFolder
+
     stored = open_run(run)
     last = RunFolder(run).config().train.steps
     trace = RunFolder(run).trace()

@@ -5,16 +5,33 @@ from __future__ import annotations
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.peers.judges import JUDGES
-from benchmarks.peers.scenarios import Log, logs
+from benchmarks.peers.engines import of_martingale
+from benchmarks.peers.judges import JUDGES, Judge, rl_doctor
+from benchmarks.peers.recorded import Run, runs
+from benchmarks.peers.rules import of_rlwatch
+from benchmarks.peers.scenarios import Log, of_ours, of_rl_doctor, of_rlprobe
 
 PAGE = Path(__file__).parents[2] / "docs" / "peers_benchmark.md"
-_DISTRIBUTIONS = {"rl-doctor": "rldoctor", "rlprobe": "rlprobe", "rlwatch": "rlwatch"}
+_DISTRIBUTIONS = {
+    "rl-doctor": "rldoctor",
+    "rlprobe": "rlprobe",
+    "rlwatch": "rlwatch",
+    "martingale": "martingale",
+}
+_SOURCES = (of_rl_doctor, of_rlprobe, of_rlwatch, of_martingale, of_ours)
+_KINDS = {"failure": "failures", "healthy": "healthy", "hard negative": "hard negatives"}
+_ON_RECORDED: Mapping[str, Judge] = {
+    "rl-doctor, WARN": rl_doctor,
+    "rl-doctor, CRITICAL": partial(rl_doctor, critical=True),
+    "rlprobe": JUDGES["rlprobe"],
+    "rlwatch": JUDGES["rlwatch"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +44,116 @@ class Result:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Whether a tool says anything about a recorded run.
+
+    Attributes:
+        together: Of the log of all roles.
+        apart: Of any role's log, an instance of the tool for each; None if that was not asked.
+    """
+
+    together: bool
+    apart: bool | None
+
+
+def logs(seeds: int) -> Iterator[Log]:
+    """Every scenario of every source, for each seed."""
+    for seed in range(seeds):
+        for source in _SOURCES:
+            yield from source(seed)
+
+
 def run(seeds: int) -> list[Result]:
-    """Every tool on every log."""
+    """Every tool on every simulated log that it can read."""
     results = []
-    for log in logs(range(seeds)):
+    for log in logs(seeds):
         for tool, judge in JUDGES.items():
             start = time.process_time()
             found = judge(log)
-            results.append(Result(log, tool, found, time.process_time() - start))
+            if found is not None:
+                results.append(Result(log, tool, found, time.process_time() - start))
     return results
 
 
-def page(results: Sequence[Result], seeds: int) -> str:
+def on_recorded(recorded: Sequence[Run]) -> dict[str, list[Rival]]:
+    """Every tool on every recorded run; ours on what the others see, too."""
+    found: dict[str, list[Rival]] = defaultdict(list)
+    for one in recorded:
+        for tool, judge in _ON_RECORDED.items():
+            apart = any(judge(log) for log in one.apart)
+            found[tool].append(Rival(bool(judge(one.together)), apart))
+        alone = (JUDGES["roledrift"](one.together) or frozenset()) - {"no verdict"}
+        serious = [told for told in one.told if not told.startswith("suspicious")]
+        found["roledrift, any finding"].append(Rival(bool(alone), bool(one.told)))
+        found["roledrift, failing or input problem"].append(Rival(False, bool(serious)))
+    return dict(found)
+
+
+def page(results: Sequence[Result], seeds: int, rivals: str) -> str:
     """The results as a page."""
     tools = list(JUDGES)
     head = "| " + " | ".join(["log", *tools]) + " |\n|---|" + "--:|" * len(tools) + "\n"
-    by_scenario: Mapping[tuple[str, str], list[Result]] = _grouped(results)
-    rows = "".join(_row(key, group, tools) for key, group in by_scenario.items())
+    rows = "".join(_row(key, group, tools) for key, group in _grouped(results).items())
     versions = ", ".join(f"{tool} {version(name)}" for tool, name in _DISTRIBUTIONS.items())
     return (
         "# Beside other monitors\n\n"
-        "What roledrift and three other monitors say about simulated logs of one policy: those of "
-        "rl-doctor's and rlprobe's own generators, and some of ours.\n\n"
-        f"{seeds} seeds each, every tool at its defaults ({versions}). A failure counts as found "
-        "if a tool raises anything about it (rl-doctor: WARN or worse). Of roledrift, only "
-        "findings count that name this failure; the list is in `benchmarks/peers/scenarios.py`. "
-        "In healthy logs, everything that is raised counts as a false alarm.\n\n"
-        f"{head}{_sums(results, tools)}{rows}\n"
+        "What roledrift and four other monitors say about simulated logs of one policy, and about "
+        "our recorded runs of several roles.\n\n"
+        "## Simulated logs of one policy\n\n"
+        f"{seeds} seeds each, every tool at its defaults ({versions}). The logs of rl-doctor and "
+        "rlprobe are made by their own generators. Those of rlwatch show what its rules describe, "
+        "and those of martingale what its alarms are for: `-` is a tool that cannot read a log. A "
+        "failure counts as found if a tool raises anything about it (rl-doctor: WARN or worse). Of "
+        "roledrift, only findings count that name this failure; the lists are in "
+        "`benchmarks/peers/`. In healthy logs, everything that is raised counts as a false alarm."
+        f"\n\n{head}{_sums(results, tools)}{rows}\n"
         "Simulated curves are smoother than real ones. The generators of rl-doctor and rlprobe "
         "were known when roledrift's thresholds were written, and theirs are tuned on them, so "
         "the table shows that nothing is missing, not how often anybody is right on real runs. "
-        "rlwatch and rlprobe read fewer of the logged metrics than there are.\n\n"
+        "rlwatch and rlprobe read fewer of the logged metrics than there are. martingale reads the "
+        "tokens themselves; the other tools see only what TRL logs of them.\n\n"
+        "What roledrift misses, it mostly does not judge: no finding is about advantages that "
+        "spread, about a loss that is not finite while the gradients are, or about weights that "
+        "stay the same. While the reward still rises, groups without a gradient and a low entropy "
+        "are watched and not told.\n\n"
         f"{_seconds(results, tools)}\n\n"
+        f"{rivals}"
         "`make bench-peers` writes this page. How often roledrift is right on recorded trainings: "
         "[detection_benchmark.md](detection_benchmark.md).\n"
+    )
+
+
+def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]) -> str:
+    """The recorded runs as a section of the page."""
+    parts = list(_KINDS)
+    counts = {kind: sum(one.kind == kind for one in recorded) for kind in parts}
+    head = "| tool | " + " | ".join(
+        f"{_KINDS[kind]}, {how}" for kind in parts for how in ("aggregate", "per role")
+    )
+    lines = f"{head} |\n|---|" + "--:|" * (2 * len(parts)) + "\n"
+    for tool, rivals in found.items():
+        cells = []
+        for kind in parts:
+            mine = [rival for one, rival in zip(recorded, rivals, strict=True) if one.kind == kind]
+            serious = tool.endswith("problem")
+            cells.append("-" if serious else f"{sum(one.together for one in mine)}")
+            cells.append(f"{sum(bool(one.apart) for one in mine)}")
+        lines += f"| {tool} | " + " | ".join(cells) + " |\n"
+    return (
+        "## Recorded runs of several roles\n\n"
+        f"{counts['failure']} runs in which an injected failure took effect, {counts['healthy']} "
+        f"healthy ones and {counts['hard negative']} hard negatives, most of 34 steps: those that "
+        "[detection_benchmark.md](detection_benchmark.md) reports on. *Aggregate* is one log of "
+        "all roles together, *per role* one instance of a tool for each role. The table counts "
+        "runs about which a tool says anything at all, at any step: what it finds in failures is "
+        "worth as much as it exceeds what it raises in healthy runs.\n\n"
+        f"{lines}\n"
+        "roledrift per role is the monitor with its roles, as in "
+        "`benchmarks/detection/results.json`, and in aggregate it reads the same log as the "
+        "others. The runs are our own reference trainer's: tiny models, rewards of 0 and 1, 32 "
+        "responses a step. The other monitors are made for runs of hundreds of steps; of a log "
+        "that is shorter than they want they say little.\n\n"
     )
 
 
@@ -79,11 +172,12 @@ def right(result: Result) -> bool:
 
 
 def _row(key: tuple[str, str], group: Sequence[Result], tools: Sequence[str]) -> str:
-    cells = []
-    for tool in tools:
-        mine = [one for one in group if one.tool == tool]
-        cells.append(f"{sum(map(right, mine))} of {len(mine)}")
+    cells = [_share([one for one in group if one.tool == tool]) for tool in tools]
     return f"| {key[0]}: `{key[1]}` | " + " | ".join(cells) + " |\n"
+
+
+def _share(results: Sequence[Result]) -> str:
+    return f"{sum(map(right, results))} of {len(results)}" if results else "-"
 
 
 def _sums(results: Sequence[Result], tools: Sequence[str]) -> str:
@@ -92,7 +186,7 @@ def _sums(results: Sequence[Result], tools: Sequence[str]) -> str:
         cells = []
         for tool in tools:
             mine = [one for one in results if one.tool == tool and one.log.healthy == healthy]
-            cells.append(f"**{sum(map(right, mine))} of {len(mine)}**")
+            cells.append(f"**{_share(mine)}**")
         lines += f"| {name} | " + " | ".join(cells) + " |\n"
     return lines
 
@@ -100,7 +194,7 @@ def _sums(results: Sequence[Result], tools: Sequence[str]) -> str:
 def _seconds(results: Sequence[Result], tools: Sequence[str]) -> str:
     steps = sum(len(one.log.rows) for one in results if one.tool == tools[0])
     told = []
-    for tool in tools:
+    for tool in (one for one in tools if one != "martingale"):
         spent = sum(one.seconds for one in results if one.tool == tool)
         told.append(f"{tool} {1000 * spent / steps * 5:.1f} s")
     return (
@@ -113,10 +207,13 @@ def _seconds(results: Sequence[Result], tools: Sequence[str]) -> str:
 def main() -> None:
     """Run and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=PAGE)
+    parser.add_argument("--simulated", action="store_true", help="leave the recorded runs out")
     given = parser.parse_args()
-    given.out.write_text(page(run(given.seeds), given.seeds))
+    recorded = [] if given.simulated else list(runs())
+    rivals = rivals_section(recorded, on_recorded(recorded)) if recorded else ""
+    given.out.write_text(page(run(given.seeds), given.seeds, rivals))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peers.scenarios import Log, Row
 
-Judge = Callable[[Log], frozenset[str]]
+Judge = Callable[[Log], frozenset[str] | None]
+"""What a tool raises about a log; None if it cannot read the log."""
 
 _TO_RLPROBE: Mapping[str, str] = {
     "reward": "reward_mean",
@@ -46,12 +48,13 @@ def roledrift(log: Log) -> frozenset[str]:
     return frozenset({one.finding for one in checked.findings} | missing)
 
 
-def rl_doctor(log: Log) -> frozenset[str]:
-    """Checks of ``rl-doctor diagnose`` at WARN or worse."""
+def rl_doctor(log: Log, *, critical: bool = False) -> frozenset[str]:
+    """Checks of ``rl-doctor diagnose`` at WARN or worse, or the critical ones alone."""
     from rl_doctor import Severity, diagnose, run_from_records
 
+    least = Severity.CRITICAL if critical else Severity.WARNING
     diagnosis = diagnose(run_from_records([dict(row) for row in log.rows]))
-    return frozenset(one.detector for one in diagnosis.findings if one.severity >= Severity.WARNING)
+    return frozenset(one.detector for one in diagnosis.findings if one.severity >= least)
 
 
 def rlprobe(log: Log) -> frozenset[str]:
@@ -99,6 +102,32 @@ def rlwatch(log: Log) -> frozenset[str]:
     return frozenset(found)
 
 
+def martingale(log: Log) -> frozenset[str] | None:
+    """Alarms of martingale's monitor on what it computes of the tokens; it reads nothing else."""
+    from martingale.diagnostics.alarms import AlarmHistory, evaluate
+    from martingale.diagnostics.incremental import StepDiagnosis
+
+    if not log.engine:
+        return None
+    history, found = AlarmHistory(), set()
+    for step in log.engine:
+        diagnosis = StepDiagnosis(
+            step=step["step"],
+            n_new_scores=step["by_lag"][0]["n_tokens"],
+            n_new_sequences=1,
+            by_lag=step["by_lag"],
+            cumulative_by_lag=[],
+            attribution={},
+            floor_mean_abs=None if step["floor"] is None else Fraction(step["floor"]),
+            new_weights_digests=[step["weights"]],
+            span_fraction=0.0,
+            n_negative_lag=0,
+            unscored_new_sequences=0,
+        )
+        found |= {one.kind for one in evaluate(diagnosis, history)}
+    return frozenset(found)
+
+
 def _of(row: Row, *keys: str) -> float | None:
     value: Any = next((row[key] for key in keys if key in row), None)
     return None if value is None or math.isnan(value) else float(value)
@@ -109,4 +138,5 @@ JUDGES: Mapping[str, Judge] = {
     "rl-doctor": rl_doctor,
     "rlprobe": rlprobe,
     "rlwatch": rlwatch,
+    "martingale": martingale,
 }

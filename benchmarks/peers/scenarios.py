@@ -1,4 +1,4 @@
-"""Logs with a known failure: of the peers' own generators, and some of ours."""
+"""Logs with a known failure: of rl-doctor's and rlprobe's own generators, and some of ours."""
 
 from __future__ import annotations
 
@@ -60,6 +60,7 @@ class Log:
         source: Whose generator made it.
         scenario: Its name there; ``healthy`` or a failure.
         accepted: Findings of roledrift that name this failure.
+        engine: What martingale computes of each step's tokens; empty for a log without tokens.
     """
 
     source: str
@@ -67,6 +68,7 @@ class Log:
     seed: int
     rows: tuple[Row, ...]
     accepted: tuple[str, ...]
+    engine: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -74,15 +76,8 @@ class Log:
         return not self.accepted
 
 
-def logs(seeds: range) -> Iterator[Log]:
-    """Every scenario of every generator, for each seed."""
-    for seed in seeds:
-        yield from _of_rl_doctor(seed)
-        yield from _of_rlprobe(seed)
-        yield from _of_ours(seed)
-
-
-def _of_rl_doctor(seed: int) -> Iterator[Log]:
+def of_rl_doctor(seed: int) -> Iterator[Log]:
+    """Every scenario of rl-doctor's generator."""
     from rl_doctor.simulate import simulate
 
     for scenario, accepted in RL_DOCTOR.items():
@@ -90,7 +85,8 @@ def _of_rl_doctor(seed: int) -> Iterator[Log]:
         yield Log("rl-doctor", scenario, seed, tuple(rows), accepted)
 
 
-def _of_rlprobe(seed: int) -> Iterator[Log]:
+def of_rlprobe(seed: int) -> Iterator[Log]:
+    """Every scenario of rlprobe's generator."""
     from rlprobe.storage import RunReader
     from rlprobe.testing.synth import generate_run
 
@@ -110,14 +106,15 @@ def _row(record: Any) -> Row:
     return row | {f"rewards/{name}/mean": value for name, value in parts.items()}
 
 
-def _of_ours(seed: int) -> Iterator[Log]:
+def of_ours(seed: int) -> Iterator[Log]:
+    """Failures that neither of them simulates."""
     for scenario, (change, accepted) in _OURS.items():
-        rows = _healthy(seed)
+        rows = learning(seed)
         change(rows, np.random.default_rng(1000 + seed))
         yield Log("roledrift", scenario, seed, tuple(rows), accepted)
 
 
-def _healthy(seed: int, steps: int = 300) -> list[Row]:
+def learning(seed: int, steps: int = 300) -> list[Row]:
     """A run that learns as real ones do: rewards of few groups, heavy-tailed gradients."""
     rng = np.random.default_rng(seed)
     rows = []
@@ -146,7 +143,10 @@ def _healthy(seed: int, steps: int = 300) -> list[Row]:
     return rows
 
 
-def _from(rows: list[Row], first: int, key: str, value: Callable[[int, float], float]) -> None:
+def change_from(
+    rows: list[Row], first: int, key: str, value: Callable[[int, float], float]
+) -> None:
+    """Replace the values of a metric from a row on, by how long ago that was and the old value."""
     for row in rows[first:]:
         row[key] = value(row["step"] - first, row[key])
 
@@ -159,15 +159,15 @@ def _strangled(rows: list[Row], rng: np.random.Generator) -> None:
 
 
 def _nan(rows: list[Row], _: np.random.Generator) -> None:
-    _from(rows, 200, "grad_norm", lambda *_: math.nan)
+    change_from(rows, 200, "grad_norm", lambda *_: math.nan)
 
 
 def _zero(rows: list[Row], rng: np.random.Generator) -> None:
-    _from(rows, 150, "grad_norm", lambda _, g: 0.0 if rng.random() < 0.7 else g)
+    change_from(rows, 150, "grad_norm", lambda _, g: 0.0 if rng.random() < 0.7 else g)
 
 
 def _vanishing(rows: list[Row], _: np.random.Generator) -> None:
-    _from(rows, 100, "grad_norm", lambda t, g: g * math.exp(-t / 25))
+    change_from(rows, 100, "grad_norm", lambda t, g: g * math.exp(-t / 25))
 
 
 def _dead(rows: list[Row], rng: np.random.Generator) -> None:
@@ -177,7 +177,7 @@ def _dead(rows: list[Row], rng: np.random.Generator) -> None:
 
 
 def _stalled(rows: list[Row], _: np.random.Generator) -> None:
-    _from(rows, 150, "step_time", lambda t, s: s * (1 + t / 100))
+    change_from(rows, 150, "step_time", lambda t, s: s * (1 + t / 100))
 
 
 def _cut(rows: list[Row], rng: np.random.Generator) -> None:
@@ -186,7 +186,7 @@ def _cut(rows: list[Row], rng: np.random.Generator) -> None:
 
 
 def _collapse(rows: list[Row], _: np.random.Generator) -> None:
-    _from(rows, 180, "reward", lambda t, r: r * max(0.05, 1 - t / 60))
+    change_from(rows, 180, "reward", lambda t, r: r * max(0.05, 1 - t / 60))
 
 
 _OURS: Mapping[str, tuple[Callable[[list[Row], np.random.Generator], None], tuple[str, ...]]] = {

@@ -28,6 +28,7 @@ from roledrift_trl.checks import (
     check_trainer,
     compile_setting,
     continues,
+    devices_note,
     run_directory,
     scales_in_place,
     workflow_of_data,
@@ -146,7 +147,7 @@ class RoleDriftCallback(TrainerCallback):
         probe, said = self._gradients(trainer, settings, generates)
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
-        notes = {"gradients": said, "steps": state.max_steps}
+        notes = {"gradients": said, "steps": state.max_steps, **devices_note(trainer)}
         facts["notes"] = notes | dict(facts.get("notes") or {})
         self.monitor = open_monitor(
             self.workflow,

@@ -10,6 +10,7 @@ from transformers import Trainer, TrainingArguments
 
 from roledrift.assembly import free
 from roledrift.capture.lora_layers import is_compiled
+from roledrift.costs import NOTE_DEVICES
 from roledrift.errors import AttachError, ConfigError, StoreError
 from roledrift.store.reader import is_run
 from roledrift.workflow import Workflow, in_order
@@ -212,3 +213,14 @@ def continues(out: Path, args: TrainingArguments, step: int, *, overwrite: bool 
             "its training with train(resume_from_checkpoint=...)"
         )
     return there and step > 0
+
+
+def devices_note(trainer: Any) -> dict[str, str]:
+    """How many GPUs the trainer occupies, for the estimate of costs; nothing on other machines."""
+    accelerator = trainer.accelerator
+    if accelerator.device.type != "cuda":
+        return {}
+    served = getattr(trainer, "vllm_mode", "") == "server" and getattr(trainer, "use_vllm", False)
+    told = "processes of the trainer"
+    told += "; those of the vLLM server come on top" if served else ""
+    return {NOTE_DEVICES: f"{accelerator.num_processes} ({told})"}

@@ -16,6 +16,7 @@ from torch import Tensor
 from roledrift.assembly import disabled, open_monitor
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import from_mapping
+from roledrift.costs import NOTE_DEVICES
 from roledrift.errors import ConfigError
 from roledrift.ingest.keys import Translator
 from roledrift.ingest.roles import RoleMap
@@ -77,6 +78,14 @@ def settings_of(config: Any) -> Settings | None:
     return Settings(**section) if section.get("workflow") and not disabled() else None
 
 
+def _devices(place: Any) -> dict[str, str]:
+    """How many GPUs verl's pool holds, for the estimate of costs."""
+    pool = [place.get(name) for name in ("nnodes", "n_gpus_per_node")]
+    if not all(isinstance(size, int) and size > 0 for size in pool):
+        return {}
+    return {NOTE_DEVICES: f"{pool[0] * pool[1]} (trainer.nnodes times trainer.n_gpus_per_node)"}
+
+
 def _plain(value: Any) -> Any:
     """Sections of OmegaConf are mappings, but no dictionaries."""
     if hasattr(value, "items"):
@@ -125,6 +134,7 @@ class Watch:
             notes={
                 "gradients": "measured in verl's workers; a record without any says why",
                 "steps": str(getattr(trainer, "total_training_steps", "")),
+                **_devices(place),
             },
         )
         self._config = from_mapping(self.monitor.header.config)

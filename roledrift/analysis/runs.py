@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from roledrift.analysis import display, frames
-from roledrift.config import Config, recorded
+from roledrift.config import Config, CostsConfig, recorded
+from roledrift.costs import Costs, costs, with_given
 from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError, StoreError
@@ -152,6 +153,16 @@ class Run:
         incidents = self.incidents
         verdicts = () if incidents else self.verdicts
         return conclude(verdicts, incidents, len(self.steps()))
+
+    def costs(self, *, devices: int = 0, gpu_hour_cost: float = 0.0) -> Costs:
+        """Estimate what the run has cost so far: rollouts that moved nothing, GPU hours, money.
+
+        Args:
+            devices: GPUs that the run occupies; 0 is what the run or its configuration says.
+            gpu_hour_cost: What a GPU hour costs; 0 is what the configuration says.
+        """
+        given = with_given(_config_of(self.header).costs, CostsConfig(devices, gpu_hour_cost))
+        return costs(self.steps(), self.header, given)
 
     def __repr__(self) -> str:
         return f"<Run {self.name!r}: {_roles(self.workflow)}, at {str(self.path)!r}>"

@@ -15,7 +15,9 @@ from roledrift.cli.findings import COUNTS, Finding, check_names, findings_of, si
 from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.codec import plain
-from roledrift.config import Config, recorded
+from roledrift.config import Config, CostsConfig, recorded
+from roledrift.costs import Costs, with_given
+from roledrift.costs import costs as costs_of
 from roledrift.detect.conclusion import OUTCOMES, Conclusion, Outcome, conclude
 from roledrift.detect.settings import load
 from roledrift.detect.suite import Replay, replay_run
@@ -41,6 +43,7 @@ class Checked:
         sentence: The headline of the run, as in every other output; or why there is none.
         run: Name of the run; empty if none was read.
         steps: Number of steps judged.
+        costs: An estimate; None if no run was read.
         failed: Why the path could not be checked.
     """
 
@@ -55,6 +58,7 @@ class Checked:
     verdicts: tuple[Verdict, ...] = ()
     alerts: tuple[Alert, ...] = ()
     problems: tuple[str, ...] = ()
+    costs: Costs | None = None
     failed: console.Failure | None = None
 
 
@@ -99,6 +103,7 @@ def check(
     as_json: bool = False,
     style: str = "text",
     only: Only | None = None,
+    costs: CostsConfig | None = None,
 ) -> int:
     """Check runs and print the outcome.
 
@@ -109,6 +114,7 @@ def check(
         as_json: Print one JSON document instead of text.
         style: ``text``, ``json``, or one of :data:`roledrift.cli.formats.FORMATS`.
         only: What is judged and shown; None is everything.
+        costs: What the estimate of costs cannot know by itself.
 
     Returns:
         The exit code: that of the worst run, in the order 2 > 1 > 3 > 0.
@@ -129,7 +135,7 @@ def check(
         checked = [
             replace(one, path=one.path.replace(place, shown, 1)) if place != shown else one
             for shown, place in places
-            for one in _below(place, settings, fail_on, limits)
+            for one in _below(place, settings, fail_on, limits, costs)
         ]
     checked.sort(key=_urgency)
     code = console.worst(one.code for one in checked)
@@ -146,7 +152,9 @@ def _urgency(one: Checked) -> tuple[int, bool, float]:
     return urgency(one.outcome, next(iter(one.incidents), None))
 
 
-def _below(path: str, config: Config | None, fail_on: str, limits: Only) -> Iterable[Checked]:
+def _below(
+    path: str, config: Config | None, fail_on: str, limits: Only, costs: CostsConfig | None
+) -> Iterable[Checked]:
     try:
         found = find_runs(path)
     except RoleDriftError as error:
@@ -156,7 +164,7 @@ def _below(path: str, config: Config | None, fail_on: str, limits: Only) -> Iter
         yield Checked(path, console.INCONCLUSIVE, "no verdict", "no run found here or below")
     for one in found:
         try:
-            yield check_run(open_run(one), config, fail_on=fail_on, limits=limits)
+            yield check_run(open_run(one), config, fail_on=fail_on, limits=limits, costs=costs)
         except RoleDriftError as error:
             yield _unreadable(str(one), error)
 
@@ -173,6 +181,7 @@ def check_run(
     fail_on: str = DEFAULT,
     now: float | None = None,
     limits: Only | None = None,
+    costs: CostsConfig | None = None,
 ) -> Checked:
     """Judge one run.
 
@@ -182,6 +191,7 @@ def check_run(
         fail_on: As for :func:`check`.
         now: Seconds since 1970, to tell an open run from a silent one; None is the present.
         limits: What is judged; silence is looked for only if all findings are.
+        costs: What the estimate of costs cannot know by itself, over what the configuration says.
     """
     limits = limits or Only()
     problems = list(run.problems)
@@ -217,6 +227,7 @@ def check_run(
         verdicts=replayed.verdicts,
         alerts=replayed.alerts,
         problems=tuple(problems),
+        costs=costs_of(records, run.header, with_given(config.costs, costs)),
     )
 
 
@@ -271,5 +282,6 @@ def _plain(one: Checked) -> dict[str, Any]:
         "verdicts": [plain(verdict) for verdict in one.verdicts],
         "alerts": [plain(alert) for alert in one.alerts],
         "problems": list(one.problems),
+        "costs": None if one.costs is None else asdict(one.costs),
         "error": None if one.failed is None else one.failed.plain(),
     }

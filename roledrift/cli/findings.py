@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-from roledrift.detect.catalogue import known_findings
+from roledrift.detect.catalogue import all_cards, known_findings
 from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Severity
@@ -36,6 +36,7 @@ class Finding:
         state: ``open`` at the last step, or ``closed`` by then.
         id: Id of the alert; empty for a silence.
         incident: Id of the incident that it belongs to; empty for a silence.
+        sources: Papers and measurements that its threshold and advice come from.
     """
 
     role: str
@@ -47,6 +48,7 @@ class Finding:
     text: str
     id: str = ""
     incident: str = ""
+    sources: tuple[str, ...] = ()
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -80,6 +82,7 @@ def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Finding
     raised = [one for one in history if one.state != "closed"] or history
     worst = min(raised, key=lambda one: SEVERITIES.index(one.graded))
     incident = next((one for one in incidents if holds(one, worst)), None)
+    known = all_cards().findings.get(worst.finding)
     return Finding(
         role=worst.role,
         detector=worst.detector,
@@ -90,6 +93,7 @@ def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Finding
         text=worst.title,
         id=worst.id,
         incident="" if incident is None else incident.id,
+        sources=() if known is None else known.sources,
     )
 
 

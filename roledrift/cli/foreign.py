@@ -46,25 +46,32 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Todo:
-    """One run to be imported."""
+    """One run to be imported.
 
-    source: Path
+    Attributes:
+        source: What the user named.
+        found: The run at that path, where there may be several.
+    """
+
+    source: str
     out: Path | None
     found: Found | None = None
 
     @property
     def shown(self) -> str:
         """What it is called in messages."""
-        return str(self.source) if self.found is None else f"{self.source} ({self.found.name})"
+        if self.found is None or self.source.endswith(f"#{self.found.name}"):
+            return self.source
+        return f"{self.source} ({self.found.name})"
 
 
 def import_(
-    source: Path, out: Path | None, wanted: Wanted, *, dry_run: bool = False, as_json: bool = False
+    source: str, out: Path | None, wanted: Wanted, *, dry_run: bool = False, as_json: bool = False
 ) -> int:
     """Import a foreign log, or a tree of logs, and say what was found.
 
     Args:
-        source: File or folder.
+        source: File, folder or address; ``path#name`` is one of several runs at a path.
         out: Run directory, or the folder for the runs of a tree; None puts it under the source's
             name into the folder that ``ROLEDRIFT_DIR`` names, by default ``runs/``.
         wanted: What the user said.
@@ -78,12 +85,15 @@ def import_(
     from roledrift.ingest.importing import summary
 
     folder = Path(os.environ.get("ROLEDRIFT_DIR") or DEFAULT_DIR)
-    target = None if dry_run else (out or folder / source.resolve().stem)
+    target = None if dry_run else (out or folder / _stem(source))
     printer = console.console()
     done: list[Imported] = []
     failed: dict[str, str] = {}
     told = _Remarks(source)
-    todo = _todo(source, target, wanted)
+    try:
+        todo = _todo(source, target, wanted)
+    except RoleDriftError as error:
+        return _failed(error, source, wanted, as_json=as_json)
     for one in todo:
         try:
             imported = _import(one, wanted)
@@ -105,8 +115,16 @@ def import_(
     return console.FAILED if failed else console.CLEAN
 
 
-def _failed(error: RoleDriftError | OSError, source: Path, wanted: Wanted, *, as_json: bool) -> int:
-    if source.is_dir() and not wanted.form and find_runs(source):
+def _stem(source: str) -> str:
+    """The name of a run directory for a source that does not have a better one."""
+    from roledrift.ingest.choosing import place
+
+    there = place(source)
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", there.run) or there.path.resolve().stem or "run"
+
+
+def _failed(error: RoleDriftError | OSError, source: str, wanted: Wanted, *, as_json: bool) -> int:
+    if Path(source).is_dir() and not wanted.form and find_runs(source):
         message = f"{source}: holds a run already; `roledrift check {source}` judges it"
         return console.fail(console.failure("unreadable", message), as_json=as_json)
     return console.fail(console.failure_of(error, source), as_json=as_json)
@@ -119,7 +137,7 @@ class _Remarks:
         source: What was imported.
     """
 
-    def __init__(self, source: Path | str) -> None:
+    def __init__(self, source: str) -> None:
         self._source = source
         self._runs: dict[str, list[str]] = {}
         self._all = 0
@@ -139,14 +157,21 @@ class _Remarks:
             console.say(f"{runs[0] if len(runs) == 1 else many}: {remark}")
 
 
-def _todo(source: Path, out: Path | None, wanted: Wanted) -> list[_Todo]:
+def _todo(source: str, out: Path | None, wanted: Wanted) -> list[_Todo]:
     """The runs at a source: of a tree of logs one per experiment, in folders of their names."""
-    from roledrift.ingest import formats
-    from roledrift.ingest.tree import find
+    from roledrift.ingest import formats, named, remote
+    from roledrift.ingest.choosing import chosen, place
+    from roledrift.ingest.tree import find, runs_at
 
-    if wanted.form or wanted.mapping:
+    if remote(source) is not None or wanted.mapping:
         return [_Todo(source, out)]
-    found = find(source, formats())
+    there = place(source)
+    if wanted.form:
+        found = chosen(there, runs_at(there.path, [named(wanted.form)[0]]))
+    else:
+        found = chosen(there, find(there.path, formats()))
+    if len(found) == 1 and (there.run or _in_a_database(found[0], there.path)):
+        return [_Todo(source, out, found[0])]
     if len(found) < 2 and all(len(one.sources) < 2 for one in found):
         return [_Todo(source, out)]
     names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", one.name).strip("-.") or "run" for one in found]
@@ -158,8 +183,14 @@ def _todo(source: Path, out: Path | None, wanted: Wanted) -> list[_Todo]:
     ]
 
 
+def _in_a_database(found: Found, path: Path) -> bool:
+    """Whether a folder's only run lies in a file that holds runs: nobody else would look there."""
+    (*_, source) = found.sources
+    return source.form.runs is not None and source.path != path
+
+
 def _import(todo: _Todo, wanted: Wanted) -> Imported:
-    from roledrift.ingest import named, sniff
+    from roledrift.ingest import named, remote, sniff
     from roledrift.ingest.importing import import_run, job_for
     from roledrift.ingest.union import united
 
@@ -170,13 +201,22 @@ def _import(todo: _Todo, wanted: Wanted) -> Imported:
         routing = "isolated"
     elif wanted.routing:
         raise ConfigError(f"--routing {wanted.routing!r}: say shared or isolated")
-    source = todo.source if todo.found is None else todo.found.sources[0].path
-    job = job_for(source, roles=wanted.roles, mapping=wanted.mapping, tokenizer=wanted.tokenizer)
-    if not source.exists():
+    source = Path(todo.source) if todo.found is None else todo.found.sources[0].path
+    job = job_for(
+        source,
+        roles=wanted.roles,
+        mapping=wanted.mapping,
+        tokenizer=wanted.tokenizer,
+        address=todo.source,
+    )
+    asked = remote(todo.source)
+    if asked is None and not source.exists():
         sniff(source)
     form = wanted.form or ("table" if wanted.mapping else "")
     if todo.found is not None:
         read, reason = united(todo.found)
+    elif asked is not None:
+        read, reason = asked, asked.title
     else:
         read, reason = named(form) if form else sniff(source)
     with _counted(read) as told:
@@ -232,16 +272,19 @@ def _is_report(path: Path) -> bool:
 
 
 def _place(path: str, folder: Path) -> str:
-    source = Path(path)
-    if not source.exists() or (source.is_dir() and find_runs(path)):
-        return path
-    from roledrift.ingest import sniff
+    from roledrift.ingest import remote, sniff
+    from roledrift.ingest.choosing import place
 
-    target = folder / (source.resolve().stem or "run")
-    todo = _todo(source, target, Wanted())
-    if len(todo) == 1 and todo[0].found is None:
+    there = place(path)
+    asked = remote(path) is not None
+    local = there.path.exists() and not (there.path.is_dir() and find_runs(str(there.path)))
+    if not (asked or local):
+        return path
+    target = folder / _stem(path)
+    todo = _todo(path, target, Wanted())
+    if len(todo) == 1 and todo[0].found is None and not asked:
         try:
-            sniff(source)
+            sniff(there.path)
         except RoleDriftError:
             return path  # a folder without runs, or a file that nobody knows; the command says so
     told = _Remarks(path)

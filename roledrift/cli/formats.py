@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
 from roledrift.cli import console
 from roledrift.detect.conclusion import OUTCOMES
@@ -17,10 +16,16 @@ if TYPE_CHECKING:
     from roledrift.judgement import Verdict
 
 _PROBLEMS = 5
+_WATCH = MOODS.index("watch")
 
 
 def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
-    """One line per run and below it its verdicts, the worst first; of several runs the bad ones."""
+    """One line per run and below it its verdicts, the worst first; of several runs the bad ones.
+
+    Args:
+        checked: The runs.
+        everything: Also verdicts that do not apply, and what each finding rests on.
+    """
     from rich.text import Text
 
     out = console.console()
@@ -41,7 +46,7 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
             more = f"  also {incident_mood(incident)}: {incident.sentence}"
             out.print(Text(printable(more, 1200)), soft_wrap=True)
         if one.steps:
-            _verdicts(one, whole=everything or len(checked) == 1)
+            _verdicts(one, whole=everything or len(checked) == 1, everything=everything)
     if len(checked) > 1:
         counts = Counter(str(one.outcome) for one in checked)
         words = ", ".join(f"{counts[word]} {word}" for word in (*OUTCOMES, "unreadable"))
@@ -55,14 +60,38 @@ def _moods(one: Checked) -> list[tuple[Mood, Verdict]]:
     return sorted(states, key=lambda pair: MOODS.index(pair[0]), reverse=True)
 
 
-def _verdicts(one: Checked, *, whole: bool) -> None:
+def _verdicts(one: Checked, *, whole: bool, everything: bool) -> None:
     rows = [
         ("", mood, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
         for mood, verdict in _moods(one)
-        if whole or MOODS.index(mood) >= MOODS.index("watch")
+        if (whole and (everything or verdict.applies)) or MOODS.index(mood) >= _WATCH
     ]
     if rows:
         console.print_rows(rows)
+    if not whole:
+        return
+    aside = _aside(one)
+    if aside and not everything:
+        _more(f"{aside} (--all lists them).")
+    if one.costs is not None:
+        _more(one.costs.sentence)
+    for finding in {one.finding: one for one in one.findings}.values() if everything else ():
+        if finding.sources:
+            _more(f"{finding.finding} rests on {'; '.join(finding.sources)}.")
+
+
+def _more(sentence: str) -> None:
+    from rich.text import Text
+
+    console.console().print(Text(f"  {printable(sentence, 1200)}"), soft_wrap=True)
+
+
+def _aside(one: Checked) -> str:
+    """How many verdicts do not apply, without a full stop; empty if all do."""
+    aside = sum(not verdict.applies for verdict in one.verdicts)
+    if aside < 2:
+        return "1 more verdict does not apply" if aside else ""
+    return f"{aside} more verdicts do not apply"
 
 
 def _why(verdict: Verdict) -> str:
@@ -80,9 +109,13 @@ def markdown(checked: Sequence[Checked]) -> str:
             lines += ["", f"**{_cell(one.run or one.path)}**", ""]
             lines += ["| role | finding | state | why |", "| --- | --- | --- | --- |"]
             for mood, verdict in _moods(one):
+                if not verdict.applies:
+                    continue
                 name = verdict.finding or verdict.detector
                 cells4 = (verdict.role, name, mood, _why(verdict))
                 lines.append("| " + " | ".join(_cell(cell) for cell in cells4) + " |")
+            notes = (_aside(one) and f"{_aside(one)}.", one.costs and one.costs.sentence)
+            lines += [line for note in notes if note for line in ("", _cell(note))]
     return "\n".join(lines) + "\n"
 
 
@@ -150,6 +183,9 @@ def _case(one: Checked, index: int) -> str:
 
 
 def _tag(name: str, attributes: Mapping[str, str], inside: str = "") -> str:
+    # It loads urllib and ssl, which no other format needs.
+    from xml.sax.saxutils import escape, quoteattr
+
     given = "".join(
         f" {key}={quoteattr(printable(text, 1200))}" for key, text in attributes.items()
     )

@@ -87,6 +87,26 @@ ConfigFile = Annotated[
         help="Judge by this roledrift.toml instead of the run's own configuration.",
     ),
 ]
+GpuHourCost = Annotated[
+    float,
+    typer.Option(
+        "--gpu-hour-cost",
+        envvar="ROLEDRIFT_GPU_HOUR_COST",
+        metavar="MONEY",
+        min=0.0,
+        help="Price of a GPU hour, to estimate what the run cost.",
+    ),
+]
+Devices = Annotated[
+    int,
+    typer.Option(
+        "--devices",
+        envvar="ROLEDRIFT_DEVICES",
+        metavar="N",
+        min=0,
+        help="Number of GPUs of the run, if it was not recorded.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -121,6 +141,39 @@ class Reported:
         typer.Option("--by", metavar="KEYS", help="Group the runs by policy, scale or a setting."),
     ] = ""
     look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
+    gpu_hour_cost: GpuHourCost = 0.0
+    devices: Devices = 0
+    as_json: Json = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Options of ``roledrift check``."""
+
+    config: ConfigFile = None
+    fail_on: FailOn = "input"
+    findings: Annotated[
+        list[str] | None,
+        typer.Option("--finding", metavar="NAME", help="Judge only this finding; may be repeated."),
+    ] = None
+    steps: Annotated[
+        str,
+        typer.Option("--step-range", metavar="A:B", help="Replay only steps A to B."),
+    ] = ""
+    style: Annotated[Style, typer.Option("--format", help="Output format.")] = Style.text
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "-v",
+            "--all",
+            help="Print every verdict, also those that do not apply, and its sources.",
+        ),
+    ] = False
+    gpu_hour_cost: GpuHourCost = 0.0
+    devices: Devices = 0
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 instead of 1 or 3.")
+    ] = False
     as_json: Json = False
 
 

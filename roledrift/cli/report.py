@@ -12,7 +12,7 @@ from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
-from roledrift.config import Config
+from roledrift.config import Config, CostsConfig
 from roledrift.detect.settings import load
 from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
@@ -33,6 +33,7 @@ class Shown:
         jobs: Processes that share the work; 0 for one per processor.
         by: Comma-separated; what the runs of one curve have in common.
         look: Open the page in a browser.
+        costs: What the estimate of costs cannot know by itself.
     """
 
     formats: str = "html,md,json"
@@ -41,6 +42,7 @@ class Shown:
     jobs: int = 0
     by: str = ""
     look: bool = False
+    costs: CostsConfig | None = None
 
 
 def report(
@@ -141,12 +143,12 @@ def _write(
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("reading and judging", total=count)
         if count <= TOGETHER:
-            built = build_report(paths, config, sharing, command=command, by=by)
+            built = build_report(paths, config, sharing, command=command, by=by, costs=shown.costs)
             return write_report(built, out, formats)
         return write_folder(
             paths,
             out,
-            Asked(formats, config, sharing, command, by, jobs),
+            Asked(formats, config, sharing, command, by, jobs, shown.costs),
             seen=lambda done, _: progress.update(task, completed=done),
         )
 

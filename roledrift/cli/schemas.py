@@ -10,6 +10,7 @@ from roledrift.cli.console import Failure
 from roledrift.cli.findings import Finding
 from roledrift.cli.ls import Row
 from roledrift.cli.settings import Item
+from roledrift.costs import Costs
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.report.schema import shape
 from roledrift.schema import json_schema
@@ -30,6 +31,7 @@ class CheckedRun(TypedDict):
     verdicts: tuple[Verdict, ...]
     alerts: tuple[Alert, ...]
     problems: tuple[str, ...]
+    costs: Costs | None
     error: Failure | None
 
 

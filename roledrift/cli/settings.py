@@ -136,6 +136,8 @@ def _unknown() -> Iterator[Item]:
         "ROLEDRIFT_STRICT",
         "ROLEDRIFT_DISABLED",
         "ROLEDRIFT_WEBHOOK_URL",
+        "ROLEDRIFT_DEVICES",
+        "ROLEDRIFT_GPU_HOUR_COST",
         *_OTHERS,
     ]
     for name in sorted(os.environ):

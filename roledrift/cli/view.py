@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roledrift.cli import console
+from roledrift.cli.foreign import opened
 from roledrift.errors import RoleDriftError
 from roledrift.view.export import export
 from roledrift.view.folder import Folder
@@ -20,7 +21,7 @@ def view(
     """Serve the page until it is interrupted, or write a copy.
 
     Args:
-        paths: Runs or folders of runs.
+        paths: Runs, folders of runs, or other tools' logs.
         host: Address to listen at.
         port: Port; 0 for any free one.
         out: Directory that gets a static copy; None serves the page.
@@ -31,17 +32,23 @@ def view(
         The exit code: 0, 2 if it could not be done.
     """
     try:
-        if out is not None:
-            written = export(Folder(paths, AtOnce()), out)
-            _say(str(written[0]), look, as_json)
-            return console.CLEAN
-        from roledrift.view.server import serve
+        with opened(paths) as places:
+            shown, folders = [name for name, _ in places], [place for _, place in places]
+            if any(name != place for name, place in places):
+                console.say("another tool's log is read once: start the view again to read on")
+            if out is not None:
+                written = export(Folder(folders, AtOnce(), shown), out)
+                _say(str(written[0]), look, as_json)
+                return console.CLEAN
+            from roledrift.view.server import serve
 
-        bench = Bench()
-        try:
-            serve(Folder(paths, bench), host, port, lambda url: _say(url, look, as_json))
-        finally:
-            bench.close()
+            bench = Bench()
+            try:
+                serve(
+                    Folder(folders, bench, shown), host, port, lambda url: _say(url, look, as_json)
+                )
+            finally:
+                bench.close()
     except (RoleDriftError, ImportError) as error:
         return console.fail(console.failure_of(error), as_json=as_json)
     return console.CLEAN

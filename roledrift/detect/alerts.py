@@ -75,6 +75,8 @@ class AlertManager:
         ``no verdict`` says nothing.
         """
         drift = verdict.state == "drift"
+        if not drift and not self._open:
+            return None
         if drift and self._only and verdict.finding not in self._only:
             return None
         key = (verdict.detector, verdict.role)

@@ -91,6 +91,11 @@ class Card:
     order: int = 5
     origin: str = ""
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Those of all findings, each once."""
+        return tuple(dict.fromkeys(source for one in self.findings for source in one.sources))
+
 
 @dataclass(frozen=True)
 class Catalogue:

@@ -44,7 +44,7 @@ class CheckedDetector:
             TypeError: If that is anything but verdicts under its name, on roles of the workflow,
                 with findings of its card.
         """
-        verdicts = tuple(one for one in self._detector.update(record) if one is not None)
+        verdicts = tuple([one for one in self._detector.update(record) if one is not None])
         for one in verdicts:
             if not isinstance(one, Verdict) or one.detector != self.name:
                 raise TypeError(f"update returned {one!r}, no Verdict of detector {self.name!r}")

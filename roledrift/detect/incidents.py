@@ -8,7 +8,7 @@ effect (settings, input, movement, texts, outcome) and began no later. A specifi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from roledrift.judgement import LAYERS, SEVERITIES, Alert, Consequence, Incident, Severity
@@ -65,7 +65,7 @@ class Incidents:
         """All incidents as they stand, the worst and earliest first; the first is the headline."""
         return tuple(sorted(self._written.values(), key=lambda one: one.rank))
 
-    def update(self, step: int, alerts: Iterable[Alert]) -> tuple[Incident, ...]:
+    def update(self, step: int, alerts: Sequence[Alert]) -> tuple[Incident, ...]:
         """Take the alert transitions of one step; the incidents that changed.
 
         Args:
@@ -79,8 +79,13 @@ class Incidents:
             before = self._written.get(_id(case))
             if before is not None and before.state == "closed" and not case.open:
                 continue
-            now = _told(case, step, self.damage)
-            if before is None or _news(before, now):
+            if before is not None and not alerts:
+                now = _worse(case, before, step, self.damage)
+            else:
+                now = _told(case, step, self.damage)
+                if before is not None and not _news(before, now):
+                    continue
+            if now is not before:
                 self._written[now.id] = now
                 changed.append(now)
         return tuple(changed)
@@ -112,8 +117,21 @@ def _news(before: Incident, now: Incident) -> bool:
     if replace(now, step=before.step) == before:
         return False
     same = replace(now, step=before.step, damage=before.damage, sentence=before.sentence)
-    grows = bool(before.damage) and now.damage.startswith("training") and same == before
+    grows = _creeps(before, now.damage) and same == before
     return not grows or now.step - before.step >= SLACK
+
+
+def _creeps(before: Incident, damage: str) -> bool:
+    return bool(before.damage) and damage.startswith("training")
+
+
+def _worse(case: _Case, before: Incident, step: int, damage: str) -> Incident:
+    """An incident that no alert has touched: only its damage may be news."""
+    if before.damage == damage or (_creeps(before, damage) and step - before.step < SLACK):
+        return before
+    cause, open_ = case.alerts[case.cause], case.open
+    told = _sentence(cause, before.cause, before.consequences, damage, open_=open_)
+    return replace(before, step=step, damage=damage, sentence=told)
 
 
 def _id(case: _Case) -> str:

@@ -91,6 +91,8 @@ class DetectorSuite:
         self._rewinds = rewinds
         self.changed: tuple[Incident, ...] = ()
         """Incidents that the latest record changed, as they stand now; to be stored and told."""
+        self.latest: Mapping[tuple[str, str], Verdict] = {}
+        """The verdicts that the latest record brought, by detector and role."""
 
     def _made(
         self,
@@ -167,10 +169,11 @@ class DetectorSuite:
         state = self._state
         state.alerts.note(record.checkpoints)
         verdicts = suppressed(self._look(record), self.catalogue)
-        state.verdicts |= {(one.detector, one.role): one for one in verdicts}
+        self.latest = {(one.detector, one.role): one for one in verdicts}
+        state.verdicts |= self.latest
         state.last = record.step
-        alerts = (state.alerts.see(record.step, one) for one in verdicts)
-        return [alert for alert in alerts if alert is not None]
+        see, step = state.alerts.see, record.step
+        return [alert for one in verdicts if (alert := see(step, one)) is not None]
 
     def _verdicts_of(self, detector: CheckedDetector, record: StepRecord) -> Sequence[Verdict]:
         state, name = self._state, detector.name
@@ -183,7 +186,7 @@ class DetectorSuite:
             state.assumed |= {(name, role) for role in roles}
             reason = f"the detector failed in step {record.step} ({fault})"
             return [no_verdict(name, role, reason) for role in roles]
-        if verdicts:
+        if verdicts and state.assumed:
             for key in [key for key in state.assumed if key[0] == name]:
                 # The suite said something for every role; the detector may judge fewer of them.
                 state.assumed.discard(key)
@@ -287,8 +290,7 @@ def replay(
     for step in sorted(by_step):
         record = by_step[step]
         alerts += [replace(one, time=record.time) for one in suite.update(record)]
-        for verdict in suite.verdicts:
-            key = (verdict.detector, verdict.role)
+        for key, verdict in suite.latest.items():
             if verdict.value is not None and told.get(key) is not verdict:
                 series.setdefault(key, []).append((step, verdict.value, verdict.threshold))
             told[key] = verdict

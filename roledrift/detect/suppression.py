@@ -38,10 +38,12 @@ def suppressed(verdicts: Iterable[Verdict], catalogue: Catalogue) -> list[Verdic
 def _checked(verdict: Verdict, suspect: Mapping[str, Verdict], reads: tuple[str, ...]) -> Verdict:
     if verdict.state not in ("ok", "watch"):
         return verdict
-    for role in suspect if verdict.role == EVERYONE else (verdict.role,):
+    # What is wrong with all roles together is wrong with each of them, for all that is known.
+    for role in suspect if verdict.role == EVERYONE else (verdict.role, EVERYONE):
         found = suspect.get(role)
         if found is not None and found.detector != verdict.detector and _touched(found, reads):
-            why = f"withheld because of {found.finding} of {role}: {found.reason}"
+            whose = "all roles" if role == EVERYONE else role
+            why = f"withheld because of {found.finding} of {whose}: {found.reason}"
             return no_verdict(verdict.detector, verdict.role, why, "input without that fault")
     return verdict
 

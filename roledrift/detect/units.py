@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.evidence.scales import ABSURD
 from roledrift.detect.evidence.streams import Reader
 from roledrift.judgement import Verdict
-from roledrift.records import StepRecord
+from roledrift.records import Stat, StepRecord
 from roledrift.sums import EVERYONE
 from roledrift.workflow import Workflow
 
@@ -28,17 +27,26 @@ def whole(workflow: Workflow) -> str:
 
 def mean_of(record: StepRecord, unit: str, name: str) -> float | None:
     """The mean of a statistic; of all roles together only if no role has it of its own."""
-    if unit == EVERYONE and any(
+    mean = record.mean(unit, name)
+    return None if mean is None or _of_roles(record, unit, name) else mean
+
+
+def stat_of(record: StepRecord, unit: str, name: str) -> Stat | None:
+    """The whole statistic, likewise."""
+    stat = record.stat(unit, name)
+    return None if stat is None or _of_roles(record, unit, name) else stat
+
+
+def _of_roles(record: StepRecord, unit: str, name: str) -> bool:
+    return unit == EVERYONE and any(
         name in stats for group, stats in record.groups.items() if group != EVERYONE
-    ):
-        return None
-    return record.mean(unit, name)
+    )
 
 
 def known(record: StepRecord, unit: str, name: str) -> float | None:
     """The same, if it is a number that can be reckoned with."""
-    value = mean_of(record, unit, name)
-    return value if value is not None and math.isfinite(value) and abs(value) < ABSURD else None
+    value = mean_of(record, unit, name) if unit == EVERYONE else record.mean(unit, name)
+    return value if value is not None and -ABSURD < value < ABSURD else None
 
 
 @lru_cache(maxsize=256)

@@ -14,6 +14,8 @@ from pathlib import Path
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import (
     metrics,
+    mlflow_client,
+    mlflow_store,
     paper,
     pettingllms,
     prime_rl,
@@ -24,6 +26,7 @@ from roledrift.ingest import (
     trackio_db,
     trl,
     verl,
+    wandb_client,
     wandb_dir,
 )
 from roledrift.ingest.form import Format
@@ -42,11 +45,23 @@ FORMATS: Mapping[str, Format] = {
         verl.FORMAT,
         tensorboard_events.FORMAT,
         trackio_db.FORMAT,
+        mlflow_store.FORMAT,
         metrics.FORMAT,
         table.FORMAT,
     )
 }
 """Every format that ships, by name, the most specific first."""
+
+REMOTE: Mapping[str, Format] = {
+    wandb_client.SCHEME: wandb_client.FORMAT,
+    mlflow_client.SCHEME: mlflow_client.FORMAT,
+}
+"""Formats that a client of their own is asked for, by what their addresses begin with."""
+
+
+def remote(text: str) -> Format | None:
+    """The format of an address; None for a path."""
+    return next((form for scheme, form in REMOTE.items() if text.startswith(scheme)), None)
 
 
 def formats() -> dict[str, Format]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from math import isfinite
 
 from roledrift.config import SamplingConfig
@@ -21,7 +22,7 @@ from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import InstalledProbes
 from roledrift.measure.milestones import ONE_OF_THE_FIRST, PROBLEMS
 from roledrift.measure.sampling import TextSampler
-from roledrift.records import LENGTH_UNIT, Sample, Stat, StepRecord, summarise
+from roledrift.records import LENGTH_UNIT, Sample, Stats, StepRecord, StoredStats, summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import EVERYONE, Sums, add
 from roledrift.workflow import SINGLE
@@ -254,12 +255,14 @@ class Collector:
         self._fold(step)
         state = self._open.pop(step)
         self._closed.add(step)
-        groups = summarise(state.sums)
+        groups: dict[str, Stats] = dict(summarise(state.sums))
         for group, stats in state.groups.items():
-            mine = groups.setdefault(group, {})
-            for name, value in stats.items():
-                # What was measured on spans here is better founded than a logged mean.
-                mine.setdefault(name, Stat(n=1, mean=value))
+            mine = groups.get(group, {})
+            # What was measured on spans here is better founded than a logged mean.
+            logged = StoredStats(
+                {name: {"n": 1, "mean": stats[name]} for name in stats if name not in mine}
+            )
+            groups[group] = {**mine, **logged} if mine else logged
         tally = self.tally
         tally.first = step if not tally.steps else min(tally.first, step)
         tally.last = step if not tally.steps else max(tally.last, step)
@@ -273,12 +276,20 @@ class Collector:
         record = StepRecord(
             step=step,
             groups=groups,
+            time=_time(state.totals.pop("clock", None)),
             totals=state.totals,
             missing=tuple(sorted(state.missing - state.present)),
             faults=self._ledger.of_step(step),
             labels=_SOURCE | state.labels,
         )
         return record, [_sample(row, flags) for row, flags in state.picked]
+
+
+def _time(clock: float | None) -> str:
+    """When a step was logged, ISO 8601; empty if the log does not say."""
+    if clock is None or not isfinite(clock):
+        return ""
+    return datetime.fromtimestamp(clock, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _of_first_problems(row: SpanRow, state: _Step) -> bool:
@@ -330,7 +341,8 @@ def of_the_only_role(record: StepRecord, role: str) -> StepRecord:
     everyone = record.groups.get(EVERYONE)
     if not everyone:
         return record
-    own = {**everyone, **record.groups.get(role, {})}
+    own = record.groups.get(role)
+    own = {**everyone, **own} if own else everyone
     return replace(record, groups={**record.groups, role: own})
 
 

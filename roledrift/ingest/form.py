@@ -39,6 +39,7 @@ class Job:
 
     Attributes:
         source: File or folder to read.
+        address: What the user typed if the source is no path, such as ``wandb://...``.
         roles: Foreign names to roles.
         mapping: The mapping file's content, for the ``table`` format.
         ledger: Where everything skipped or odd is counted.
@@ -56,6 +57,12 @@ class Job:
     part: tuple[str, ...] = ()
     tokenizer: str = ""
     count: Callable[[str], int] | None = None
+    address: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What the source is called in messages."""
+        return self.address or str(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,8 @@ class Format:
         sniff: The reason why a path is of this format, None if it is not.
         read: Yields what the source holds; steps in order, each closed when it is complete.
         supplies: What the framework needs to be told to write more, by the names in ``gaps``.
+        runs: Ids and names of the runs at a path, for a format that can hold several; ``Job.part``
+            is the id of the one to read.
     """
 
     name: str
@@ -75,3 +84,4 @@ class Format:
     sniff: Callable[[Path], str | None]
     read: Callable[[Job], Events]
     supplies: Mapping[str, str] = field(default_factory=dict)
+    runs: Callable[[Path], Mapping[str, str]] | None = None

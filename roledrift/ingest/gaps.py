@@ -75,7 +75,10 @@ def missing(held: Collection[str]) -> list[Quantity]:
 
 
 def notes(
-    lacking: Collection[Quantity], supplies: Mapping[str, str], held: Collection[str]
+    lacking: Collection[Quantity],
+    supplies: Mapping[str, str],
+    held: Collection[str],
+    together: Collection[str] = (),
 ) -> dict[str, str]:
     """Two lines for the header; none if nothing is missing.
 
@@ -83,10 +86,12 @@ def notes(
         lacking: What is missing.
         supplies: By quantity, what supplies it in the framework that the source is from.
         held: As for :func:`missing`.
+        together: Statistics of all roles together, which are judged as such.
     """
     if not lacking:
         return {}
-    silent = list(dict.fromkeys(name for one in lacking for name in one.silences(held)))
+    unknown = [one for one in lacking if not one.held_by & frozenset(together)]
+    silent = list(dict.fromkeys(name for one in unknown for name in one.silences(held)))
     by_switch: dict[str, list[str]] = {}
     for one in lacking:
         by_switch.setdefault(supplies.get(one.name, LIVE), []).append(one.name)

@@ -15,10 +15,17 @@ from statistics import median
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
-from roledrift.ingest.keys import Translator, fails, passed_note, useful
+from roledrift.ingest.keys import (
+    Translator,
+    compared,
+    fails,
+    only_times,
+    passed_note,
+    useful,
+)
 from roledrift.ingest.rows import Events, Series, StepDone
 from roledrift.ingest.values import number
-from roledrift.metric_names import COMPONENT, resolve
+from roledrift.metric_names import CLOCKS, COMPONENT, resolve
 
 LABELS = {"source": "foreign series", "pooling": "as logged, n unknown"}
 
@@ -70,7 +77,7 @@ class History:
                 self._job.ledger.skip("row without a step", where)
             return
         found = useful(data, self._passed)
-        if found:
+        if found.keys() - CLOCKS:
             self._rows.append((step, found))
 
     def events(self) -> Events:
@@ -80,12 +87,13 @@ class History:
             StoreError: If there is nothing to judge a reinforcement learning run by.
         """
         self._refuse()
-        merged = self._merged(self._unpadded())
+        merged = _without_times_alone(self._merged(self._unpadded()))
         translate = Translator(passed=self._passed)
+        labels = LABELS | compared(self._keys)
         for step in sorted(merged):
             groups, totals = translate(merged[step])
             if groups or totals:
-                yield Series(step, groups, totals, LABELS)
+                yield Series(step, groups, totals, labels)
                 yield StepDone(step)
         facts = self._job.facts
         if not translate.roles:
@@ -93,7 +101,7 @@ class History:
         facts.notes.update(passed_note(translate.passed))
 
     def _refuse(self) -> None:
-        source, keys = self._job.source, set(self._keys)
+        source, keys = self._job.shown, set(self._keys)
         what = _other_task(keys)
         if what and not self._of_rl():
             raise StoreError(
@@ -150,17 +158,32 @@ class History:
         latest: dict[str, int] = {}
         restarts = []
         for step, data in rows:
-            again = max((latest[key] for key in data if key in latest), default=step)
+            # Every row says when it was logged, that of an evaluation of an earlier step as well.
+            measured = data.keys() - CLOCKS
+            again = max((latest[key] for key in measured if key in latest), default=step)
             if ordered and again > step:
                 for later in [one for one in merged if one > step]:
                     del merged[later]
                 latest = {key: min(at, step) for key, at in latest.items()}
                 restarts.append(f"{again} to {step}")
-            merged.setdefault(step, {}).update(data)
-            latest.update(dict.fromkeys(data, step))
+            there = merged.setdefault(step, {})
+            first_logged = {key: there[key] for key in CLOCKS if key in there}
+            there.update(data, **first_logged)
+            latest.update(dict.fromkeys(measured, step))
         if restarts:
             self._job.facts.notes["restarts"] = f"the log went back from step {', '.join(restarts)}"
         return merged
+
+
+def _without_times_alone(merged: dict[int, dict[str, object]]) -> dict[int, dict[str, object]]:
+    """A run time that comes after the last step, as transformers logs it, stands in that step."""
+    kept: dict[int, dict[str, object]] = {}
+    for step in sorted(merged):
+        if not only_times(merged[step]):
+            kept[step] = merged[step]
+        elif kept:
+            kept[max(kept)].update(merged[step])
+    return kept
 
 
 def _finite(value: object) -> bool:

@@ -48,7 +48,7 @@ class Imported:
         notes: As in the run's header.
     """
 
-    source: Path
+    source: str
     out: Path | None
     format: str
     reason: str
@@ -60,7 +60,7 @@ class Imported:
     def plain(self) -> dict[str, Any]:
         """As JSON-ready values."""
         return {
-            "source": str(self.source),
+            "source": self.source,
             "out": None if self.out is None else str(self.out),
             "format": self.format,
             "reason": self.reason,
@@ -107,7 +107,7 @@ def import_run(
         tally, facts = collector.tally, job.facts
         if not tally.steps:
             odd = "".join(f"; {what}: {times}" for what, times in job.ledger.counts.items())
-            raise StoreError(f"{job.source}: read as {form.name!r}, but it holds no step{odd}")
+            raise StoreError(f"{job.shown}: read as {form.name!r}, but it holds no step{odd}")
         slots = dict(tally.slots) or {}
         for role, n in facts.slots.items():
             slots[role] = max(slots.get(role, 1), n)
@@ -119,7 +119,7 @@ def import_run(
         facts.notes.update(job.roles.notes())
         notes = _notes(form, reason, job)
         done = Imported(
-            job.source, out, form.name, reason, workflow, tally, job.ledger.counts, notes
+            job.shown, out, form.name, reason, workflow, tally, job.ledger.counts, notes
         )
         if out is not None:
             _write(out, _header(done, facts), spool, tally)
@@ -138,7 +138,7 @@ def _gaps(form: Format, tally: Tally, *, alone: bool) -> dict[str, str]:
     held = tally.held | {name for name, n in tally.columns.items() if n}
     held |= tally.together if alone else set()
     held |= {"length"} if _in_characters(tally, alone=alone) else set()
-    return gaps.notes(gaps.missing(held), form.supplies, held)
+    return gaps.notes(gaps.missing(held), form.supplies, held, tally.together)
 
 
 def _in_characters(tally: Tally, *, alone: bool) -> bool:
@@ -158,7 +158,7 @@ def _lengths(tally: Tally, job: Job, *, alone: bool) -> dict[str, str]:
 
 def _notes(form: Format, reason: str, job: Job) -> dict[str, str]:
     imported = {
-        "imported from": f"{job.source} as {form.name} ({reason})",
+        "imported from": f"{job.shown} as {form.name} ({reason})",
         **job.facts.notes,
         **job.ledger.notes(),
     }
@@ -166,7 +166,7 @@ def _notes(form: Format, reason: str, job: Job) -> dict[str, str]:
 
 
 def _header(done: Imported, facts: Facts) -> RunHeader:
-    name = facts.run or done.source.resolve().name
+    name = facts.run or Path(done.source).resolve().name
     return RunHeader(
         run=name,
         workflow=done.workflow,
@@ -223,6 +223,7 @@ def job_for(
     mapping: Path | None = None,
     ledger: Ledger | None = None,
     tokenizer: str = "",
+    address: str = "",
 ) -> Job:
     """An import of ``source``.
 
@@ -232,6 +233,7 @@ def job_for(
         mapping: Mapping file for the ``table`` format.
         ledger: Where to count; a new one by default.
         tokenizer: As ``--tokenizer`` takes it; empty leaves tokens uncounted.
+        address: What the user typed if the source is no path.
 
     Raises:
         ConfigError: If the map of roles or the mapping file is wrong, or there is no such
@@ -246,6 +248,7 @@ def job_for(
         mapping=None if mapping is None else load_mapping(mapping),
         ledger=ledger or Ledger(),
         tokenizer=tokenizer,
+        address=address,
         count=counter(tokenizer) if tokenizer else None,
     )
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from roledrift.ingest.values import number
-from roledrift.metric_names import STEP_KEYS, not_understood, resolve
+from roledrift.ingest.values import moment, number
+from roledrift.metric_names import CLOCKS, STEP_KEYS, TOTALS, not_understood, resolve
+from roledrift.spans import Source, describe
 from roledrift.sums import EVERYONE
 
 LEAVES: Mapping[str, tuple[str, ...]] = {
@@ -61,6 +62,10 @@ _COUNTS = frozenset({"nonfinite_gradients"})
 
 _WRAPPERS = frozenset({"data", "metrics", "logs"})
 """Keys that a logger wraps the metrics in."""
+
+_ENGINE = "sampling/sampling_logp_difference/"
+_TIMES = frozenset({"clock", "runtime"})
+"""Totals that say when a step was logged, and nothing about the training."""
 
 _FAILS = frozenset({"grad_norm", "pg_loss"})
 
@@ -167,9 +172,18 @@ def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, obj
         if not _of_use(key):
             if key not in passed and number(logged) is not None and resolve(key) is None:
                 passed[key] = None
-        elif (value := _value(logged)) is not None:
+        elif (value := _when(key, logged)) is not None:
             found[key] = value
     return found
+
+
+def _when(key: str, logged: object) -> object:
+    return moment(logged) if key in TOTALS["clock"] else _value(logged)
+
+
+def only_times(data: Mapping[str, object]) -> bool:
+    """Whether a row says when it was logged, or how long the run took, and nothing else."""
+    return all(key in CLOCKS or ((one := resolve(key)) and one.name in _TIMES) for key in data)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -196,6 +210,17 @@ def _value(logged: object) -> float | None:
         total = sum(parts)
         return max(parts) / total if len(parts) > 1 and 0 < total < float("inf") else None
     return number(logged)
+
+
+def compared(keys: Iterable[str]) -> dict[str, str]:
+    """The labels of the comparisons that logged keys are of.
+
+    TRL scores responses with the weights that the engine was just given: no optimizer step lies
+    between the engine's log-probabilities and the trainer's in ``sampling_logp_difference``.
+    """
+    if not any(_ENGINE in key for key in keys):
+        return {}
+    return {"rollout": describe("rollout", [Source(None, None, 0)])}
 
 
 def flat(row: Mapping[str, object]) -> dict[str, object]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from roledrift.errors import ConfigError
+from roledrift.errors import StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.history import History
@@ -45,7 +45,7 @@ def _read(job: Job) -> Events:
                         _flush(rows, order, history, file)
                     rows[event.step] = {}
                     order.append(event.step)
-                rows[event.step][value.tag] = number
+                rows[event.step] |= {value.tag: number, "_timestamp": event.wall_time}
         _flush(rows, order, history, file)
     yield from history.events()
 
@@ -62,11 +62,11 @@ def _flush(
 def _loader() -> Any:
     try:
         from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
-    except ImportError:
-        raise ConfigError(
+    except ImportError as error:
+        raise StoreError(
             "TensorBoard's event files are read with tensorboard, which is not installed: "
             "pip install tensorboard"
-        ) from None
+        ) from error
     return EventFileLoader
 
 

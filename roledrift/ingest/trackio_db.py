@@ -3,62 +3,69 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
+from sqlite3 import Connection
 
 from roledrift.errors import StoreError
-from roledrift.ingest import gaps
+from roledrift.ingest import gaps, sqlite_file
+from roledrift.ingest.choosing import only
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.history import History
-from roledrift.ingest.keys import step_of
-from roledrift.ingest.lines import head
+from roledrift.ingest.keys import flat, step_of
 from roledrift.ingest.rows import Events
-from roledrift.store.regular import opened
 
-_MAGIC = b"SQLite format 3\x00"
-_COLUMNS = {"run_name", "step", "metrics"}
+_WHAT = "trackio's database"
+_COLUMNS = {"run_name", "step", "metrics", "timestamp"}
 
 
 def _sniff(path: Path) -> str | None:
-    if not path.is_file() or not head(path, 16).startswith(_MAGIC):
-        return None
-    try:
-        with _opened(path) as database:
-            names = {row[1] for row in database.execute("PRAGMA table_info(metrics)")}
-    except sqlite3.Error:
-        return None
-    return "trackio's database" if names >= _COLUMNS else None
+    return _WHAT if sqlite_file.columns(path, "metrics") >= _COLUMNS else None
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    opened(path).close()  # SQLite itself would wait for the writer of a pipe.
-    return sqlite3.connect(f"file:{path.resolve()}?mode=ro", uri=True)
+def _runs(path: Path) -> dict[str, str]:
+    with sqlite_file.database(Job(path), _WHAT) as database:
+        return _held(database)
+
+
+def _held(database: Connection) -> dict[str, str]:
+    """Ids and names of the runs; before trackio 0.20 the name was the id."""
+    column = _id(database)
+    query = f"SELECT {column}, run_name FROM metrics GROUP BY {column} ORDER BY MIN(id)"
+    return {str(run): str(name) for run, name in database.execute(query)}
+
+
+def _id(database: Connection) -> str:
+    names = {row[1] for row in database.execute("PRAGMA table_info(metrics)")}
+    return "run_id" if "run_id" in names else "run_name"
 
 
 def _read(job: Job) -> Events:
     history = History(job)
-    try:
-        with _opened(job.source) as database:
-            runs = [row[0] for row in database.execute("SELECT DISTINCT run_name FROM metrics")]
-            if len(runs) != 1:
-                raise StoreError(
-                    f"{job.source}: holds {len(runs)} runs ({', '.join(map(str, runs[:8]))}); "
-                    "export one of them as CSV, and give that"
-                )
-            job.facts.run = str(runs[0])
-            for step, body in database.execute("SELECT step, metrics FROM metrics ORDER BY id"):
-                data = json.loads(body)
-                found = step_of(data)
-                history.add(step if found is None else found, data, job.source.name)
-    except (sqlite3.Error, OSError, ValueError) as error:
-        raise StoreError(f"{job.source}: cannot be read as trackio's database ({error})") from None
+    with sqlite_file.database(job, _WHAT) as database:
+        held = _held(database)
+        run = only(job, held)
+        if run not in held:
+            raise StoreError(f"{job.shown}: holds no run {run!r}")
+        job.facts.run = held[run]
+        query = (
+            f"SELECT step, timestamp, metrics FROM metrics WHERE {_id(database)} = ? ORDER BY id"
+        )
+        for step, when, body in database.execute(query, (run,)):
+            data = json.loads(body)
+            if not isinstance(data, dict):
+                job.ledger.skip("row is no JSON object", job.source.name)
+                continue
+            data = {"timestamp": when, **flat(data)}
+            found = step_of(data)
+            history.add(step if found is None else found, data, job.source.name)
     yield from history.events()
 
 
 FORMAT = Format(
     "trackio",
-    "trackio's database",
+    _WHAT,
     _sniff,
     _read,
     {one.name: "log it per role, or watch the run live" for one in gaps.QUANTITIES},
+    _runs,
 )

@@ -28,6 +28,7 @@ _LEVELS = {"rollout_data", "rollout", "rollouts", "train", "episodes", "wandb", 
 """Folders that say what is in them, and not what it is of."""
 
 _LOGS = (".log", ".out", ".txt", ".jsonl")
+_DATABASES = (".db", ".sqlite", ".sqlite3")
 _SPECIAL = ("paper", "rllm", "wandb", "verl", "table")
 _DUMPED = re.compile(r"\d{1,12}\.jsonl\Z")
 
@@ -69,15 +70,20 @@ def find(root: Path, formats: dict[str, Format]) -> list[Found]:
     """The runs of a tree, by name. One at most: ``root`` is one log, or none.
 
     Args:
-        root: Folder.
+        root: Folder, or a file that may hold several runs.
         formats: Every format there is.
     """
     if not root.is_dir():
-        return []
+        return runs_at(root, list(formats.values()))
     others = [form for name, form in formats.items() if name not in _SPECIAL]
     there = list(_sources(root, others))
     there += _of_results(root, there)
     return _united(_without_bases(there))
+
+
+def runs_at(path: Path, forms: list[Format]) -> list[Found]:
+    """The runs of a database, or of a folder whose format can hold several; empty of any other."""
+    return _united(_runs_at(path, forms))
 
 
 def _sources(root: Path, others: list[Format]) -> Iterator[Source]:
@@ -112,6 +118,9 @@ def _claimed(
     episodes = [one for one in below if rllm.is_step(one)]
     if episodes:
         return [Source(rllm.FORMAT, folder, _named(folder), steps=len(episodes))], []
+    several = _runs_at(folder, others)
+    if several:
+        return several, []
     for form in others:
         if form.sniff(folder):
             return [Source(form, folder, _named(folder))], []
@@ -120,7 +129,7 @@ def _claimed(
         inside = next(iter(dumps.values())).parent
         rest = [one for one in below if one != inside]
         return [Source(verl.FORMAT, folder, _named(folder), steps=len(dumps))], rest
-    return list(_logs(folder)), below
+    return list(_logs(folder, others)), below
 
 
 def _paper(folder: Path, steps: int) -> Source:
@@ -136,11 +145,23 @@ def _wandb(folder: Path, starts: list[tuple[str, str, Path]]) -> Iterator[Source
         yield Source(wandb_dir.FORMAT, folder, called, (name,), steps=1)
 
 
-def _logs(folder: Path) -> Iterator[Source]:
+def _runs_at(path: Path, forms: list[Format]) -> list[Source]:
+    """The runs of a database or a folder of a format that can hold several."""
+    for form in forms:
+        if form.runs is not None and form.sniff(path):
+            return [Source(form, path, name, (run,), steps=1)
+                    for run, name in form.runs(path).items()]  # fmt: skip
+    return []
+
+
+def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
     """Loose logs: each is of an experiment of its own, a single one is named by its folder."""
     found = []
     for file in sorted(folder.iterdir()):
         name = plain(file.name)
+        if file.is_file() and name.endswith(_DATABASES):
+            yield from _runs_at(file, others)
+            continue
         if not (file.is_file() and name.endswith(_LOGS)) or _DUMPED.match(name):
             continue
         if name.endswith(".jsonl"):

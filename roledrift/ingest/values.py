@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 _WRAPPED = re.compile(r"(?:np|numpy|torch)?\.?(?:float|int|bfloat|tensor)\w*\((.*)\)\Z", re.DOTALL)
@@ -19,6 +20,10 @@ _WORDS = {
     "false": 0.0,
 }
 _LARGEST = 2**62
+_FIRST, _LAST = 1e9, 1e11
+"""Seconds since 1970 that are a time of day: from 2001 on. Smaller numbers count something else."""
+
+_LONGEST_TIME = 40
 
 
 def number(value: object) -> float | None:
@@ -48,6 +53,20 @@ def whole(value: object) -> int | None:
     if found is None or not math.isfinite(found) or abs(found) >= _LARGEST or found % 1:
         return None
     return int(found)
+
+
+def moment(value: object) -> float | None:
+    """Seconds since 1970, from seconds, milliseconds or ISO 8601; None for anything else."""
+    found = number(value)
+    if found is None and isinstance(value, str) and len(value) < _LONGEST_TIME:
+        try:
+            then = datetime.fromisoformat(value.strip())
+            found = then.replace(tzinfo=then.tzinfo or UTC).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    if found is not None and _FIRST <= found / 1000 < _LAST:
+        found /= 1000
+    return found if found is not None and _FIRST <= found < _LAST else None
 
 
 def text(value: object) -> str | None:

@@ -17,7 +17,7 @@ from roledrift.errors import StoreError
 from roledrift.ingest import console_log, gaps, wandb_log
 from roledrift.ingest.experiment import named_after, parsed
 from roledrift.ingest.form import Facts, Format, Job
-from roledrift.ingest.keys import Translator, passed_note, step_of, useful
+from roledrift.ingest.keys import Translator, compared, passed_note, step_of, useful
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import head
 from roledrift.ingest.rows import Events, Series, StepDone
@@ -160,12 +160,13 @@ def series_of(rows: dict[int, dict[str, object]], job: Job, passed: dict[str, No
         passed: Keys of numbers that were left out of ``rows``.
     """
     translate = Translator(passed=passed)
+    labels = _LABELS | compared({key for data in rows.values() for key in data})
     for step in sorted(rows):
         groups, totals = translate(rows[step])
         if "val_accuracy" in totals:
             job.facts.notes.setdefault(NOTE_SET, "that of the log")
         if groups or totals:
-            yield Series(step, groups, totals, _LABELS)
+            yield Series(step, groups, totals, labels)
             yield StepDone(step)
     implied = translate.implied or ({} if translate.roles else {"policy": 1})
     job.facts.slots.update(
@@ -188,7 +189,7 @@ def _segment(
     for log in logs:
         for entry in wandb_log.entries(log, job.ledger):
             if isinstance(entry, wandb_log.About):
-                _about(entry, job)
+                about(entry, job)
             if not isinstance(entry, wandb_log.History):
                 continue
             step = step_of(entry.data)
@@ -213,7 +214,8 @@ def _name(entry: wandb_log.About, facts: Facts) -> None:
         facts.run = experiment or facts.run
 
 
-def _about(entry: wandb_log.About, job: Job) -> None:
+def about(entry: wandb_log.About, job: Job) -> None:
+    """What a log says of its run, into the facts of the import."""
     facts = job.facts
     _name(entry, facts)
     project = entry.facts.get("project", "")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from roledrift import __version__
-from roledrift.config import Config
+from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError, StoreError
 from roledrift.report.index import overview
 from roledrift.report.model import ANCHORS, Block, Diffs, Report, RunReport, Section, map_text
@@ -17,6 +17,7 @@ from roledrift.report.pairings import of_two
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import (
     alerts,
+    costing,
     data,
     gradients,
     method,
@@ -38,6 +39,7 @@ SECTIONS: tuple[Callable[[View], Section], ...] = (
     alerts.build,
     texts.build,
     outcome.build,
+    costing.build,
     data.build,
 )
 """In the order of the page; the method section comes last because it also needs the command."""
@@ -50,6 +52,7 @@ def build_report(
     *,
     command: str | None = None,
     by: Sequence[str] = (),
+    costs: CostsConfig | None = None,
 ) -> Report:
     """Read and judge runs.
 
@@ -60,6 +63,7 @@ def build_report(
         command: How the report says it was made; None makes one of ``paths``.
         by: What the runs of one curve have in common; see
             :func:`~roledrift.report.index.overview`.
+        costs: What the estimate of costs cannot know by itself.
 
     Returns:
         The report; equal runs give an equal report.
@@ -75,7 +79,7 @@ def build_report(
     unreadable: list[Unreadable] = []
     for at, path in enumerate(found):
         try:
-            view = load(path, key_of(at, path), config, sharing)
+            view = load(path, key_of(at, path), config, sharing, costs)
             views.append(replace(view, sharers=len(found)))
         except (RoleDriftError, OSError) as error:
             if len(found) == 1:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from roledrift import __version__
-from roledrift.config import Config
+from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError
 from roledrift.report.build import build_run, cleaned, command_of, key_of, runs_in
 from roledrift.report.crew import end_with_parent, fresh
@@ -42,6 +42,7 @@ class Asked:
         by: What the runs of one curve of the index have in common; see
             :func:`~roledrift.report.index.overview`.
         jobs: Processes that share the work.
+        costs: What the estimate of costs cannot know by itself.
     """
 
     formats: tuple[str, ...] = ("html", "md", "json")
@@ -50,6 +51,7 @@ class Asked:
     command: str = ""
     by: tuple[str, ...] = ()
     jobs: int = 1
+    costs: CostsConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def _one(job: Job) -> Result:
         for name in ("html", "json")
     )
     try:
-        view = load(job.path, job.key, job.asked.config, job.asked.sharing)
+        view = load(job.path, job.key, job.asked.config, job.asked.sharing, job.asked.costs)
     except (RoleDriftError, OSError) as error:
         return Unreadable(str(job.path), str(error))
     run = build_run(view, job.command)

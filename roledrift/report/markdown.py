@@ -21,7 +21,7 @@ from roledrift.report.sanitise import escaped, fenced, one_line
 LINES = 200
 """Most lines that a rendering has."""
 
-_SHOWN = ("verdict", "alerts", "outcome", "data")
+_SHOWN = ("verdict", "alerts", "outcome", "costs", "data")
 _TEXT = 400
 _ROWS = 30
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
-from roledrift.config import Config, recorded
+from roledrift.config import Config, CostsConfig, recorded
+from roledrift.costs import with_given
 from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
@@ -278,7 +279,11 @@ def _numbers(stats: Stats) -> _Numbers:
 
 
 def load(
-    path: Path, key: str, config: Config | None = None, sharing: Sharing | None = None
+    path: Path,
+    key: str,
+    config: Config | None = None,
+    sharing: Sharing | None = None,
+    costs: CostsConfig | None = None,
 ) -> View:
     """Read and judge one run.
 
@@ -287,6 +292,7 @@ def load(
         key: Anchor in the page.
         config: Judge with this configuration instead of the run's own.
         sharing: What may be shown; None is everything.
+        costs: What the estimate of costs cannot know by itself, over what the configuration says.
 
     Raises:
         StoreError: If there is no run.
@@ -299,6 +305,7 @@ def load(
             config = recorded(run.header.config)
         except ConfigError as error:
             config, note = Config(), f"judged with the default configuration: {error}"
+    config = replace(config, costs=with_given(config.costs, costs))
     sharing = sharing or Sharing()
     records = tuple(run.steps())
     reference: list[StepRecord] = []

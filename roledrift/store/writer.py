@@ -100,10 +100,11 @@ class RunWriter:
         """
         with self._writing():
             lost, self._steps.lost = self._steps.lost, 0
-            faults, self._faults = +(self._faults + Counter({LOST: lost})), Counter()
-            record = replace(
-                record, writer=self.writer, seq=self._seq, faults={**record.faults, **faults}
-            )
+            faults = record.faults
+            if lost or self._faults:
+                own, self._faults = +(self._faults + Counter({LOST: lost})), Counter()
+                faults = {**faults, **own}
+            record = replace(record, writer=self.writer, seq=self._seq, faults=faults)
             self._seq += 1
             self._steps.append(to_json(record), tells=lost)
 

@@ -64,17 +64,24 @@ class Folder:
     Args:
         paths: Runs or folders of runs on this machine.
         bench: Judges runs that were not judged while they were recorded; None leaves them so.
+        shown: What the paths are called on the page; None calls them what they are.
 
     Raises:
         StoreError: If a path is a URL, or there is nothing.
     """
 
-    def __init__(self, paths: Sequence[str], bench: Bench | AtOnce | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        bench: Bench | AtOnce | None = None,
+        shown: Sequence[str] | None = None,
+    ) -> None:
         for path in paths:
             if as_url(path) is not None:
                 raise StoreError(f"{path}: the view follows local folders; copy the runs, or mount")
             find_runs(path)
         self.paths = tuple(paths)
+        self._shown = dict(zip(paths, shown or paths, strict=True))
         self._bench = bench
         self._lock = threading.Lock()
         self._seen: dict[Path, tuple[Stamp, Glance | str]] = {}
@@ -92,8 +99,11 @@ class Folder:
             self._followed = {key: one for key, one in self._followed.items()
                               if one.path in found}  # fmt: skip
         runs = [documents.harmless(asdict(row)) for _, row in rows]
-        body = {"folder": clean(", ".join(self.paths)), "problems": documents.problems(problems),
-                "runs": runs}  # fmt: skip
+        body = {
+            "folder": clean(", ".join(self._shown.values())),
+            "problems": documents.problems(problems),
+            "runs": runs,
+        }
         version = hashlib.sha256(documents.dumps(body)).hexdigest()[:16]
         return {"schema": documents.SCHEMA, "version": version, **body}
 
@@ -146,10 +156,10 @@ class Folder:
                 continue
             for path in paths:
                 below = path.relative_to(given).as_posix() if path.is_relative_to(given) else "."
-                prefix = f"{given}/" if len(self.paths) > 1 and below != "." else ""
+                prefix = f"{self._shown[given]}/" if len(self.paths) > 1 and below != "." else ""
                 found[path] = path.resolve().name if below == "." else prefix + below
         if not found and not problems:
-            where = ", ".join(self.paths)
+            where = ", ".join(self._shown.values())
             problems.append(f"{where}: no run found here or below yet; one appears when it starts")
         return found, problems
 

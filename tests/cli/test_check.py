@@ -215,7 +215,8 @@ def test_of_several_runs_only_what_is_wrong_is_shown(tmp_path: Path) -> None:
     assert [line.split()[0] for line in out.splitlines() if line.startswith(" ")] == ["failing"]
     assert "2 runs: 1 failing, 0 input problem, 0 suspicious, 0 no verdict, 1 clean" in err
     _, out, _ = check(tmp_path, "--all")
-    assert [line.split()[0] for line in out.splitlines() if line.startswith(" ")][-1] == "ok"
+    words = [line.split()[0] for line in out.splitlines() if line.startswith(" ")]
+    assert words[-2:] == ["ok", "Cost"]
 
 
 def test_the_worst_comes_first(tmp_path: Path) -> None:
@@ -277,3 +278,39 @@ def test_a_report_among_several_paths_is_left_out(tmp_path: Path) -> None:
     assert (code, err) == (0, f"roledrift: {folder}: a report, left out\n")
     assert "no verdict" not in out
     assert check(folder)[0] == 3
+
+
+def test_verdicts_that_do_not_apply_are_counted_and_shown_on_request(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", config={"false_alerts_per_run": 0.05})
+    aside = [
+        one
+        for one in json.loads(check(run, "--json")[1])["runs"][0]["verdicts"]
+        if one["state"] == "no verdict" and one["reason"].startswith("does not apply")
+    ]
+    short, long = check(run)[1], check(run, "-v")[1]
+    assert aside
+    assert "does not apply:" not in short
+    assert f"{len(aside)} more verdicts do not apply" in short
+    assert long.count("does not apply:") == len(aside)
+    assert check(run, "--all")[1] == long
+    assert "does not apply:" not in check(run, "--format", "markdown")[1]
+
+
+def test_costs_are_shown_and_unknown_where_nobody_says_them(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    assert "Cost so far, estimated" in check(run)[1]
+    costs = json.loads(check(run, "--json")[1])["runs"][0]["costs"]
+    assert (costs["devices"], costs["money"]) == (None, None)
+    given = ("--devices", "8", "--gpu-hour-cost", "2.5", "--json")
+    costs = json.loads(check(run, *given)[1])["runs"][0]["costs"]
+    assert (costs["devices"], costs["gpu_hour_cost"]) == (8, 2.5)
+    assert check(run, "--gpu-hour-cost", "-1")[0] == 2
+
+
+def test_a_finding_says_what_it_rests_on(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", inflate_from=15)
+    findings = json.loads(check(run, "--json")[1])["runs"][0]["findings"]
+    assert findings
+    assert all(one["sources"] for one in findings)
+    assert findings[0]["sources"][0] in check(run, "-v")[1].replace("\n", " ")
+    assert findings[0]["sources"][0] not in check(run)[1]

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roledrift.cli.main import app
+from roledrift.cli.main import app, main
+from roledrift.store.reader import open_run
 from tests.cli.runs import write_run
 from tests.ingest import trees
-from tests.ingest.logs import FIXTURES, write_lines
+from tests.ingest.logs import FIXTURES, unpacked, write_lines
 from tests.ingest.test_importing import inflating
 
 
@@ -64,6 +65,33 @@ def test_a_table_and_its_map(tmp_path: Path) -> None:
         "-o", tmp_path / "run",
     )  # fmt: skip
     assert (code, "3 spans of solver" in out) == (0, True)
+
+
+def test_every_verb_takes_one_of_several_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = unpacked("trackio/grpo.db.gz", tmp_path)
+    code, out, _ = call("check", database, "--json")
+    assert (code, [Path(one["path"]).name for one in json.loads(out)["runs"]]) == (
+        3,
+        ["brave-fox", "calm-owl"],
+    )
+    one = f"{database}#calm-owl"
+    code, out, _ = call("check", one)
+    assert (code, out.startswith(f"{one}: no verdict")) == (3, True)
+    code, out, _ = call("import", one, "-o", tmp_path / "run")
+    assert (code, open_run(tmp_path / "run").header.run) == (0, "calm-owl")
+    code, out, err = call("view", one, "--export", tmp_path / "page")
+    assert (code, (tmp_path / "page" / "index.html").is_file(), "read once" in err) == (
+        0,
+        True,
+        True,
+    )
+    code, out, _ = call("report", one, "-o", tmp_path / "report", "--format", "json")
+    assert (code, (tmp_path / "report" / "report.json").is_file()) == (0, True)
+    assert call("doctor", one)[0] == 0
+    assert main(["check", f"{database}#nobody"]) == 2
+    assert "it holds brave-fox, calm-owl" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

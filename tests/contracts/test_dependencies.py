@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SHIPPED = ("roledrift", "roledrift_trl", "roledrift_rllm", "roledrift_verl", "roledrift_vllm")
 # Used if the user has them, never asked for.
-IF_PRESENT = {"fsspec", "tensorboard", "tokenizers"}
+IF_PRESENT = {"fsspec", "mlflow", "tensorboard", "tokenizers"}
 
 
 def imported(folder: Path) -> set[str]:

@@ -42,3 +42,10 @@ def test_only_what_rests_on_the_fault_is_withheld_and_never_a_finding() -> None:
 def test_without_a_fault_nothing_changes() -> None:
     calm = [_verdict("policy_movement", "ok"), _verdict("accuracy_cliff", "watch", role="*")]
     assert suppressed(calm, all_cards()) == calm
+
+
+def test_a_fault_of_all_roles_together_withholds_the_verdicts_of_each() -> None:
+    fault = _verdict("training_data", "drift", "truncation", role="*")
+    found = suppressed([fault, _verdict("length_inflation", "ok")], all_cards())
+    assert found[1].state == "no verdict"
+    assert "truncation of all roles" in found[1].reason

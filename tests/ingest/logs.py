@@ -1,8 +1,10 @@
 """Small foreign logs for tests, varied from what the frameworks wrote, and what is made of them."""
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,19 @@ def series(events: Iterable[Event]) -> list[Series]:
     return [one for one in events if isinstance(one, Series)]
 
 
-def imported(source: Path, out: Path, form: str = "", **facts: Any) -> tuple[Imported, StoredRun]:
+def imported(
+    source: Path, out: Path, form: str = "", part: tuple[str, ...] = (), **facts: Any
+) -> tuple[Imported, StoredRun]:
     found = named(form) if form else sniff(source)
-    done = import_run(found, job(source, **facts), out)
+    done = import_run(found, replace(job(source, **facts), part=part), out)
     return done, open_run(out)
+
+
+def unpacked(fixture: str, folder: Path) -> Path:
+    """A database that is kept compressed, as a file in a folder."""
+    path = folder / Path(fixture).stem
+    path.write_bytes(gzip.decompress((FIXTURES / fixture).read_bytes()))
+    return path
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -23,6 +23,14 @@ def test_one_switch_for_several_things_is_named_once() -> None:
     assert gaps.notes(lacking, {}, held)["next time"].endswith(gaps.LIVE)
 
 
+def test_what_is_known_of_all_roles_together_is_absent_and_judged_all_the_same() -> None:
+    held = {"text", "reward", "val_accuracy", "rollout.k3"}
+    said = gaps.notes(gaps.missing(held), {}, held, {"length", "entropy"})["not in it"]
+    assert said == "lengths, entropy, of single roles"
+    said = gaps.notes(gaps.missing(held), {}, held, {"length"})["not in it"]
+    assert said.endswith("so no verdict of entropy_collapse, entropy_floor")
+
+
 def test_accuracy_is_judged_without_validations_where_there_are_rewards() -> None:
     (validation,) = [one for one in gaps.QUANTITIES if one.name == gaps.VALIDATION]
     assert validation.silences({"length"}) == ("held_out", "accuracy_cliff")

@@ -32,6 +32,24 @@ def test_an_evaluation_between_training_rows_belongs_to_its_step() -> None:
     assert found[2].groups == {}
 
 
+def test_rows_say_when_they_were_logged() -> None:
+    rows: Rows = [{"step": n, "reward": 0.5, "timestamp": 1767225600 + n} for n in range(1, 5)]
+    rows += [{"step": n, "eval/accuracy": 0.4, "timestamp": 1767229200} for n in (2, 4)]
+    rows += [{"step": 9, "gpu": "hot", "timestamp": 1767229300}]
+    found, job = _steps(rows)
+    assert list(found) == [1, 2, 3, 4], "a late evaluation is no restart, a time alone is no step"
+    assert [found[n].totals["clock"] for n in (1, 2, 3)] == [1767225601, 1767225602, 1767225603]
+    assert "restarts" not in job.facts.notes
+
+
+def test_a_run_time_after_the_last_step_stands_in_that_step() -> None:
+    rows: Rows = [{"step": n, "reward": 0.5} for n in (10, 20)]
+    rows += [{"step": 24, "train_runtime": 3600.0, "train_loss": 0.1}]
+    found, _ = _steps(rows)
+    assert list(found) == [10, 20]
+    assert [one.totals.get("runtime") for one in found.values()] == [None, 3600.0]
+
+
 def test_steps_after_a_restart_that_were_not_repeated_are_forgotten() -> None:
     rows: Rows = [{"step": n, "reward": 0.0} for n in range(1, 101)]
     rows += [{"step": n, "reward": 1.0} for n in range(61, 81)]
@@ -92,3 +110,12 @@ def test_keys_that_are_not_understood_are_named_with_the_nearest_known_one() -> 
     note = job.facts.notes["numbers not imported"]
     assert "entropi (nearest known: entropy)" in note
     assert "perf/mfu" in note
+
+
+@pytest.mark.parametrize("prefix", ["", "train/"])
+def test_trl_compares_with_the_engine_before_the_policy_moves(prefix: str) -> None:
+    key = f"{prefix}sampling/sampling_logp_difference/mean"
+    found, _ = _steps([{"step": n, "reward": 0.5, key: 0.01} for n in range(1, 4)])
+    assert found[2].labels["rollout"].endswith(", 0 steps between")
+    found, _ = _steps([{"step": n, "reward": 0.5, "mismatch_kl/mean": 0.01} for n in range(1, 4)])
+    assert "rollout" not in found[2].labels

@@ -135,8 +135,8 @@ def test_every_recorded_log_is_of_one_format_and_its_writer_is_documented() -> N
     page = (FIXTURES.parents[2] / "docs" / "integrations" / "importing.md").read_text()
     for name, who in book.items():
         assert who["version"] in page, who
-        if name == "paper":
-            continue  # three dumps
+        if name in ("paper", "mlflow", "trackio"):
+            continue  # several runs
         source = FIXTURES / name / "isolated" if name == "paper-wandb" else FIXTURES / name
         form, reason = sniff(source)
         assert "also here" not in reason

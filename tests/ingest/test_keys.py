@@ -62,7 +62,7 @@ def test_a_shared_policy_has_one_series() -> None:
         ),
         ({"val-core/math/acc/mean@8": 0.3}, {}, {"val_accuracy": 0.3}),
         ({"mismatch_kl/mean": 0.1}, {"*": {"rollout.k3": 0.1}}, {}),
-        ({"_step": 1, "_runtime": 2}, {}, {}),
+        ({"_step": 1, "_runtime": 2}, {}, {"runtime": 2}),
     ],
 )
 def test_other_trainers(
@@ -96,7 +96,7 @@ def test_what_nobody_translates_is_left_out_and_named() -> None:
     }
     passed: dict[str, None] = {}
     found = useful(row, passed)
-    assert set(found) == set(list(row)[:1] + list(row)[2:9])
+    assert set(found) == {*list(row)[:1], *list(row)[2:9], "_runtime"}
     assert list(passed) == ["actor/generator/actor"]
     assert found["actor/generator/chi2_token"] == 0.5
 

@@ -1,11 +1,13 @@
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roledrift.ingest.values import (
     at,
     content,
+    moment,
     number,
     prompt_of,
     rows,
@@ -62,3 +64,16 @@ def test_nothing_raises(value: object) -> None:
         read(value)
     at(value, "a.b")
     section(value, "a")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1767225600, 1767225600.0, 1767225600000, "1767225600", "2026-01-01T00:00:00Z", "2026-01-01"],
+)
+def test_a_moment_is_seconds_since_1970(value: object) -> None:
+    assert moment(value) == 1767225600.0
+
+
+@pytest.mark.parametrize("value", [None, 12.5, -1, float("nan"), "noon", "9" * 500, 1e30, True])
+def test_what_is_no_moment_is_none(value: object) -> None:
+    assert moment(value) is None

@@ -8,7 +8,12 @@ import pytest
 import torch
 from datasets import Dataset
 from roledrift_trl import RoleDriftCallback
-from roledrift_trl.checks import run_directory, scales_in_place, workflow_of_data
+from roledrift_trl.checks import (
+    devices_note,
+    run_directory,
+    scales_in_place,
+    workflow_of_data,
+)
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
 from roledrift.assembly import open_monitor
@@ -207,3 +212,16 @@ def test_switched_off_it_asks_for_nothing_and_writes_nothing(
     callback.on_train_end(nobody)
     assert callback.monitor is None
     assert not (tmp_path / "run").exists()
+
+
+def test_gpus_are_noted_for_the_estimate_of_costs_and_processors_are_not() -> None:
+    def trainer(device: str, **settings: object) -> SimpleNamespace:
+        accelerator = SimpleNamespace(device=torch.device(device), num_processes=4)
+        return SimpleNamespace(accelerator=accelerator, **settings)
+
+    assert devices_note(trainer("cpu")) == {}
+    (alone,) = devices_note(trainer("cuda")).values()
+    assert alone == "4 (processes of the trainer)"
+    (served,) = devices_note(trainer("cuda", use_vllm=True, vllm_mode="server")).values()
+    assert served.startswith("4 (")
+    assert "vLLM server" in served

@@ -93,3 +93,20 @@ def test_switched_off_rllm_has_no_watch(tmp_path: Path, monkeypatch: pytest.Monk
     backend = watched(Backend, workflow="voting", out=str(tmp_path / "run"))()
     asyncio.run(backend.on_train_start(SimpleNamespace(global_step=0)))
     assert backend.roledrift is None
+
+
+@pytest.mark.parametrize(
+    ("pool", "noted"), [({"nnodes": 2, "n_gpus_per_node": 8}, "16 ("), ({"nnodes": 2}, None)]
+)
+def test_the_size_of_the_pool_is_noted_for_the_estimate_of_costs(
+    tmp_path: Path, pool: dict[str, int], noted: str | None
+) -> None:
+    config = configuration(tmp_path / "run")
+    config["trainer"] |= pool
+    settings = settings_of(config)
+    assert settings is not None
+    watch = Watch(trainer_of(config)(), settings)
+    watch.monitor.close()
+    note = open_run(tmp_path / "run").header.notes.get("devices")
+    assert (note or "").startswith(noted or "")
+    assert (note is None) == (noted is None)

@@ -20,7 +20,10 @@ from roledrift.store.writer import RunWriter
 from roledrift.workflow import SINGLE, VOTING
 from tests.report.conftest import record
 
-KEYS = ["verdict", "timeline", "roles", "gradients", "alerts", "texts", "outcome", "data", "method"]
+KEYS = [
+    *("verdict", "timeline", "roles", "gradients", "alerts", "texts", "outcome", "costs", "data"),
+    "method",
+]
 
 
 def test_a_run_has_all_sections_in_order(failing_report: Report) -> None:

@@ -30,6 +30,8 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import outcome
 from roledrift.detect.evidence.noise import Noise
 from roledrift.detect.evidence.process import ChangeProcess
+from roledrift.detect.evidence.streams import against
+from roledrift.detect.sources import BENCHMARK, E_DETECTORS, PUBLIC_LOGS
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -58,7 +60,7 @@ class Settings:
     share: float = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Fall:
     """How a series stands.
 
@@ -154,14 +156,15 @@ class _Batches:
         self._count += 1
         if len(self._recent) < 5:
             return
-        mean = fmean(self._recent)
+        recent = list(self._recent)
+        mean = fmean(recent)
         if self._best is not None and self._noise.n >= 6:
             best, best_step = self._best
             noise = max(self._noise.sd, _LEAST_NOISE * max(abs(best), 1e-9))
             # The largest of k means of five exceeds their mean by about sqrt(2 log k) errors.
             luck = noise / math.sqrt(5) * math.sqrt(max(2 * math.log(self._count / 5), 1.0))
             self._process.see(step, (best - luck - 0.1 * abs(best) - value) / (1.15 * noise))
-            now = fmean(list(self._recent)[-3:])
+            now = fmean(recent[-3:])
             onset, log = self._process.onset, self._process.log
             self.fall = _Fall(now, best, best_step, onset, log, luck)
         if self._best is None or mean > self._best[0]:
@@ -235,7 +238,7 @@ class _AccuracyCliff:
                 f"{fall.best_step}; evidence {max(fall.log, 0.0):.1f}, {needed:.1f} needed"
             ),
             evidence=fall.log,
-            chance=f"against {needed:.2f} needed",
+            chance=against(needed),
             severity=severity if fallen else None,
         )
 
@@ -259,6 +262,7 @@ CARD = Card(
                 " actor_rollout_ref.actor.optim.lr)",
                 "bound the step: a KL term (TRL: beta > 0) or a tighter clip (TRL: epsilon)",
             ),
+            (f"{E_DETECTORS}: the evidence", BENCHMARK),
         ),
         Finding(
             DROP,
@@ -267,6 +271,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             ("record a validation accuracy: a reward also falls when the curriculum gets harder",),
+            (f"{E_DETECTORS}: the evidence", PUBLIC_LOGS),
         ),
     ),
     make=_AccuracyCliff,

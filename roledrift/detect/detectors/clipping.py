@@ -10,6 +10,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.remedies import LOWER_RATE
+from roledrift.detect.sources import DAPO, PPO
 from roledrift.detect.units import known, not_logged, reader, units
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -56,7 +57,7 @@ class Clipping:
 
     def _judge(self, unit: str) -> Verdict:
         state, recent = self._clipped[unit], self._recent[unit]
-        share, low, high = (fmean(row[i] for row in recent) for i in (1, 2, 3))
+        _, share, low, high = (fmean(column) for column in zip(*recent, strict=True))
         full = len(recent) == _WINDOW
         finding, onset = "", recent[0][0]
         reason = f"{share:.1%} of the tokens are clipped"
@@ -82,7 +83,7 @@ class Clipping:
         )
 
 
-_PPO = "Schulman et al. (2017), Proximal Policy Optimization, arXiv 1707.06347: the clip"
+_PPO = f"{PPO}: the clip"
 
 CARD = Card(
     name=NAME,
@@ -114,7 +115,7 @@ CARD = Card(
                 " clip_ratio_high)",
                 LOWER_RATE,
             ),
-            (_PPO, "Yu et al. (2025), DAPO, arXiv 2503.14476: clip-higher"),
+            (_PPO, f"{DAPO}: clip-higher"),
         ),
     ),
     make=Clipping,

@@ -16,6 +16,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streams import Stream
 from roledrift.detect.remedies import KL_ANCHOR
+from roledrift.detect.sources import BENCHMARK, KIRK, WORKFLOWS
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
@@ -103,6 +104,8 @@ _ADVICE = (
     KL_ANCHOR,
 )
 
+_SOURCES = (KIRK, f"{WORKFLOWS}: slots that agree on wrong answers", BENCHMARK)
+
 CARD = Card(
     name=NAME,
     about=(
@@ -117,6 +120,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             _ADVICE,
+            _SOURCES,
         ),
         Finding(
             UNIFORM,
@@ -125,6 +129,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             _ADVICE,
+            _SOURCES,
         ),
     ),
     make=_DiversityCollapse,

@@ -23,8 +23,11 @@ from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
+from roledrift.detect.sources import BENCHMARK, CUI, DAPO, RAGEN, SPURIOUS
+from roledrift.detect.units import mean_of, reader, units
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
+from roledrift.sums import EVERYONE
 
 NAME = "entropy_collapse"
 EXPLOSION = "entropy_explosion"
@@ -49,13 +52,13 @@ _USUAL = 8
 
 
 def _entropy(record: StepRecord, role: str) -> float | None:
-    value = record.mean(role, "entropy")
+    value = mean_of(record, role, "entropy")
     return value if value is not None and value >= 0 else None
 
 
 FALL = Stream("entropy", RATIOS, -1, math.log(2), 0.15, 0.08, 0.3, _entropy)
 RISE = Stream("entropy", RATIOS, 1, math.log(1.5), 0.15, 0.08, 0.3, _entropy)
-IDLE = Stream("zero_variance", SHARES, 1, 0.15, 0.15, 0.05, 0.2)
+IDLE = Stream("zero_variance", SHARES, 1, 0.15, 0.15, 0.05, 0.2, reader("zero_variance"))
 
 
 class _Spikes:
@@ -84,11 +87,12 @@ class _EntropyCollapse:
     def __init__(self, context: Context) -> None:
         workflow, watch = context.workflow, context.board.watch
         self._course = context.course
-        roles = workflow.role_names
+        roles = units(workflow)
         self._falls = {role: watch(role, FALL) for role in roles}
         self._rises = {role: watch(role, RISE) for role in roles}
         self._idle = {role: watch(role, IDLE) for role in roles}
-        self._spikes = {role: _Spikes(workflow.policy_of(role)) for role in roles}
+        policies = {role: workflow.policy_of(role) for role in workflow.role_names}
+        self._spikes = {role: _Spikes(policies.get(role, "")) for role in roles}
         self._presence = Presence(NAME, NEED)
         self._fallen = Streak()
 
@@ -97,12 +101,19 @@ class _EntropyCollapse:
         for role, fall in self._falls.items():
             self._spikes[role].see(record, role)
             measured = fall.seen and fall.step == record.step
+            if not fall.seen and (role == EVERYONE or self._together):
+                continue
             withheld = self._presence.see(role, record.step, measured)
             if measured:
                 judged = fall.judged
                 yield self._judge(role) if judged else waiting(NAME, role, fall.lacking(NEED))
             else:
                 yield withheld
+
+    @property
+    def _together(self) -> bool:
+        """Whether the entropy is known of all roles together."""
+        return EVERYONE in self._falls and self._falls[EVERYONE].seen
 
     def _judge(self, role: str) -> Verdict:
         fall, rise = self._falls[role], self._rises[role]
@@ -175,6 +186,7 @@ CARD = Card(
                 LOWER_RATE,
                 KL_ANCHOR,
             ),
+            (CUI, f"{DAPO}: clip-higher, dynamic sampling", BENCHMARK),
         ),
         Finding(
             ECHO,
@@ -188,6 +200,7 @@ CARD = Card(
                 "clip the gradient, and make fewer updates per rollout",
                 LOWER_RATE,
             ),
+            (RAGEN,),
         ),
         Finding(
             EXPLOSION,
@@ -200,6 +213,7 @@ CARD = Card(
                 "check the rewards: noisy ones make every policy walk at random",
                 KL_ANCHOR,
             ),
+            (SPURIOUS, BENCHMARK),
         ),
     ),
     make=_EntropyCollapse,

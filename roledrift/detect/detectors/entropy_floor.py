@@ -11,9 +11,12 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
+import numpy as np
+
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.trend import Thinned
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
+from roledrift.detect.sources import CUI, DAPO
 from roledrift.detect.units import known, not_logged, too_short, units
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.records import StepRecord
@@ -63,7 +66,8 @@ class _Entropy:
         start = math.log(max(median(self.start), 1e-9))
         if gain is None:
             return 1.0, math.inf
-        now = float(self.history.arrays(0.1)[1].mean())
+        late = self.history.arrays(0.1)[1]
+        now = float(np.add.reduce(late)) / late.size
         left = now - start - math.log(FLOOR)
         if left <= 0:
             return math.exp(now - start), 0.0
@@ -82,6 +86,8 @@ class EntropyFloor:
         self._workflow, self._course = context.workflow, context.course
         self._seen: dict[str, _Entropy] = {}
         self._units = units(context.workflow)
+        self._absent = not_logged(NAME, self._workflow, "entropy")
+        self._short = too_short(NAME, self._workflow, _RECORDS)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -95,8 +101,8 @@ class EntropyFloor:
             if state.history.records >= _RECORDS:
                 verdicts.append(self._judge(unit, record.step, state))
         if not self._seen:
-            return [not_logged(NAME, self._workflow, "entropy")]
-        return verdicts or [too_short(NAME, self._workflow, _RECORDS)]
+            return [self._absent]
+        return verdicts or [self._short]
 
     def _judge(self, unit: str, step: int, state: _Entropy) -> Verdict:
         course = self._course
@@ -150,9 +156,8 @@ CARD = Card(
                 KL_ANCHOR,
             ),
             (
-                "Cui et al. (2025), The Entropy Mechanism of RL for Reasoning LMs, "
-                "arXiv 2505.22617",
-                "Yu et al. (2025), DAPO, arXiv 2503.14476: clip-higher",
+                CUI,
+                f"{DAPO}: clip-higher",
             ),
         ),
     ),

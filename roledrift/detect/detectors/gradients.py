@@ -17,6 +17,7 @@ from roledrift.detect.detectors.entropy_collapse import gradient_norm
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import MINOR, Reader, Stream
 from roledrift.detect.remedies import LOWER_RATE
+from roledrift.detect.sources import GRPO
 from roledrift.detect.units import mean_of, not_logged, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
@@ -101,6 +102,7 @@ class Gradients:
         )
         self._falls = {unit: context.board.watch(unit, fall) for unit in self._units}
         self._norms: dict[str, _Norms] = {}
+        self._absent = not_logged(NAME, self._workflow, "gradient norm")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -114,7 +116,7 @@ class Gradients:
             state.add(record.step, norm, bool(broken))
             verdicts.append(self._judge(unit, state))
         if not self._norms:
-            return [not_logged(NAME, self._workflow, "gradient norm")]
+            return [self._absent]
         return verdicts
 
     def _judge(self, unit: str, state: _Norms) -> Verdict:
@@ -139,7 +141,7 @@ class Gradients:
             severity: Severity = "failing" if every else "input problem"
             return BROKEN, severity, state.broken[0][1], f"not finite at steps {steps}"
         zeros = [step for step, zero in state.zero if zero]
-        share = len(zeros) / len(state.zero) if state.zero else 0.0
+        share = len(zeros) / _ZERO_WITHIN
         level = self._course.level
         solved = level is not None and level >= _SOLVED
         if len(state.zero) == _ZERO_WITHIN and share >= _ZERO and not solved:
@@ -173,7 +175,6 @@ def _reader(workflow: Workflow) -> Reader:
 
 
 _CLIP = "Pascanu et al. (2013), On the difficulty of training RNNs, arXiv 1211.5063: clipping"
-_GRPO = "Shao et al. (2024), DeepSeekMath, arXiv 2402.03300: advantages within groups"
 
 CARD = Card(
     name=NAME,
@@ -207,7 +208,7 @@ CARD = Card(
                 "check that the parameters of {role} are trainable and that its rows are not"
                 " masked out of the loss",
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
         Finding(
             VANISHING,
@@ -219,7 +220,7 @@ CARD = Card(
                 "check the share of groups with equal rewards and the spread of the advantages",
                 "check that the entropy has not collapsed: a policy that is sure has no gradient",
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
         Finding(
             SPIKES,

@@ -16,6 +16,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import ABSURD
 from roledrift.detect.evidence.trend import Gain, Thinned
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
+from roledrift.detect.sources import GAO, SINGHAL
 from roledrift.detect.units import known, not_logged, whole
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
@@ -48,6 +49,7 @@ class HeldOut:
         self._tokens: list[float] = []
         self._name = ""
         self._most = 0.0
+        self._absent = not_logged(NAME, self._workflow, "held-out score")
         self._last: Verdict | None = None
         self._onset: int | None = None
 
@@ -63,7 +65,7 @@ class HeldOut:
         if score is not None and self._since:
             self._validated(record.step, score)
         if not self._name:
-            return [not_logged(NAME, self._workflow, "held-out score")]
+            return [self._absent]
         if self._last is None:
             return [too_few_validations(self._workflow)]
         return [self._last]
@@ -136,8 +138,6 @@ def too_few_validations(workflow: Workflow) -> Verdict:
     return no_verdict(NAME, whole(workflow), f"needs {need}", need)
 
 
-_GAO = "Gao et al. (2022), Scaling Laws for Reward Model Overoptimization, arXiv 2210.10760"
-
 CARD = Card(
     name=NAME,
     about="Compares what the reward gains in training with what a held-out score gains meanwhile.",
@@ -155,7 +155,7 @@ CARD = Card(
                 "close the hole in the reward, and check that the held-out problems are alike",
                 KL_ANCHOR,
             ),
-            (_GAO, "Pan et al. (2022), The Effects of Reward Misspecification, arXiv 2201.03544"),
+            (GAO, "Pan et al. (2022), The Effects of Reward Misspecification, arXiv 2201.03544"),
         ),
         Finding(
             LENGTH,
@@ -168,7 +168,7 @@ CARD = Card(
                 "subtract a price per token from the reward",
                 CAP_LENGTH,
             ),
-            (_GAO, "Singhal et al. (2023), A Long Way to Go, arXiv 2310.03716: length in RLHF"),
+            (GAO, SINGHAL),
         ),
     ),
     make=HeldOut,

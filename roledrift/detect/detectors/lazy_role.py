@@ -23,6 +23,7 @@ from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR
+from roledrift.detect.sources import BENCHMARK, DR_MAS, LAZY_AGENTS, WORKFLOWS
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.workflow import Role
@@ -198,6 +199,7 @@ CARD = Card(
             "outcome",
             "failing",
             (AGENT_WISE, "reward {role} for its own verdicts or choices", KL_ANCHOR),
+            (LAZY_AGENTS, DR_MAS),
         ),
         Finding(
             STAMP,
@@ -209,6 +211,7 @@ CARD = Card(
                 "reward {role} for verdicts that are right, not for the outcome alone",
                 "balance right and wrong answers in what {role} is shown",
             ),
+            (f"{WORKFLOWS}: bare stamps of evaluators", LAZY_AGENTS, BENCHMARK),
         ),
         Finding(
             CONSTANT,
@@ -217,6 +220,10 @@ CARD = Card(
             "outcome",
             "suspicious",
             ("shuffle the candidates, so that no position is always right", AGENT_WISE),
+            (
+                "Zheng et al. (2023), Judging LLM-as-a-Judge, arXiv 2306.05685: position bias",
+                LAZY_AGENTS,
+            ),
         ),
         Finding(
             COPIES,
@@ -225,6 +232,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             ("reward {role} for what it adds to its input", KL_ANCHOR),
+            (LAZY_AGENTS,),
         ),
     ),
     make=_LazyRole,

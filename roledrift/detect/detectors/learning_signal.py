@@ -16,6 +16,7 @@ from statistics import fmean, median
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS, SHARES
 from roledrift.detect.evidence.streams import MINOR, Stream
+from roledrift.detect.sources import DAPO, GRPO
 from roledrift.detect.units import known, not_logged, reader, too_short, units
 from roledrift.judgement import Severity, State, Verdict
 from roledrift.metric_names import COMPONENT, COMPONENT_STD, pays_for_outcome
@@ -119,6 +120,8 @@ class LearningSignal:
         self._shares: dict[str, deque[float]] = {}
         self._since: dict[tuple[str, str], int] = {}
         self._steps: dict[str, deque[int]] = {}
+        self._absent = not_logged(NAME, self._workflow, "share of groups with equal rewards")
+        self._short = too_short(NAME, self._workflow, _WINDOW)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -129,19 +132,20 @@ class LearningSignal:
             if share is not None:
                 self._shares.setdefault(unit, deque(maxlen=_SOLVED_WINDOW)).append(share)
                 self._steps.setdefault(unit, deque(maxlen=_SOLVED_WINDOW)).append(record.step)
-            if share is not None or any(one.judged for one in self._spreads[unit]):
+            advantages, rewards = self._spreads[unit]
+            if share is not None or advantages.judged or rewards.judged:
                 verdicts.append(self._judge(unit, record.step))
-        if not self._shares and not any(
-            one.seen for pair in self._spreads.values() for one in pair
-        ):
-            return [not_logged(NAME, self._workflow, "share of groups with equal rewards")]
-        return verdicts or [too_short(NAME, self._workflow, _WINDOW)]
+        if verdicts:
+            return verdicts
+        seen = self._shares or any(one.seen for pair in self._spreads.values() for one in pair)
+        return [self._short if seen else self._absent]
 
     def _judge(self, unit: str, step: int) -> Verdict:
         finding, severity, value, reason = self._found(unit)
         key = (unit, finding)
-        for other in [one for one in self._since if one[0] == unit and one != key]:
-            del self._since[other]
+        if self._since:
+            for other in [one for one in self._since if one[0] == unit and one != key]:
+                del self._since[other]
         onset = None
         if finding:
             onset = self._since.setdefault(key, self._onset(unit, finding, step))
@@ -178,8 +182,8 @@ class LearningSignal:
             if level is not None and level <= _MOST_HARD and lately >= _MANY:
                 severity: Severity = "input problem" if lately >= _MOST else "suspicious"
                 return HARD, severity, lately, reason
-            solved = self._outcomes[unit].solved_since is not None
-            if solved and len(shares) == _SOLVED_WINDOW and median(shares) >= _WASTED:
+            full = len(shares) == _SOLVED_WINDOW and self._outcomes[unit].solved_since is not None
+            if full and median(shares) >= _WASTED:
                 return SOLVED, "suspicious", lately, reason
             idle = self._idle[unit]
             gained = self._course.direction == "rose"  # What is solved has equal rewards too.
@@ -196,8 +200,7 @@ class LearningSignal:
         return "", "suspicious", lately, reason or "rewards and advantages still differ"
 
 
-_DAPO = "Yu et al. (2025), DAPO, arXiv 2503.14476: dynamic sampling"
-_GRPO = "Shao et al. (2024), DeepSeekMath, arXiv 2402.03300: advantages within groups"
+_DAPO = f"{DAPO}: dynamic sampling"
 _SAMPLE = "leave out groups of equal reward and sample others (verl: filter_groups)"
 
 CARD = Card(
@@ -219,7 +222,7 @@ CARD = Card(
                 _SAMPLE,
                 "train on demonstrations first",
             ),
-            (_DAPO, _GRPO),
+            (_DAPO, GRPO),
         ),
         Finding(
             SOLVED,
@@ -238,7 +241,7 @@ CARD = Card(
             "outcome",
             "suspicious",
             (_SAMPLE, "use problems of middling difficulty"),
-            (_DAPO, _GRPO),
+            (_DAPO, GRPO),
         ),
         Finding(
             FLAT,
@@ -250,7 +253,7 @@ CARD = Card(
                 "check the reward function: it may give everything the same reward",
                 _SAMPLE,
             ),
-            (_GRPO,),
+            (GRPO,),
         ),
     ),
     make=LearningSignal,

@@ -18,12 +18,15 @@ from roledrift.detect.evidence.scales import COUNTS
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import AGENT_WISE, CAP_LENGTH, EQUAL_WEIGHT, KL_ANCHOR
+from roledrift.detect.sources import BENCHMARK, DR_GRPO, DR_MAS, SINGHAL
+from roledrift.detect.units import reader, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import LENGTH_UNIT, StepRecord
+from roledrift.sums import EVERYONE
 
 NAME = "length_inflation"
 
-LENGTH = Stream("length", COUNTS, 1, math.log(1.2), 0.07, 0.04, 0.1, base=True)
+LENGTH = Stream("length", COUNTS, 1, math.log(1.2), 0.07, 0.04, 0.1, reader("length"), base=True)
 
 _ALIKE = math.log(1.25)
 """Growth beyond that of the other roles, on the log scale, that is a role's own."""
@@ -54,26 +57,30 @@ class _LengthInflation:
             workflow.index(role)
         terse = tuple(role.name for role in workflow.roles if role.terse)
         watched = self._settings.roles or terse or workflow.role_names
-        self._lengths = {role: context.board.watch(role, LENGTH) for role in workflow.role_names}
+        # Of several roles, all together too, where a log has their lengths only together.
+        judged = units(workflow)
+        watched = tuple(dict.fromkeys((*watched, *judged[len(workflow.role_names) :])))
+        self._lengths = {role: context.board.watch(role, LENGTH) for role in judged}
         self._over = {role: Streak() for role in watched}
         self._judged: set[str] = set()
         self._unit = "tokens"
 
     def update(self, record: StepRecord) -> Iterator[Verdict]:
         self._unit = record.labels.get(LENGTH_UNIT, "tokens")
+        together = EVERYONE in self._lengths and self._lengths[EVERYONE].seen
         for role in self._over:
             state = self._lengths[role]
             if state.judged:
                 self._judged.add(role)
                 yield self._judge(role, record.step, state)
-            elif role not in self._judged:
+            elif role not in self._judged and (state.seen or not (role == EVERYONE or together)):
                 yield waiting(NAME, role, state.lacking("response lengths"))
 
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
         # The limit is in tokens, and says nothing about characters.
         limit = self._settings.limit if self._unit == "tokens" else 0.0
         too_long = self._over[role].see(step, 0 < limit <= state.now) >= _PATIENCE
-        rest = {name: one for name, one in self._lengths.items() if name != role}
+        rest = {name: one for name, one in self._lengths.items() if name not in (role, EVERYONE)}
         others = [one.change for one in rest.values() if one.judged]
         alike = bool(others) and state.change - median(others) < _ALIKE
         grown = state.complete and state.now - state.typical >= _LEAST_TOKENS
@@ -124,6 +131,7 @@ CARD = Card(
                 AGENT_WISE,
                 KL_ANCHOR,
             ),
+            (f"{DR_GRPO}: wrong responses grow", SINGHAL, DR_MAS, BENCHMARK),
         ),
     ),
     make=_LengthInflation,

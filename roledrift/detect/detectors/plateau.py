@@ -37,16 +37,19 @@ class Plateau:
         self._workflow = context.workflow
         self._course = context.course
         self._unit = whole(context.workflow)
+        self._absent = not_logged(NAME, self._workflow, "accuracy or reward")
+        self._short = too_short(NAME, self._workflow, _RECORDS)
         self._held = 0
+        self._since = (-1, 0.0)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:  # noqa: ARG002
         """One verdict about the run."""
         course = self._course
         if not course.source:
-            return [not_logged(NAME, self._workflow, "accuracy or reward")]
+            return [self._absent]
         late, every = course.history.gain(LATE), course.history.gain()
         if late is None or every is None or course.history.records < _RECORDS:
-            return [too_short(NAME, self._workflow, _RECORDS)]
+            return [self._short]
         low, high = course.history.range()
         gained = course.gained
         settled = course.settled and late.records >= LEAST_LATE
@@ -64,7 +67,10 @@ class Plateau:
         )
         onset = every.first
         if settled and gained:
-            onset = _since(course.history.arrays(), late.mean, late.noise)
+            if self._since[0] != course.history.bins:
+                first = _since(course.history.arrays(), late.mean, late.noise)
+                self._since = (course.history.bins, first)
+            onset = self._since[1]
         return [
             Verdict(
                 detector=NAME,
@@ -103,7 +109,7 @@ CARD = Card(
                 "use harder or other problems, or stop the run",
                 "record a validation: a training reward also stands still when problems get harder",
             ),
-            ("Mann (1945), Nonparametric tests against trend, Econometrica 13",),
+            ("a line through the end of the run: docs/detectors/plateau.md",),
         ),
         Finding(
             NEVER,

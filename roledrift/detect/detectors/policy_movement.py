@@ -29,6 +29,8 @@ from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import COHERENCE, KL_ANCHOR, LOWER_RATE, SLOT_RATE, SLOT_WEIGHT
+from roledrift.detect.sources import BENCHMARK, SPURIOUS, TRPO, WORKFLOWS
+from roledrift.detect.units import mean_of, stat_of
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -73,14 +75,17 @@ class _Movement:
         return None if log is None else math.exp(log) / self._rates.unit(role)
 
     def together(self, roles: Sequence[str], record: StepRecord) -> float | None:
-        """The geometric mean over roles."""
+        """The geometric mean over roles, or what a log says of all roles together."""
         values = [self.of(record, role) for role in roles]
         logs = [math.log(max(one, _NOTHING)) for one in values if one is not None]
-        return math.exp(fmean(logs)) if len(logs) == len(values) else None
+        if logs:
+            return math.exp(fmean(logs)) if len(logs) == len(values) else None
+        log = self._distance.log(EVERYONE, self._parts(record, EVERYONE))
+        return None if log is None else math.exp(log) / self._rates.unit(roles[0])
 
     def _parts(self, record: StepRecord, role: str) -> dict[str, float]:
         for name in _SOURCES:
-            value = record.mean(role, name)
+            value = mean_of(record, role, name)
             # chi2 is an estimate that may be negative; then rollout.k3, never negative, stands in.
             if value is None or not math.isfinite(value) or value < 0:
                 continue
@@ -94,7 +99,7 @@ class _Movement:
 def _further(record: StepRecord, role: str) -> dict[str, float]:
     found = {}
     for name, attribute in _PARTS:
-        stat = record.stat(role, name)
+        stat = stat_of(record, role, name)
         value = None if stat is None else getattr(stat, attribute)
         if value is not None and math.isfinite(value):
             found[name] = float(value)
@@ -134,7 +139,7 @@ class _PolicyMovement:
         for role, state in self._roles.items():
             if state.judged:
                 yield self._of_role(role, state)
-            elif not state.known:
+            elif not state.known and (state.seen or not self._aggregate):
                 yield waiting(NAME, role, state.lacking(NEED))
         if self._together is not None and self._together.judged:
             yield self._of_all(self._together)
@@ -149,8 +154,15 @@ class _PolicyMovement:
             reason += f"; evidence {state.evidence:.1f}, {state.needed:.1f} needed"
         return self._verdict(state, finding, reason, (role,), state.leaning)
 
+    @property
+    def _aggregate(self) -> bool:
+        """Whether it is only known of all roles together."""
+        seen = any(state.seen for state in self._roles.values())
+        return self._together is not None and self._together.seen and not seen
+
     def _of_all(self, state: StreamState) -> Verdict:
-        every = state.complete and sum(one.leaning for one in self._roles.values()) >= 2
+        leaning = sum(one.leaning for one in self._roles.values())
+        every = state.complete and (leaning >= 2 or self._aggregate)
         reason = f"all policies together move {state.ratio:.3g} times as far as at the start"
         finding = "policy_drift" if every else ""
         return self._verdict(state, finding, reason, tuple(self._roles), state.complete)
@@ -289,6 +301,7 @@ CARD = Card(
                 "count mini-batches in episodes, so that every role makes as many optimizer steps",
                 "rule out noisy credit: a single role with random rewards drifts alike",
             ),
+            (f"{TRPO}: the step of a policy", WORKFLOWS, BENCHMARK),
         ),
         Finding(
             "policy_drift",
@@ -301,6 +314,7 @@ CARD = Card(
                 "check the rewards: noisy ones make every policy walk at random",
                 KL_ANCHOR,
             ),
+            (f"{TRPO}: the step of a policy", SPURIOUS, BENCHMARK),
         ),
         Finding(
             "gradient_amplification",
@@ -310,6 +324,7 @@ CARD = Card(
             "movement",
             "failing",
             (SLOT_WEIGHT, SLOT_RATE, KL_ANCHOR, COHERENCE),
+            (WORKFLOWS, "the control by problem: docs/role_gradients.md"),
         ),
     ),
     make=_PolicyMovement,

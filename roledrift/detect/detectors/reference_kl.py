@@ -23,6 +23,7 @@ from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.evidence.trend import SURE, Thinned
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
+from roledrift.detect.sources import GAO
 from roledrift.detect.units import known, not_logged, reader, too_short, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
@@ -67,6 +68,7 @@ class _Course:
         self.finding = ""
         self.onset: int | None = None
         self._growth = (0, (1.0, 0.0, 0.0))
+        self._factor = (-1, 1.0)
 
     def add(self, step: int, value: float, rate: float) -> None:
         self.spent += rate
@@ -91,9 +93,12 @@ class _Course:
 
     def since_the_start(self) -> float:
         """Factor from the first to the last third."""
-        logs = self.logs.arrays()[1]
-        third = max(logs.size // 3, 1)
-        return math.exp(min(float(np.mean(logs[-third:]) - np.mean(logs[:third])), 50.0))
+        if self._factor[0] != self.logs.bins:
+            logs = self.logs.arrays()[1]
+            third = max(logs.size // 3, 1)
+            change = float(np.mean(logs[-third:]) - np.mean(logs[:third]))
+            self._factor = (self.logs.bins, math.exp(min(change, 50.0)))
+        return self._factor[1]
 
 
 class ReferenceKL:
@@ -107,6 +112,8 @@ class ReferenceKL:
         self._units = units(context.workflow)
         self._seen: dict[str, _Course] = {}
         self._top = {unit: context.board.watch(unit, TOP) for unit in self._units}
+        self._absent = not_logged(NAME, self._workflow, "divergence from a reference policy")
+        self._short = too_short(NAME, self._workflow, _RECORDS)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -120,8 +127,8 @@ class ReferenceKL:
             if state.logs.records >= _RECORDS:
                 verdicts.append(self._judge(unit, record.step, state))
         if not self._seen:
-            return [not_logged(NAME, self._workflow, "divergence from a reference policy")]
-        return verdicts or [too_short(NAME, self._workflow, _RECORDS)]
+            return [self._absent]
+        return verdicts or [self._short]
 
     def _rate(self, unit: str) -> float:
         role = self._workflow.role_names[0] if unit == EVERYONE else unit
@@ -173,8 +180,7 @@ class ReferenceKL:
         return "", reason
 
 
-_GAO = "Gao et al. (2022), Scaling Laws for Reward Model Overoptimization, arXiv 2210.10760"
-_K3 = "Schulman (2020), Approximating KL Divergence: the k3 estimator that trainers log"
+_K3 = "Schulman (2020), joschu.net/blog/kl-approx.html: the k3 estimator that trainers log"
 
 CARD = Card(
     name=NAME,
@@ -191,7 +197,7 @@ CARD = Card(
             "movement",
             "suspicious",
             (LOWER_RATE, KL_ANCHOR, "go back to the checkpoint at which the reward was best"),
-            (_GAO, _K3),
+            (GAO, _K3),
         ),
         Finding(
             HELD,

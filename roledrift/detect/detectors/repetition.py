@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
-from roledrift.detect.evidence.streams import MINOR, Stream
+from roledrift.detect.evidence.streams import MINOR, Stream, against
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
 from roledrift.detect.units import not_logged, reader, units
 from roledrift.judgement import Severity, Verdict
@@ -28,6 +28,7 @@ class Repetition:
         self._streams = {
             unit: context.board.watch(unit, REPEATED) for unit in units(context.workflow)
         }
+        self._absent = not_logged(NAME, self._workflow, "share of repetition")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -49,13 +50,13 @@ class Repetition:
                     onset=state.onset if drift else None,
                     reason=f"repeated: {state.typical:.1%} -> {state.now:.1%}; {self._course}",
                     evidence=state.evidence,
-                    chance=f"against {state.needed:.2f} needed",
+                    chance=against(state.needed),
                     severity=severity if drift else None,
                 )
             )
-        if not any(state.seen for state in self._streams.values()):
-            return [not_logged(NAME, self._workflow, "share of repetition")]
-        return verdicts
+        if verdicts or any(state.seen for state in self._streams.values()):
+            return verdicts
+        return [self._absent]
 
 
 CARD = Card(

@@ -14,6 +14,7 @@ from statistics import fmean
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import LATE
 from roledrift.detect.evidence.trend import Gain, Thinned
+from roledrift.detect.sources import SKALSE
 from roledrift.detect.units import known, not_logged, too_short, units
 from roledrift.judgement import Severity, Verdict
 from roledrift.metric_names import COMPONENT, COMPONENT_STD, pays_for_form, pays_for_outcome
@@ -81,6 +82,7 @@ class RewardComponents:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._units = units(context.workflow)
+        self._absent = not_logged(NAME, self._workflow, "second reward function")
         self._seen: dict[str, dict[str, _Component]] = {}
         self._held: dict[str, tuple[str, int, int]] = {}
 
@@ -100,7 +102,7 @@ class RewardComponents:
         if short:
             return [too_short(NAME, self._workflow, _RECORDS)]
         several = any(len(parts) > 1 for parts in self._seen.values())
-        return [] if several else [not_logged(NAME, self._workflow, "second reward function")]
+        return [] if several else [self._absent]
 
     def _parts(self, record: StepRecord, unit: str) -> Mapping[str, _Component]:
         for name in record.groups.get(unit, ()):
@@ -187,7 +189,6 @@ def _rises(part: _Component, gain: Gain) -> bool:
     return gain.change > _SURE * gain.error and gain.change >= 0.2 * max(high - low, _TINY)
 
 
-_HACK = "Skalse et al. (2022), Defining and Characterizing Reward Hacking, arXiv 2209.13085"
 _R1 = "DeepSeek-AI (2025), DeepSeek-R1, arXiv 2501.12948: accuracy and format rewards"
 
 CARD = Card(
@@ -219,7 +220,7 @@ CARD = Card(
                 "pay for form only where the result is right, or weigh it less",
                 "read some responses that earn the full reward for form",
             ),
-            (_HACK, _R1),
+            (SKALSE, _R1),
         ),
         Finding(
             DOMINATES,
@@ -233,7 +234,7 @@ CARD = Card(
                 " reward_weights)",
                 "drop a component once it is satisfied",
             ),
-            (_HACK,),
+            (SKALSE,),
         ),
     ),
     make=RewardComponents,

@@ -17,12 +17,13 @@ from collections import deque
 from collections.abc import Iterator
 from statistics import fmean
 
-from roledrift.detect.abstaining import waiting
+from roledrift.detect.abstaining import no_verdict, waiting
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import ABSURD, LINEAR
 from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
+from roledrift.detect.sources import BENCHMARK, GAO, SINGHAL, SKALSE, SPURIOUS
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -69,13 +70,22 @@ class _RewardHacking:
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
         self._first = record.step if self._first is None else self._first
-        yield self._rewards.verdict(record)
+        yield self._rewards.verdict(record) or self._without_slope(record)
         for role, state in self._bias.items():
             self._credit[role].see(record, role)
             if state.seen and state.step == record.step:
                 yield self._judge(role, record.step, state)
             elif not state.seen:
                 yield waiting(NAME, role, "rewards of the roles")
+
+    def _without_slope(self, record: StepRecord) -> Verdict | None:
+        """Of a single role nothing else is judged, so it is said why there is no verdict."""
+        if self._bias or self._rewards.judged:
+            return None
+        if record.totals.get("accuracy") is None:
+            why = "does not apply: no accuracy beside the reward was recorded"
+            return no_verdict(NAME, EVERYONE, why)
+        return waiting(NAME, EVERYONE, "more steps in which accuracy and reward vary")
 
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
         since = self._open.get(role, state.onset)
@@ -111,6 +121,11 @@ class _Slope:
 
     def __init__(self) -> None:
         self._rows: deque[tuple[int, float, float, float, float]] = deque(maxlen=_WINDOW)
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a slope already."""
+        return len(self._rows) >= _ENOUGH
 
     def verdict(self, record: StepRecord) -> Verdict | None:
         accuracy = record.totals.get("accuracy")
@@ -178,6 +193,7 @@ CARD = Card(
                 CAP_LENGTH,
                 KL_ANCHOR,
             ),
+            (SINGHAL, SKALSE, BENCHMARK),
         ),
         Finding(
             DETACHED,
@@ -186,6 +202,7 @@ CARD = Card(
             "input",
             "input problem",
             ("check the reward function on some responses by hand",),
+            (SPURIOUS, GAO, BENCHMARK),
         ),
     ),
     make=_RewardHacking,

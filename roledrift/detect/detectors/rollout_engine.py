@@ -19,8 +19,11 @@ from roledrift.detect.evidence.scales import ABSURD, RATIOS
 from roledrift.detect.evidence.start import LEAST
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream, StreamState
+from roledrift.detect.sources import BENCHMARK
+from roledrift.detect.units import mean_of, units
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
+from roledrift.sums import EVERYONE
 
 NAME = "rollout_engine"
 _NOTHING = 1e-4
@@ -89,14 +92,14 @@ def _usual(start: list[float], value: float) -> float | None:
 
 
 def _is_behind(record: StepRecord, role: str) -> bool:
-    updates = record.mean(role, "updates")
+    updates = mean_of(record, role, "updates")
     if updates is not None:
         return updates > 1
     return not record.labels.get("rollout", "").endswith(", 0 steps between")
 
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
-    value = record.mean(role, name)
+    value = mean_of(record, role, name)
     return value if value is not None and 0.0 <= value < ABSURD else None
 
 
@@ -107,21 +110,25 @@ def _parts(record: StepRecord, role: str, names: Sequence[str]) -> dict[str, flo
 
 class _RolloutEngine:
     def __init__(self, context: Context) -> None:
-        roles = context.workflow.role_names
+        roles = units(context.workflow)
         gap = Stream("rollout_gap", RATIOS, 1, 0.3, 0.35, 0.2, 0.2, _Gap().read)
         self._gaps = {role: context.board.watch(role, gap) for role in roles}
         self._unserved = {role: Streak() for role in roles}
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
+        together = EVERYONE in self._gaps and self._gaps[EVERYONE].seen
         for role, state in self._gaps.items():
-            yield _mode(record, role) or self._adapter(record, role) or _judge(state)
+            aside = not state.seen and (role == EVERYONE or together)
+            found = _mode(record, role) or self._adapter(record, role)
+            yield found or (None if aside else _judge(state))
 
     def _adapter(self, record: StepRecord, role: str) -> Verdict | None:
         """Whether the engine samples the base model, where the distance to that is known."""
-        names = ("reference.k3", "rollout.k3", "update.k3")
-        base, rollout, own = (_known(record, role, name) for name in names)
+        base = _known(record, role, "reference.k3")
+        rollout = None if base is None else _known(record, role, "rollout.k3")
         if base is None or rollout is None:
             return None
+        own = _known(record, role, "update.k3")
         served = rollout < _AS_BASE * base or base < _FAR * (own or 0.0) or base <= _NOTHING**2
         if self._unserved[role].see(record.step, not served) < _PATIENCE:
             return None
@@ -147,7 +154,7 @@ def _judge(state: StreamState) -> Verdict | None:
 def _mode(record: StepRecord, role: str) -> Verdict | None:
     """Log-probabilities of two kinds cannot be compared at all."""
     for kind in ("rollout", "old"):
-        share = record.mean(role, f"{kind}.refused")
+        share = mean_of(record, role, f"{kind}.refused")
         if share is not None and share > 0:
             label = record.labels.get(kind, "two temperatures")
             why = f"the {kind} log-probabilities are of two kinds ({label})"
@@ -197,6 +204,11 @@ CARD = Card(
                 " version",
                 "check that engine and trainer use the same temperature and the same logits",
             ),
+            (
+                "Yao et al. (2025), fengyao.notion.site/off-policy-rl: engine and trainer differ",
+                "huggingface/trl#3867: truncated importance sampling",
+                BENCHMARK,
+            ),
         ),
         Finding(
             "adapter_not_served",
@@ -205,6 +217,7 @@ CARD = Card(
             "input",
             "input problem",
             ("check that the rollout engine serves the adapter of {role}, in this step's version",),
+            ("modelscope/ms-swift#9855: rollouts of the base model", BENCHMARK),
         ),
         Finding(
             "logprob_mode_mismatch",
@@ -216,6 +229,7 @@ CARD = Card(
                 "compute both log-probabilities at the sampling temperature, on processed logits"
                 " (vLLM: logprobs_mode='processed_logprobs')",
             ),
+            ("huggingface/trl#4159: log-probabilities without the temperature",),
         ),
     ),
     make=_RolloutEngine,

@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from statistics import median
 
 from roledrift.detect.abstaining import waiting
@@ -18,6 +19,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.board import RAISED
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.remedies import LOWER_RATE
+from roledrift.detect.sources import ANDRYCHOWICZ, BENCHMARK, PPO, SKALSE
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -49,8 +51,10 @@ class _Level:
             self._start.append(value)
             return False
         self._recent.append((step, value))
-        low, high = min(self._start), max(self._start)
-        over = [v >= self._up * high or v <= self._down * low for _, v in self._recent]
+        low, high = self._down * min(self._start), self._up * max(self._start)
+        if self.onset is None and low < value < high:
+            return False
+        over = [v >= high or v <= low for _, v in self._recent]
         if self.onset is None and len(over) == _PATIENCE and all(over):
             self.onset = self._recent[0][0]
         if self.onset is not None:
@@ -96,12 +100,11 @@ class _SettingsChanged:
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         verdicts = [self._of_role(role, record) for role in self._roles]
-        found = [one for one in verdicts if one.state == "drift"]
-        same = len(found) == len(verdicts) > 1 and len({one.reason for one in found}) == 1
+        drift = len(verdicts) > 1 and all(one.state == "drift" for one in verdicts)
         every = self._of_all(record)
-        if same and every is None:
+        if drift and every is None and len({one.reason for one in verdicts}) == 1:
             # One change for all policies is one alert.
-            return [replace(found[0], role=EVERYONE), *map(_fine, self._roles)]
+            return [replace(verdicts[0], role=EVERYONE), *map(_fine, self._roles)]
         return [*verdicts, *([every] if every else [])]
 
     def _of_role(self, role: str, record: StepRecord) -> Verdict:
@@ -126,8 +129,8 @@ class _SettingsChanged:
         return _fine(role)
 
     def _of_all(self, record: StepRecord) -> Verdict | None:
-        stat, level = record.stat(EVERYONE, "length"), self._batch
-        if level.see(record.step, None if stat is None else stat.n):
+        counted, level = record.counted(EVERYONE, "length"), self._batch
+        if level.see(record.step, None if counted is None else counted[0]):
             why = f"the number of responses per step changed by a factor of {level.ratio:.3g}"
             return _verdict(EVERYONE, "batch_changed", level.onset, why)
         reward, accuracy = record.totals.get("reward"), record.totals.get("accuracy")
@@ -136,7 +139,8 @@ class _SettingsChanged:
         if len(self._roles) == 1 and self._accuracy.see(record.step, apart):
             why = "the reward stopped being the accuracy"
             return _verdict(EVERYONE, "reward_changed", self._accuracy.onset, why)
-        found = _TEMPERATURE.search(record.labels.get("rollout", ""))
+        label = record.labels.get("rollout")
+        found = _TEMPERATURE.search(label) if label else None
         if found is not None:
             self._temperature = self._temperature or found[1]
             if found[1] != self._temperature:
@@ -164,13 +168,16 @@ def _verdict(
     )
 
 
+@lru_cache(maxsize=64)
 def _fine(role: str) -> Verdict:
     return Verdict(NAME, role, "ok", reason="no setting has changed")
 
 
-def _finding(name: str, title: str, about: str, *advice: object) -> Finding:
+def _finding(
+    name: str, title: str, about: str, *advice: object, sources: tuple[str, ...]
+) -> Finding:
     make: Callable[..., Finding] = Finding
-    return make(name, title, about, "setting", "suspicious", advice)
+    return make(name, title, about, "setting", "suspicious", advice, sources)
 
 
 CARD = Card(
@@ -187,30 +194,38 @@ CARD = Card(
             "The learning rate is higher than at the end of its warm-up, or than in earlier runs.",
             "if this was not intended, restore the learning rate",
             LOWER_RATE,
+            sources=(BENCHMARK, f"{ANDRYCHOWICZ}: the learning rate"),
         ),
         _finding(
             "optimizer_steps_changed",
             "{who} has made {value:.3g} times as many optimizer steps since step {onset}",
             "A role's policy makes more optimizer steps per iteration than at the start.",
             "count mini-batches in episodes, so that every role makes as many optimizer steps",
+            sources=(f"{PPO}: several steps per batch",),
         ),
         _finding(
             "batch_changed",
             "The number of responses per step changed at step {onset}",
             "A step holds at least twice or at most half as many responses as at the start.",
             "check whether the batch size was changed on purpose",
+            sources=(
+                "McCandlish et al. (2018), An Empirical Model of Large-Batch Training, "
+                "arXiv 1812.06162: gradient noise",
+            ),
         ),
         _finding(
             "reward_changed",
             "The reward of {the} changed at step {onset}",
             "Rewards that were equal, of the roles or to the accuracy, no longer are.",
             "find what changed in the reward, and whether that was intended",
+            sources=(SKALSE, BENCHMARK),
         ),
         _finding(
             "temperature_changed",
             "The sampling temperature changed at step {onset}",
             "Responses are sampled at another temperature than at the start.",
             "check whether the temperature was changed on purpose",
+            sources=("derived from what is compared: docs/detectors/settings_changed.md",),
         ),
     ),
     make=_SettingsChanged,

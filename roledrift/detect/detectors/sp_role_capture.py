@@ -25,6 +25,7 @@ from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.evidence.words import STRAIGHT, Writing
 from roledrift.detect.length_credit import LengthCredit
 from roledrift.detect.remedies import AGENT_WISE, KL_ANCHOR, LOWER_RATE, OWN_POLICY, ROLE_BALANCE
+from roledrift.detect.sources import BENCHMARK, DR_MAS, WORKFLOWS
 from roledrift.judgement import Verdict
 from roledrift.records import LENGTH_UNIT, StepRecord
 
@@ -220,6 +221,7 @@ CARD = Card(
             "text",
             "suspicious",
             (OWN_POLICY, ROLE_BALANCE, AGENT_WISE),
+            (WORKFLOWS, DR_MAS, BENCHMARK),
         ),
         Finding(
             STYLE,
@@ -229,6 +231,7 @@ CARD = Card(
             "text",
             "suspicious",
             (KL_ANCHOR, LOWER_RATE),
+            (WORKFLOWS, BENCHMARK),
         ),
     ),
     make=_SpRoleCapture,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
-from roledrift.detect.evidence.streams import MINOR, Stream, StreamState
+from roledrift.detect.evidence.streams import MINOR, Stream, StreamState, against
 from roledrift.detect.units import not_logged, whole
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -50,12 +50,13 @@ class Throughput:
         self._unit = whole(context.workflow)
         self._seconds = context.board.watch(self._unit, SECONDS)
         self._per_token = context.board.watch(self._unit, PER_TOKEN)
+        self._absent = not_logged(NAME, self._workflow, "time per step")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict about the run."""
         state, per = self._seconds, self._per_token
         if not state.seen:
-            return [not_logged(NAME, self._workflow, "time per step")]
+            return [self._absent]
         if not state.judged or state.step != record.step:
             return []
         slower = state.complete and state.ratio >= _TIMES
@@ -73,7 +74,7 @@ class Throughput:
                 onset=state.onset if drift else None,
                 reason=_told(state, per, explained=slower and explained),
                 evidence=state.evidence,
-                chance=f"against {state.needed:.2f} needed",
+                chance=against(state.needed),
                 severity="suspicious" if drift else None,
             )
         ]
@@ -101,7 +102,7 @@ CARD = Card(
                 "compare the time for generation with that for the update",
                 "look for memory that fills up, a cache that is evicted, a slow reward function",
             ),
-            ("measured on the run itself: time per step against its start",),
+            ("measured on the run itself, against its start: docs/detectors/throughput.md",),
         ),
     ),
     make=Throughput,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from roledrift.detect.abstaining import no_verdict
@@ -16,8 +17,11 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
 from roledrift.detect.evidence.streak import Streak
 from roledrift.detect.evidence.streams import Stream
+from roledrift.detect.sources import BENCHMARK, DAPO, GRPO, PUBLIC_LOGS
+from roledrift.detect.units import mean_of, reader, stat_of, units
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
+from roledrift.sums import EVERYONE
 
 NAME = "training_data"
 _PATIENCE = 3
@@ -27,7 +31,7 @@ _NOTHING = 5e-6
 _SOLVED = 0.9
 _UNSOLVED = 0.1
 
-TRUNCATED = Stream("truncated", SHARES, 1, 0.15, 0.05, 0.03, 0.3)
+TRUNCATED = Stream("truncated", SHARES, 1, 0.15, 0.05, 0.03, 0.3, reader("truncated"))
 """0.15 on the arcsine scale is from 0 to 2 %, or from 10 % to 21 %."""
 
 
@@ -73,13 +77,14 @@ def _share(name: str, told: str, least: Callable[[Settings], float]) -> Rule:
         share = _known(record, role, name)
         if share is None:
             return None
-        return Fact(name, share, share >= least(settings) > 0, told.format(share))
+        holds = share >= least(settings) > 0
+        return Fact(name, share, True, told.format(share)) if holds else _FINE
 
     return rule
 
 
 def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
-    stat = record.stat(role, "nonfinite")
+    stat = stat_of(record, role, "nonfinite")
     if stat is None or not stat.n:
         return None
     told = f"{stat.mean:.3g} tokens per response have a log-probability that is not finite"
@@ -87,7 +92,7 @@ def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
 
 
 def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
-    updates, rows = record.stat(role, "updates"), record.counted(role, "advantage")
+    updates, rows = stat_of(record, role, "updates"), stat_of(record, role, "advantage")
     equal, clipped, peak, k3 = (
         _known(record, role, name)
         for name in ("zero_variance", "clip_fraction", "update.peak", "update.k3")
@@ -95,8 +100,8 @@ def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
     learns = equal is None or equal < _SOLVED
     # Rows that are left out of the loss move all the same where another role trains the policy.
     still = peak is None or peak < _NOTHING
-    if updates is not None and updates.high == 0 and rows is not None and rows[0] and still:
-        return Fact("updates", 0.0, True, f"{rows[0]:.0f} rows and no optimizer step")
+    if updates is not None and updates.high == 0 and rows is not None and rows.n and still:
+        return Fact("updates", 0.0, True, f"{rows.n:.0f} rows and no optimizer step")
     changed = "the optimizer steps have changed nothing"
     if peak is not None:
         told = f"{changed}, although there was something to learn"
@@ -113,16 +118,19 @@ def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
     if share is None:
         return None
     solved = record.totals.get("accuracy", record.mean(role, "reward"))
+    solved = record.totals.get("reward") if solved is None and role == EVERYONE else solved
     if solved is not None and solved >= _SOLVED:
         return _FINE  # Everything is right: the task is solved, and that is no fault.
+    if not share >= settings.equal_groups > 0:
+        return _FINE
     told = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
     if solved is not None and solved <= _UNSOLVED:
         told += ": almost nothing is solved, the task is too hard"
-    return Fact("zero_variance", share, share >= settings.equal_groups > 0, told)
+    return Fact("zero_variance", share, True, told)
 
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
-    value = record.mean(role, name)
+    value = mean_of(record, role, name)
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -145,22 +153,24 @@ RULES: dict[str, Rule] = {
 class _TrainingData:
     def __init__(self, context: Context) -> None:
         self._settings: Settings = context.settings
-        roles = context.workflow.role_names
-        self._streaks: dict[str, dict[str, Streak]] = {role: {} for role in roles}
-        self._cut = {role: context.board.watch(role, TRUNCATED) for role in roles}
+        judged = units(context.workflow)
+        self._streaks: dict[str, dict[str, Streak]] = {role: {} for role in judged}
+        self._cut = {role: context.board.watch(role, TRUNCATED) for role in judged}
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
+        gravest = {role: self._gravest(role, record) for role in self._streaks}
+        together = bool(self._streaks.get(EVERYONE))
         for role, streaks in self._streaks.items():
-            found = self._gravest(role, record)
-            cut = self._cut[role]
+            found, cut = gravest[role], self._cut[role]
             if not streaks:
-                yield no_verdict(NAME, role, "nothing that could be checked was recorded", "rows")
+                if role != EVERYONE and not together:
+                    why = "nothing that could be checked was recorded"
+                    yield no_verdict(NAME, role, why, "rows")
             elif found is None and cut.complete and cut.now >= 0.1:
                 why = f"responses cut off by the length limit: {cut.typical:.0%} -> {cut.now:.0%}"
                 yield cut.verdict(NAME, why, "truncation", "suspicious")
             elif found is None and record.groups:
-                checked = ", ".join(name for name in RULES if name in streaks)
-                yield Verdict(NAME, role, "ok", reason=f"none of {checked}")
+                yield _none_of(role, tuple(streaks))
             else:
                 yield found
 
@@ -187,8 +197,14 @@ class _TrainingData:
         return gravest
 
 
-def _finding(name: str, title: str, about: str, *advice: str) -> Finding:
-    return Finding(name, title, about, "input", "input problem", advice)
+@lru_cache(maxsize=256)
+def _none_of(role: str, checked: tuple[str, ...]) -> Verdict:
+    told = ", ".join(name for name in RULES if name in checked)
+    return Verdict(NAME, role, "ok", reason=f"none of {told}")
+
+
+def _finding(name: str, title: str, about: str, *advice: str, sources: tuple[str, ...]) -> Finding:
+    return Finding(name, title, about, "input", "input problem", advice, sources)
 
 
 CARD = Card(
@@ -200,6 +216,7 @@ CARD = Card(
             "{who} has had non-finite log-probabilities since step {onset}",
             "Some tokens have a log-probability or entropy that is not finite.",
             "lower the learning rate and check the precision in which logits are computed",
+            sources=("Micikevicius et al. (2018), Mixed Precision Training, arXiv 1710.03740",),
         ),
         _finding(
             "duplicate_rows",
@@ -207,6 +224,7 @@ CARD = Card(
             "Some rows are trained on twice.",
             "mask the rows that pad a batch to the number of devices before the loss",
             "hand every row over once per step, whatever the number of epochs",
+            sources=("pytorch/pytorch#25162: samplers that pad with copies", BENCHMARK),
         ),
         _finding(
             "no_updates",
@@ -214,6 +232,7 @@ CARD = Card(
             "The role has rows to learn from, and its policy does not change.",
             "check that the parameters of {role}'s policy are trainable and in the optimizer",
             "check that rows of {role} reach the loss with advantages other than zero",
+            sources=(BENCHMARK,),
         ),
         _finding(
             "truncation",
@@ -221,6 +240,7 @@ CARD = Card(
             "Responses are cut off by the length limit.",
             "raise the length limit of {role} (TRL: max_completion_length; verl:"
             " data.max_response_length), or find out why its responses have grown",
+            sources=(f"{DAPO}: overlong responses", PUBLIC_LOGS),
         ),
         _finding(
             "signal_loss",
@@ -228,6 +248,7 @@ CARD = Card(
             "Nearly all advantage groups have equal rewards, and the task is not solved.",
             "leave out groups with equal rewards and sample others (verl: filter_groups)",
             "train on problems that are neither always nor never solved",
+            sources=(f"{DAPO}: dynamic sampling", GRPO, PUBLIC_LOGS),
         ),
     ),
     make=_TrainingData,

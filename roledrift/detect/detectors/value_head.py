@@ -10,6 +10,7 @@ from statistics import fmean
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import MINOR, Stream
+from roledrift.detect.sources import PPO
 from roledrift.detect.units import known, not_logged, reader, units
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -38,6 +39,7 @@ class ValueHead:
         self._losses = {unit: context.board.watch(unit, LOSS) for unit in self._units}
         self._explained: dict[str, deque[tuple[int, float]]] = {}
         self._count = 0
+        self._absent = not_logged(NAME, self._workflow, "value head")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
@@ -49,9 +51,9 @@ class ValueHead:
                 self._explained.setdefault(unit, deque(maxlen=_WINDOW)).append((record.step, value))
             if value is not None or self._losses[unit].judged:
                 verdicts.append(self._judge(unit))
-        if not self._explained and not any(one.seen for one in self._losses.values()):
-            return [not_logged(NAME, self._workflow, "value head")]
-        return verdicts
+        if verdicts or self._explained or any(one.seen for one in self._losses.values()):
+            return verdicts
+        return [self._absent]
 
     def _judge(self, unit: str) -> Verdict:
         recent, loss = self._explained.get(unit, deque()), self._losses[unit]
@@ -97,7 +99,7 @@ CARD = Card(
                 "use a method without a critic (GRPO, RLOO)",
             ),
             (
-                "Schulman et al. (2017), Proximal Policy Optimization, arXiv 1707.06347",
+                PPO,
                 "Ahmadian et al. (2024), Back to Basics: REINFORCE for RLHF, arXiv 2402.14740",
             ),
         ),

@@ -49,19 +49,22 @@ class Board:
         self._raised: set[str] = set()
         self._config = config
         self._states: dict[tuple[str, Stream], StreamState] = {}
+        self._unseen: list[StreamState] = []
         self._yardsticks = yardsticks or {}
 
     def watch(self, role: str, stream: Stream) -> StreamState:
         """The state of a stream of ``role``; detectors that ask for the same one share it."""
         key = (role, stream)
-        if key not in self._states:
+        state = self._states.get(key)
+        if state is None:
             window, close_after = self._config.baseline.window, self._config.close_after
             state = StreamState(stream, role, window=window, close_after=close_after)
             self._states[key] = state
+            self._unseen.append(state)
             earlier = self._yardsticks.get(role, {}).get(stream.name)
             if earlier is not None:
                 state.measure_by(Yardstick(*earlier, "earlier runs"))
-        return self._states[key]
+        return state
 
     @property
     def streams(self) -> int:
@@ -99,9 +102,11 @@ class Board:
 
     def _split(self) -> None:
         """Split the false-alert budget over the streams that have been measured so far."""
-        seen = [one for one in self._states.values() if one.seen]
-        if len(seen) == self._measured:
+        unseen = [one for one in self._unseen if one.value is None]
+        if len(unseen) == len(self._unseen):
             return
+        self._unseen = unseen
+        seen = [one for one in self._states.values() if one.seen]
         self._measured = len(seen)
         weights = sum(one.of.weight for one in seen)
         self.needed = needed(self._config.false_alerts_per_run, weights)
@@ -110,6 +115,8 @@ class Board:
 
     def _expect(self) -> None:
         """A raised learning rate is expected to move its roles, from this record on."""
+        if not self.rates.known:
+            return
         raised = {role for role in self._roles if self.rates.raised(role) >= RAISED}
         news, self._raised = raised - self._raised, raised
         for state in self._states.values() if news else ():

@@ -67,11 +67,13 @@ class Course:
         self._step = 0
         self._first: float | None = None
         self._best = (0, -math.inf)
+        self._judged = (-1, False, False)
         self._validations = 0
         self._peak = (0, -math.inf)
         self._peak_n = 0.0
         self._fallen = ""
         self._told = "no accuracy or reward known"
+        """What people are told; empty until somebody asks for that of the present record."""
 
     def see(self, record: StepRecord) -> None:
         """Take one record."""
@@ -86,11 +88,12 @@ class Course:
         self.history.add(record.step, now)
         self._is_share = self._is_share and 0.0 <= now <= 1.0
         self._history.append(now)
-        self.now = fmean(list(self._history)[-RECENT:])
-        if len(self._history) >= RECENT:
-            self._judge()
+        history = list(self._history)
+        self.now = fmean(history[-RECENT:])
+        if len(history) >= RECENT:
+            self._judge(history)
 
-    def _judge(self) -> None:
+    def _judge(self, history: list[float]) -> None:
         if self._first is None:
             self._first = self.now
         if self.now > self._best[1]:
@@ -101,13 +104,10 @@ class Course:
             self.direction = "fell"
         elif self.now - self._first >= max(_GAIN, _NOISE * error):
             self.direction = "rose"
-        if len(self._history) == 2 * RECENT:
-            before = fmean(list(self._history)[:RECENT])
+        if len(history) == 2 * RECENT:
+            before = fmean(history[:RECENT])
             self.improving = self.now - before >= max(_GAIN, error * math.sqrt(2))
-        name = "training accuracy" if self.source == "accuracy" else "reward"
-        self._told = f"{name} {self._first:.3g} -> {self.now:.3g}"
-        if self.direction == "fell":
-            self._told += f", best {best:.3g}"
+        self._told = ""
 
     def _validate(self, step: int, now: float, n: float) -> None:
         (best_step, best), best_n = self._peak, self._peak_n
@@ -128,22 +128,27 @@ class Course:
         That is: at most a tenth of all that was gained, with an upper bound; or, where nothing was
         ever gained, less over the whole run than three quarters of what records scatter.
         """
-        late, every = self.history.gain(LATE), self.history.gain()
-        if late is None or every is None or late.records < LEAST_LATE:
-            return False
-        low, high = self.history.range()
-        if self.gained:
-            return late.most < _TENTH * (high - low)
-        return every.most < _NEVER * every.noise
+        return self._gains()[2]
 
     @property
     def gained(self) -> bool:
         """True if parts of the run differ by more than their noise."""
+        return self._gains()[1]
+
+    def _gains(self) -> tuple[int, bool, bool]:
+        """For how many bins of the history, whether it has gained, and whether it has settled."""
+        if self._judged[0] == self.history.bins:
+            return self._judged
         late, every = self.history.gain(LATE), self.history.gain()
         low, high = self.history.range()
-        if late is None or every is None:
-            return False
-        return high - low > _NOISE * max(late.error, every.error)
+        gained = settled = False
+        if late is not None and every is not None:
+            gained = high - low > _NOISE * max(late.error, every.error)
+            if late.records >= LEAST_LATE:
+                bought, noise = late.most < _TENTH * (high - low), _NEVER * every.noise
+                settled = bought if gained else every.most < noise
+        self._judged = (self.history.bins, gained, settled)
+        return self._judged
 
     @property
     def rising(self) -> bool:
@@ -177,6 +182,11 @@ class Course:
         return _fall(name, self._best[1], self._best[0], self.now, self._step)
 
     def __str__(self) -> str:
+        if not self._told:
+            name = "training accuracy" if self.source == "accuracy" else "reward"
+            self._told = f"{name} {self._first:.3g} -> {self.now:.3g}"
+            if self.direction == "fell":
+                self._told += f", best {self._best[1]:.3g}"
         return self._told
 
 

@@ -25,12 +25,15 @@ class LearningRates:
 
     def __init__(self, workflow: Workflow) -> None:
         self._policies = {role: workflow.policy_of(role) for role in workflow.role_names}
+        self._totals = {policy: f"lr/{policy}" for policy in self._policies.values()}
         self._rates: dict[str, _Rate] = {}
 
     def see(self, record: StepRecord) -> None:
         """Take one record: ``lr/<policy>`` among the totals, else ``lr`` for every policy."""
-        for policy in set(self._policies.values()):
-            rate = record.totals.get(f"lr/{policy}", record.totals.get("lr"))
+        totals = record.totals
+        shared = totals.get("lr")
+        for policy, name in self._totals.items():
+            rate = totals.get(name, shared)
             if rate is not None and math.isfinite(rate) and rate > 0:
                 self._rates.setdefault(policy, _Rate()).see(rate)
 

@@ -26,12 +26,13 @@ class Noise:
     def see(self, x: float) -> None:
         """Take one value; it must be finite."""
         if self._last is not None:
-            if self.n == self._jumps.maxlen:
-                del self._sorted[bisect_left(self._sorted, self._jumps[0])]
+            jumps, ranked = self._jumps, self._sorted
+            if self.n == jumps.maxlen:
+                del ranked[bisect_left(ranked, jumps[0])]
             jump = abs(x - self._last)
-            self._jumps.append(jump)
-            insort(self._sorted, jump)
-            self.n = len(self._sorted)
+            jumps.append(jump)
+            insort(ranked, jump)
+            self.n = len(ranked)
         self._last = x
 
     @property

@@ -18,19 +18,22 @@ class Scale:
     back: Callable[[float], float]
 
 
-LINEAR = Scale(
-    lambda value: min(max(value, -ABSURD), ABSURD), lambda x: min(max(x, -ABSURD), ABSURD)
-)
+def _within(value: float, least: float, most: float) -> float:
+    # Comparisons take a third of the time of min and max, and every value comes through here.
+    return least if value < least else most if value > most else value
+
+
+LINEAR = Scale(lambda value: _within(value, -ABSURD, ABSURD), lambda x: _within(x, -ABSURD, ABSURD))
 """Rewards and accuracies."""
 
-COUNTS = Scale(lambda value: math.log(min(max(value, 0.5), ABSURD)), math.exp)
+COUNTS = Scale(lambda value: math.log(_within(value, 0.5, ABSURD)), math.exp)
 """Ratios of lengths and counts; anything below half a token is half a token."""
 
-RATIOS = Scale(lambda value: math.log(min(max(value, 1e-12), ABSURD)), math.exp)
+RATIOS = Scale(lambda value: math.log(_within(value, 1e-12, ABSURD)), math.exp)
 """Ratios of small positive numbers, whatever their size: distances, entropies, norms."""
 
 SHARES = Scale(
-    lambda value: math.asin(math.sqrt(min(max(value, 0.0), 1.0))),
+    lambda value: math.asin(math.sqrt(_within(value, 0.0, 1.0))),
     lambda x: math.sin(min(max(x, 0.0), math.pi / 2)) ** 2,
 )
 """Shares. ``asin sqrt p`` has the standard deviation ``1 / (2 sqrt n)`` whatever ``p``."""

@@ -70,7 +70,7 @@ class Start:
     def __init__(self, window: int, *, spread: float, floor: float, correlation: float) -> None:
         self.n, self.center, self.error = 0, math.nan, math.inf
         self.spread = self._own = max(spread, floor)
-        self.stretch = _stretch(correlation)
+        self.stretch = math.sqrt((1 + correlation) / (1 - correlation))
         self._window = max(window, 1)
         self.lacks, self.full = min(LEAST, self._window), False
         self._prior, self._floor, self._correlation = spread, floor, correlation
@@ -98,13 +98,18 @@ class Start:
 
     def learn(self, x: float, *, quiet: bool) -> None:
         """Learn the noise from one more record, and its correlation if there is no suspicion."""
-        self._noise.see(x)
-        if self._noise.n >= _ENOUGH:
-            self.spread = min(max(self._own, self._noise.sd), _MOST_SPREAD * self._own)
-        if quiet and self._quiet is not None:
-            limit = 3 * self.spread
-            a = min(max(x - self.center, -limit), limit)
-            b = min(max(self._quiet - self.center, -limit), limit)
+        noise, own, before = self._noise, self._own, self._quiet
+        noise.see(x)
+        if noise.n >= _ENOUGH:
+            sd, most = noise.sd, _MOST_SPREAD * own
+            sd = sd if sd > own else own
+            self.spread = sd if sd < most else most
+        if quiet and before is not None:
+            limit, center = 3 * self.spread, self.center
+            # Comparisons instead of min and max: every value of every stream comes through here.
+            a, b = x - center, before - center
+            a = -limit if a < -limit else limit if a > limit else a
+            b = -limit if b < -limit else limit if b > limit else b
             self._products += a * b
             self._squares += (a * a + b * b) / 2
             self._pairs += 1
@@ -115,17 +120,15 @@ class Start:
     def _set_correlation(self) -> None:
         if self._squares <= 0:
             return
-        r = self._products / self._squares
+        r, pairs, library = self._products / self._squares, self._pairs, self._correlation
         # Shrunk to the library's; + 0.5 / n because short series make it look smaller than it is.
-        r = (self._pairs * r + _KNOWN_PAIRS * self._correlation) / (self._pairs + _KNOWN_PAIRS)
-        r += 0.5 / self._pairs * r if r > 0 else 0.0
-        self.stretch = _stretch(min(max(r, self._correlation), _MOST_CORRELATION))
+        r = (pairs * r + _KNOWN_PAIRS * library) / (pairs + _KNOWN_PAIRS)
+        r += 0.5 / pairs * r if r > 0 else 0.0
+        r = r if r > library else library
+        r = r if r < _MOST_CORRELATION else _MOST_CORRELATION
+        self.stretch = math.sqrt((1 + r) / (1 - r))
 
     def _set_error(self) -> None:
         if self.n:
             # 1.25: what a median's standard error is of a mean's.
             self.error = 1.25 * self.spread * self.stretch / math.sqrt(self.n)
-
-
-def _stretch(correlation: float) -> float:
-    return math.sqrt((1 + correlation) / (1 - correlation))

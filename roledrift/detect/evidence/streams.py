@@ -6,6 +6,8 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 from roledrift.detect.evidence.process import ChangeProcess
@@ -24,6 +26,17 @@ MINOR = 0.1
 """Weight of a stream whose finding can wait: a tenth of the budget of those that cannot."""
 
 Reader = Callable[[StepRecord, str], float | None]
+
+
+@lru_cache(maxsize=256)
+def _mean_of(name: str) -> Reader:
+    return lambda record, role: record.mean(role, name)
+
+
+@lru_cache(maxsize=64)
+def against(needed: float) -> str:
+    """What a verdict says about the evidence that it needed."""
+    return f"against {needed:.2f} needed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,7 @@ class StreamState:
         self.step = -1
         self.judged = self.complete = False
         self.yardstick: Yardstick | None = None
+        self._read = of.read or (None if of.pool else _mean_of(of.name))
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._mean = math.nan
         self._close_after = max(close_after, 1)
@@ -105,7 +119,7 @@ class StreamState:
     @property
     def leaning(self) -> bool:
         """True while half of the evidence is there."""
-        return self.complete or self.evidence >= self.needed / 2
+        return self.complete or max(self.process.log, self._beyond.log) >= self.needed / 2
 
     @property
     def sick_start(self) -> bool:
@@ -125,21 +139,22 @@ class StreamState:
     @property
     def center(self) -> float:
         """Where the stream should be, on the scale; NaN while that is not known."""
-        if self.yardstick is not None and (self.sick_start or not self.known):
+        known = self.start.lacks == 0
+        if self.yardstick is not None and (self.sick_start or not known):
             return self.yardstick.center
-        return self.start.center if self.known else math.nan
+        return self.start.center if known else math.nan
 
     @property
     def typical(self) -> float:
         """The start, as a value of the statistic."""
         center = self.center
-        return center if math.isnan(center) else self.of.scale.back(center)
+        return self.of.scale.back(center) if center == center else center
 
     @property
     def change(self) -> float:
         """The mean of the last records minus the start, on the scale, in the watched direction."""
         change = self.of.way * (self._mean - self.center)
-        return 0.0 if math.isnan(change) else change
+        return change if change == change else 0.0
 
     @property
     def ratio(self) -> float:
@@ -177,19 +192,26 @@ class StreamState:
         """
         watch = self.leaning if watch is None else watch
         state: State = "drift" if finding else "watch" if watch else "ok"
-        facts: dict[str, Any] = {
-            "statistic": self.of.name,
-            "value": self.now,
-            "baseline": self.typical,
-            "onset": self.onset,
-            "evidence": self.evidence,
-            "chance": f"against {self.needed:.2f} needed",
-            "severity": severity if finding else None,
-        }
-        facts |= told
+        told.setdefault("statistic", self.of.name)
+        told.setdefault("evidence", self.evidence)
+        if "value" not in told:
+            told["value"] = self.now
+        if "baseline" not in told:
+            told["baseline"] = self.typical
         if state == "ok":
-            facts["onset"] = None
-        return Verdict(detector, self.role, state, finding, reason=reason, **facts)
+            told["onset"] = None
+        elif "onset" not in told:
+            told["onset"] = self.onset
+        return Verdict(
+            detector,
+            self.role,
+            state,
+            finding,
+            reason=reason,
+            chance=against(self.needed),
+            severity=severity if finding else None,
+            **told,
+        )
 
     def measure_by(self, yardstick: Yardstick) -> None:
         """Judge the run's start by one that is known already; the first yardstick counts."""
@@ -198,16 +220,16 @@ class StreamState:
     def see(self, record: StepRecord) -> None:
         """Take one record."""
         self.judged = False
-        value = self._read(record)
-        if value is None or not math.isfinite(value):
+        value = self._read(record, self.role) if self._read else self._pooled(record)
+        if value is None or not isfinite(value):
             return
-        self.value, self.step = value, record.step
-        x = self.of.scale.on(value)
-        self._recent.append(x)
-        self._mean = sum(self._recent) / len(self._recent)
-        start = self.start
+        step, start, recent, of = record.step, self.start, self._recent, self.of
+        self.value, self.step = value, step
+        x = of.scale.on(value)
+        recent.append(x)
+        self._mean = sum(recent) / len(recent)
         if self.yardstick is not None:
-            self._beyond.see(record.step, self._excess(x, self.yardstick))
+            self._beyond.see(step, self._excess(x, self.yardstick))
             self.judged = True
             self.complete = self.complete or self.sick_start
         if start.lacks:
@@ -215,9 +237,10 @@ class StreamState:
             start.learn(x, quiet=True)
             return
         self.judged = True
-        self.process.see(record.step, self._excess(x, start))
-        above = self.of.way * (x - start.center)
-        quiet = self.process.quiet
+        process = self.process
+        process.see(step, self._excess(x, start))
+        above = of.way * (x - start.center)
+        quiet = process.quiet
         if quiet and not start.full:
             start.add(x)
         start.learn(x, quiet=quiet)
@@ -225,25 +248,23 @@ class StreamState:
 
     def _excess(self, x: float, usual: Start | Yardstick) -> float:
         """Long-run standard deviations above what a healthy stream may do."""
-        above = self.of.way * (x - usual.center) - self.of.band - usual.error
-        return above / (self.start.spread * self.start.stretch)
+        of, start = self.of, self.start
+        above = of.way * (x - usual.center) - of.band - usual.error
+        return above / (start.spread * start.stretch)
 
     def _settle(self, above: float) -> None:
         """Open the excursion once the evidence is complete; close it once the stream is back."""
         self.complete = self.complete or self.process.log >= self.needed
-        if self.sick_start and self.yardstick is not None:
+        if self.yardstick is not None and self.sick_start:
             above += self.of.way * (self.start.center - self.yardstick.center)
-        self._calm = self._calm + 1 if above < max(self.of.band, self.start.error) else 0
+        band, error = self.of.band, self.start.error
+        self._calm = self._calm + 1 if above < band or above < error else 0
         if self.complete and self._calm >= self._close_after:
             self.complete, self._calm = False, 0
             self.process.reset()
             self._beyond.reset()
 
-    def _read(self, record: StepRecord) -> float | None:
-        if self.of.read is not None:
-            return self.of.read(record, self.role)
-        if not self.of.pool:
-            return record.mean(self.role, self.of.name)
+    def _pooled(self, record: StepRecord) -> float | None:
         counted = record.counted(self.role, self.of.name)
         if counted is None or not math.isfinite(counted[1]):
             return None

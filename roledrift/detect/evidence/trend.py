@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +68,7 @@ class Thinned:
         self._size = 1
         self._step = self._value = 0.0
         self._open = 0
+        self._arrays: tuple[Array, Array] | None = None
         self._gains: dict[float, Gain | None] = {}
         self._range: tuple[float, float] | None = None
         self.bins = 0
@@ -77,7 +77,7 @@ class Thinned:
 
     def add(self, step: int, value: float) -> None:
         """Take one record; a value that is not finite, or whose square is not, is passed over."""
-        if not abs(value) < _LARGEST:
+        if not -_LARGEST < value < _LARGEST:
             return
         self.records += 1
         self._step += step
@@ -90,7 +90,7 @@ class Thinned:
         self._step = self._value = 0.0
         self._open = 0
         self._gains.clear()
-        self._range = None
+        self._range = self._arrays = None
         self.bins += 1
         if len(self._steps) == _BINS:
             self._steps, self._values = _halved(self._steps), _halved(self._values)
@@ -98,8 +98,10 @@ class Thinned:
 
     def arrays(self, part: float = 1.0) -> tuple[Array, Array]:
         """Steps and values of the last ``part`` of the bins."""
+        if self._arrays is None:
+            self._arrays = np.array(self._steps), np.array(self._values)
         first = math.floor(len(self._steps) * (1 - part))
-        return np.array(self._steps[first:]), np.array(self._values[first:])
+        return self._arrays[0][first:], self._arrays[1][first:]
 
     def gain(self, part: float = 1.0) -> Gain | None:
         """The line through the last ``part`` of the series; None while it has too few bins.
@@ -117,14 +119,16 @@ class Thinned:
         width = float(steps[-1] - steps[0]) if n else 0.0
         if n < _ENOUGH or width <= 0:
             return None
-        x = steps - steps.mean()
+        # add.reduce is what mean() calls: most of the time for so few numbers goes into the rest.
+        x = steps - np.add.reduce(steps) / n
         squares = float(x @ x)
         slope = float(x @ values) / squares
-        noise = float(np.sqrt(np.mean(np.diff(values) ** 2) / 2)) * _CORRELATED
+        jumps = values[1:] - values[:-1]
+        noise = math.sqrt(np.add.reduce(jumps * jumps) / (n - 1) / 2) * _CORRELATED
         return Gain(
             change=slope * width,
             error=noise / math.sqrt(squares) * width,
-            mean=float(values.mean()),
+            mean=float(np.add.reduce(values)) / n,
             noise=noise * math.sqrt(self._size),
             first=float(steps[0]),
             last=float(steps[-1]),
@@ -136,7 +140,7 @@ class Thinned:
         if self._range is None:
             values, parts = self._values, min(8, max(1, len(self._values) // 2))
             edges = [round(i * len(values) / parts) for i in range(parts + 1)]
-            means = [fmean(values[a:b]) for a, b in pairwise(edges) if b > a]
+            means = [math.fsum(values[a:b]) / (b - a) for a, b in pairwise(edges) if b > a]
             self._range = (min(means), max(means)) if means else (math.nan, math.nan)
         return self._range
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import Alert
 from roledrift.records import Sample
 from roledrift.report.curves import odd_values, panel, role_line, table
@@ -117,6 +118,9 @@ def _card(view: View, finding: Finding, *, twice: bool) -> Card:
     if alert.evidence is not None or alert.chance:
         blocks.append(Prose(f"How sure: {_certainty(alert)}."))
     blocks += [_statistic(view, finding), _numbers(view, finding, collapsed=twice)]
+    known = all_cards().findings.get(alert.finding)
+    if known is not None and known.sources:
+        blocks.append(Prose(f"Threshold and advice rest on {'; '.join(known.sources)}."))
     if twice:
         blocks.append(
             Note(f"Texts from before and after step {alert.onset}: see the alert above it.")

@@ -73,16 +73,19 @@ def _detectors(view: View) -> Table:
     names = tuple(dict.fromkeys(one.detector for one in view.verdicts))
     rows = tuple(_detector(name, cards.get(name), limits.get(name, ())) for name in names)
     return Table(
-        ("detector", "what it does", "findings", "reads", "limits"), rows, title="Detectors"
+        ("detector", "what it does", "findings", "reads", "rests on", "limits"),
+        rows,
+        title="Detectors",
     )
 
 
 def _detector(name: str, card: Card | None, limits: Sequence[str]) -> tuple[Cell, ...]:
     if card is None:
-        words = ("It is not installed where this page was made.", "", "")
+        words = ("It is not installed where this page was made.", "", "", "")
     else:
         findings = ", ".join(one.name for one in card.findings)
-        words = (card.about, findings, ", ".join(map(statistic_name, card.reads)))
+        reads = ", ".join(map(statistic_name, card.reads))
+        words = (card.about, findings, reads, "; ".join(card.sources))
     return (Cell(name), *(Cell(one or "–") for one in (*words, "; ".join(limits))))
 
 

@@ -7,6 +7,7 @@ import mlflow
 import pytest
 
 from roledrift import open_run
+from roledrift.cli.main import main
 from roledrift.report.publish import log_report
 
 NAME = "roledrift/aggregator/length"
@@ -58,3 +59,17 @@ def test_without_an_active_run_nothing_is_started(
     assert log_report(folder) == ()
     assert mlflow.active_run() is None
     assert client.search_runs([mlflow.get_experiment_by_name("roles").experiment_id]) == []
+
+
+def test_a_run_of_the_tracking_server_is_read(client: mlflow.MlflowClient, tmp_path: Path) -> None:
+    with mlflow.start_run(run_name="brave-fox") as run:
+        mlflow.log_param("seed", 7)
+        for step in range(1, 13):
+            mlflow.log_metrics({"reward": 0.05 * step, "completions/mean_length": 9.0}, step=step)
+    address = f"mlflow://{run.info.run_id}"
+    assert main(["import", address, "-o", str(tmp_path / "run")]) == 0
+    read = open_run(tmp_path / "run")
+    assert [one.step for one in read.steps()] == list(range(1, 13))
+    assert read.steps()[-1].totals["reward"] == 0.05 * 12
+    assert (read.header.run, read.header.seed) == ("brave-fox", 7)
+    assert main(["import", "mlflow://nosuch", "-o", str(tmp_path / "other")]) == 2

@@ -15,8 +15,10 @@ def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
     assert section.count == len(cards) == len(failing.findings)
     length = next(card for card in cards if "written" in card.title)
     kinds = [block.kind for block in length.blocks]
-    assert kinds == ["prose", "prose", "figure", "table", "pairs"]
-    figure, numbers, pairs = length.blocks[2:5]
+    assert kinds == ["prose", "prose", "figure", "table", "prose", "pairs"]
+    figure, numbers, sources, pairs = length.blocks[2:6]
+    assert isinstance(sources, Prose)
+    assert "arXiv" in sources.text
     assert isinstance(figure, Figure)
     assert [line.style for line in figure.panels[0].lines] == ["main"]
     assert isinstance(numbers, Table)
@@ -55,7 +57,8 @@ def test_what_the_alert_carries_is_shown(failing: View) -> None:
     )
     prose = [block.text for block in card.blocks if isinstance(block, Prose)]
     assert prose[1] == "How sure: evidence 12.3 against 8 needed."
-    assert prose[2:] == [], "the plan and the checkpoint are told once, with the incident"
+    assert len(prose) == 3, "the plan and the checkpoint are told once, with the incident"
+    assert prose[2].startswith("Threshold and advice rest on")
     (pairs,) = (block for block in card.blocks if isinstance(block, Pairs))
     (diff,) = pairs.pairs
     assert (diff.left.step, diff.right.step, diff.remark) == (1, 30, "Same prompt.")

@@ -1,0 +1,50 @@
+"""Costs: what the run has cost so far, and what that estimate rests on."""
+
+from __future__ import annotations
+
+from roledrift.costs import Costs, costs
+from roledrift.report.model import Cell, Prose, Section, Table
+from roledrift.report.numbers import cell, percent
+from roledrift.report.view import View
+
+_UNKNOWN = Cell("unknown")
+_ALL_ALIKE = "if every rollout costs as much"
+
+
+def build(view: View) -> Section:
+    """The section on costs."""
+    found = costs(view.records, view.header, view.config.costs)
+    blocks = (Prose(found.sentence), _table(found))
+    return Section("costs", "What it cost", blocks)
+
+
+def _table(found: Costs) -> Table:
+    basis = found.basis
+    rows = [
+        ("optimizer steps", cell(found.steps), ""),
+        ("rollouts that moved nothing", _share(found.idle), basis["idle"]),
+        *((f"of these: {why}", _share(share), "") for why, share in found.idle_by.items()),
+        (
+            "responses truncated",
+            _share(found.truncated),
+            "they move nothing either if the trainer masks them",
+        ),
+        ("wall time, h", _amount(found.hours), basis["hours"]),
+        ("GPUs", _amount(found.devices), basis["devices"]),
+        ("GPU hours", _amount(found.gpu_hours), "wall time times GPUs"),
+        ("GPU hours that moved nothing", _amount(found.idle_gpu_hours), _ALL_ALIKE),
+        ("cost of a GPU hour", _amount(found.gpu_hour_cost), basis["gpu_hour_cost"]),
+        ("cost", _amount(found.money), "GPU hours times their cost"),
+    ]
+    return Table(
+        ("estimate", "value", "what it rests on"),
+        tuple((Cell(what), value, Cell(why)) for what, value, why in rows),
+    )
+
+
+def _share(value: float | None) -> Cell:
+    return _UNKNOWN if value is None else Cell(percent(value), value)
+
+
+def _amount(value: float | None) -> Cell:
+    return _UNKNOWN if value is None else cell(value)
