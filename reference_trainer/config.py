@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -225,9 +225,11 @@ class Config:
         return Path(self.model.path).name if self.model.path else f"tiny-{self.pretrain.size}"
 
     def routed(self) -> Workflow:
-        """The workflow's shape with this run's routing."""
+        """The workflow's shape with this run's routing, and what it trains."""
         routing: Any = self.routing
-        return load_script(self.workflow).shaped(self.rules).routed(routing)
+        shape = load_script(self.workflow).shaped(self.rules).routed(routing)
+        roles = [replace(one, trained=one.name not in self.train.left_out) for one in shape.roles]
+        return replace(shape, roles=tuple(roles))
 
 
 def from_mapping(values: Mapping[str, Any]) -> Config:

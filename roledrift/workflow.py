@@ -33,12 +33,15 @@ class Role:
             number, the largest.
         duty: What the role is there for.
         terse: True if a healthy answer is a short stamp (``\\boxed{2}``, ``\\boxed{Correct}``).
+        trained: False for a role that only acts: its rows are in no loss, or its adapter is frozen.
+            Its outputs are measured and judged; that it has no gradient and no update is no fault.
     """
 
     name: str
     slots: int = 1
     duty: Duty = "solve"
     terse: bool = False
+    trained: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,10 @@ class Workflow:
             for other, its in zip(self.role_names, self.policies, strict=True)
             if its == policy and other != role
         )
+
+    def moves(self, role: str) -> bool:
+        """Whether training moves what ``role`` acts with: it or a role that shares its policy."""
+        return any(self.role(name).trained for name in (role, *self.sharing(role)))
 
     def routed(self, routing: Literal["shared", "isolated"] | Mapping[str, str]) -> Self:
         """The same workflow with another routing.

@@ -14,16 +14,14 @@ clipping and in the steps that are measured only:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from weakref import ref
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
+from torch import Tensor
 
 from roledrift.capture.gradient_store import fold_into, fold_signs, sum_dtype
-from roledrift.capture.linear_taps import Ledger
+from roledrift.capture.linear_taps import Ledger, quiet
 
 LARGEST_GAP = 0.02
 """Rounding stays far below: 1e-6 in float32, 4e-3 in bfloat16; a bypassed layer far above."""
@@ -65,7 +63,7 @@ class Closure:
         """
         ledger = self.ledger
         try:
-            with torch.no_grad():
+            with quiet(gradient.device.type):
                 if weight is not None and weight in ledger.tapped and ledger.store is not None:
                     self.arrived += 1
                     ledger.tapped.discard(weight)
@@ -151,68 +149,3 @@ def _named(layers: Sequence[str]) -> str:
         return ""
     more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""
     return f"; weights used past their layer: {', '.join(layers[:3])}{more}"
-
-
-@dataclass(slots=True)
-class Parameter:
-    """One trained parameter and where its gradient goes.
-
-    Attributes:
-        value: The parameter; None once the model is gone.
-        closure: Of its policy.
-        weight: Index of its tapped weight, None if it has no tap.
-        start: Place of its first number among all parameters.
-        handle: Of its hook while a step is measured.
-    """
-
-    value: ref[nn.Parameter]
-    closure: Closure
-    weight: int | None
-    start: int
-    handle: RemovableHandle | None = field(default=None)
-
-    def hook(self) -> None:
-        """Follow its gradients from now on, if it is trained now."""
-        value = self.value()
-        if self.handle is None and value is not None and value.requires_grad:
-            closure, weight, start = ref(self.closure), self.weight, self.start
-
-            def arrived(gradient: Tensor) -> None:
-                its = closure()
-                if its is not None:
-                    its.receive(weight, start, gradient)
-
-            self.handle = value.register_hook(arrived)  # type: ignore[no-untyped-call]
-
-    def unhook(self) -> None:
-        """Leave it alone."""
-        if self.handle is not None:
-            self.handle.remove()
-            self.handle = None
-
-
-def follow(
-    model: nn.Module, closures: Mapping[str, Closure], places: Mapping[int, tuple[str, int]]
-) -> list[Parameter]:
-    """All parameters that may be trained, each with the closure of its policy.
-
-    Sharded parameters are left out: what autograd delivers to them is not their gradient.
-
-    Args:
-        model: Their owner.
-        closures: One per adapter.
-        places: Identity of a tapped weight to its adapter and its index there.
-    """
-    found, start = [], 0
-    for name, value in model.named_parameters():
-        adapter, weight = places.get(id(value), (None, None))
-        words = name.split(".")
-        owners = [adapter] if adapter is not None else [one for one in closures if one in words]
-        if hasattr(value, "to_local") or hasattr(value, "_sharded_size"):
-            continue
-        if adapter is not None or value.requires_grad or owners:
-            # A parameter of no adapter moves with every policy.
-            for owner in owners or closures:
-                found.append(Parameter(ref(value), closures[owner], weight, start))
-        start += value.numel()
-    return found

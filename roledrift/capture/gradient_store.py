@@ -7,7 +7,7 @@ before any inner product is formed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol
 
 import torch
@@ -148,9 +148,16 @@ class FoldStore:
     ) -> None:
         self._width = width = signs.numel() // 2
         sizes = [rows * columns for rows, columns in shapes]
-        self._starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
         self._sums = torch.zeros(n_groups + 1, width, dtype=dtype, device=device)
-        self._signs = signs.to(device=device, dtype=dtype)
+        self._rows = self._sums.unbind(0)
+        signs = signs.to(device=device, dtype=dtype)
+        self._laps = [
+            [(place, signs[offset : offset + n]) for place, n, offset in _laps(width, start, size)]
+            for start, size in zip(starts, sizes, strict=True)
+        ]
+        # Products come with their short side in front, and are folded in the order they lie in.
+        self._turned = [rows > columns for rows, columns in shapes]
 
     def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
         """Nothing is projected."""
@@ -158,7 +165,16 @@ class FoldStore:
 
     def add(self, weight: int, group: int, product: Tensor) -> None:
         """Fold a weight gradient ``(out, in)`` of a group."""
-        fold_into(self._sums[group], self._signs, product, self._starts[weight])
+        row = self._rows[group]
+        flat = (product.t() if self._turned[weight] else product).reshape(-1)
+        if flat.dtype != row.dtype:
+            flat = flat.to(row.dtype)
+        done, laps = 0, self._laps[weight]
+        for place, signs in laps:
+            size = signs.numel()
+            part = flat if len(laps) == 1 else flat.narrow(0, done, size)
+            row.narrow(0, place, size).addcmul_(part, signs)
+            done += size
 
     def add_whole(self, weight: int, gradient: Tensor) -> None:
         """Fold a weight's whole gradient."""
@@ -191,17 +207,23 @@ def fold_into(sums_K: Tensor, signs: Tensor, values: Tensor, start: int) -> None
         values: Any shape.
         start: Index of the first value in the policy's flattened gradient.
     """
-    width = sums_K.numel()
     flat = values.reshape(-1).to(sums_K.dtype)
-    done, n = 0, flat.numel()
+    done = 0
+    for place, size, offset in _laps(sums_K.numel(), start, flat.numel()):
+        signs_P = signs[offset : offset + size]
+        sums_K[place : place + size].addcmul_(flat[done : done + size], signs_P)
+        done += size
+
+
+def _laps(width: int, start: int, n: int) -> Iterator[tuple[int, int, int]]:
+    """Where ``n`` entries from ``start`` on go: position, how many, and place of their signs."""
+    done = 0
     while done < n:
         lap, place = divmod(start + done, width)
         size = min(width - place, n - done)
         # Each lap reads the signs from elsewhere, so that two entries that meet at one position
         # meet with independent signs; the stride visits all offsets before it repeats one.
-        offset = (lap * 20_011) % width + place
-        signs_P = signs[offset : offset + size]
-        sums_K[place : place + size].addcmul_(flat[done : done + size], signs_P)
+        yield place, size, (lap * 20_011) % width + place
         done += size
 
 

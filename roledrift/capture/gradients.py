@@ -20,7 +20,8 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.utils.hooks import RemovableHandle
 
-from roledrift.capture.closure import NO_LAYER, Closing, Closure, Parameter, follow
+from roledrift.capture.closure import NO_LAYER, Closing, Closure
+from roledrift.capture.following import Followed, follow
 from roledrift.capture.gradient_store import (
     SKETCH_SIDE,
     StoreKind,
@@ -35,6 +36,7 @@ from roledrift.capture.gradient_store import (
 )
 from roledrift.capture.linear_taps import Ledger, Site, Watch, install_tap
 from roledrift.capture.lora_layers import (
+    LIMITS,
     Coverage,
     Part,
     explain_uncovered,
@@ -49,13 +51,6 @@ from roledrift.records import GramRecord
 from roledrift.workflow import Workflow
 
 _LOG = logging.getLogger("roledrift")
-
-_NOTES = (
-    "packed sequences need attention that keeps them apart (position_ids that restart, or a "
-    "block-diagonal mask): attention across them mixes their roles and is not noticed here",
-    "roles that alternate inside one sequence cannot be told apart by tokens: give each role a loss"
-    " and a backward of its own and use RoleOrderedGradients",
-)
 
 
 class RoleGradientProbe:
@@ -115,7 +110,7 @@ class RoleGradientProbe:
         self._ledgers: list[Ledger] = []
         self._sites: list[Site] = []
         self._closures: list[Closure] = []
-        self._parameters: list[Parameter] = []
+        self._parameters: list[Followed] = []
         self._handles: list[RemovableHandle] = []
         self._faults: Counter[str] = Counter()
         self._scaler: Any = None
@@ -173,7 +168,7 @@ class RoleGradientProbe:
             self._sites.append(Site(part.module, part.name, ledger, index, self._watch))
             ledger.names.append(part.name)
             ledger.shapes.append((part.module.out_features, part.module.in_features))
-            places[id(part.module.weight)] = (part.adapter, index)
+            places[id(part.module)] = (part.adapter, index)
         signs: Tensor | None = None
         if self._kind == "fold":
             signs = fold_signs(fold_width((n_groups + 1) * len(ledgers)))
@@ -202,7 +197,7 @@ class RoleGradientProbe:
             policies=dict(policies),
             layers=len(parts),
             uncovered=uncovered,
-            notes=_NOTES,
+            notes=LIMITS,
             method="exact" if self._kind == "full" else "folded",
             relative_error=error,
             buffer_bytes=sum(one.numel() * one.element_size() for one in tensors),
@@ -227,7 +222,8 @@ class RoleGradientProbe:
         if not self.measuring:
             return
         self._watch.label(None if role is None else self.registry.rows(role, slot, prompt=prompt))
-        self._hook()
+        if role is not None:
+            self._hook()
         if self._scale is None:
             self._scale = loss_scale(self._scaler)
 
@@ -293,11 +289,9 @@ class RoleGradientProbe:
         return self._watch.measuring and bool(self._sites)
 
     def _forget(self) -> None:
-        for handle in self._handles:
-            handle.remove()
+        for hooked in (*self._handles, *self._parameters):
+            hooked.remove()
         self._handles = []
-        for parameter in self._parameters:
-            parameter.unhook()
         for ledger, closure in zip(self._ledgers, self._closures, strict=True):
             ledger.clear()
             closure.clear()
@@ -323,8 +317,8 @@ class RoleGradientProbe:
         """The record of one policy, or why there is none."""
         size, store = ledger.n_groups, ledger.store
         assert store is not None
-        counts, flags = note[:size].tolist(), note[size + 5 :].tolist()
-        unknown, outside, misfits, unlabelled, arrived = note[size : size + 5].tolist()
+        counts, flags = note[:size].tolist(), note[size + 6 :].tolist()
+        unknown, outside, misfits, unlabelled, missed, arrived = note[size : size + 6].tolist()
         self._count(ledger.policy, unknown, outside, misfits)
         if all(flags) and not (arrived or unlabelled):
             return self._refused(ledger.policy, Closing(untouched=True))
@@ -334,7 +328,8 @@ class RoleGradientProbe:
             add_over_ranks(summed)
         products = store.gram().cpu()
         names = [name for name, flag in zip(ledger.names, flags, strict=True) if flag]
-        closing = closure.judge(products, names) if arrived or names else Closing()
+        checked = not missed and (arrived or names)
+        closing = closure.judge(products, names) if checked else Closing()
         if names and unlabelled:
             closing = Closing(math.inf)
         if misfits or self._refused(ledger.policy, closing):
@@ -357,13 +352,15 @@ class RoleGradientProbe:
         """Note what is counted per rank.
 
         Counts of groups, rows of unknown roles, strange slots, misfits, forwards without labels,
-        gradients that arrived, and a flag per weight whose gradient passed its tap by.
+        weights that could not be followed, gradients that arrived, and a flag per weight whose
+        gradient passed its tap by.
         """
         assert ledger.store is not None
         device = ledger.store.tensors()[0].device
+        missed = sum(one.missed() for one in self._parameters)
         parts = [
             *ledger.seen(),
-            torch.tensor([ledger.misfits, self._watch.unlabelled, closure.arrived]),
+            torch.tensor([ledger.misfits, self._watch.unlabelled, missed, closure.arrived]),
             closure.bypassed(),
         ]
         return torch.cat([part.to(device, torch.float64) for part in parts])

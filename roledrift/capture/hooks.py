@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
-from weakref import WeakMethod
+from weakref import ref
 
 
 class WeakHook:
@@ -18,12 +19,14 @@ class WeakHook:
     """
 
     def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = WeakMethod(method)
+        assert isinstance(method, MethodType)
+        # WeakMethod would make a new bound method in each call; hooks run in every layer.
+        self._owner, self._function = ref(method.__self__), method.__func__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Pass the call on; None once the object is gone."""
-        method = self._method()
-        return None if method is None else method(*args, **kwargs)
+        owner = self._owner()
+        return None if owner is None else self._function(owner, *args, **kwargs)
 
     def __deepcopy__(self, _memo: object) -> Callable[..., None]:
         return do_nothing

@@ -18,6 +18,14 @@ from roledrift.workflow import Workflow
 PLAIN = ""
 """Adapter name of weights that belong to no adapter."""
 
+LIMITS = (
+    "packed sequences need attention that keeps them apart (position_ids that restart, or a "
+    "block-diagonal mask): attention across them mixes their roles and is not noticed here",
+    "roles that alternate inside one sequence cannot be told apart by tokens: give each role a loss"
+    " and a backward of its own and use RoleOrderedGradients",
+)
+"""What taps cannot notice, said at attach."""
+
 _REASONS = {
     "embedding": "embeddings are looked up, not multiplied: there is no linear layer to observe",
     "target_parameters": "LoRA on target_parameters adds to a parameter, not to a layer's output",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -55,6 +56,17 @@ def move_off_zero(model: nn.Module) -> None:
             if "lora_B" in name:
                 noise = torch.randn(parameter.shape, generator=source, dtype=torch.float32)
                 parameter.add_(noise.to(parameter.dtype) * 0.1)
+
+
+def fused(layer: nn.Module, x: Tensor) -> Tensor:
+    """``lora_B(lora_A(x))`` from the weights alone, as fused kernels compute it."""
+    a, b = layer.lora_A["default"].weight, layer.lora_B["default"].weight
+    return layer.base_layer(x) + layer.scaling["default"] * (x @ a.t() @ b.t())
+
+
+def fused_mlp(mlp: nn.Module, x: Tensor) -> Tensor:
+    """The forward of an MLP that calls none of its LoRA layers."""
+    return fused(mlp.down_proj, F.silu(fused(mlp.gate_proj, x)) * fused(mlp.up_proj, x))
 
 
 def checkpointing(model: nn.Module, mode: str) -> None:

@@ -3,11 +3,20 @@
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
+from types import MethodType
+from typing import Any
 
 import torch
-from gradient_models import ROLES, SLOTS, VOTING, loss_of, rows, tiny_model
+from gradient_models import ROLES, SLOTS, VOTING, fused_mlp, loss_of, rows, tiny_model
 from torch import Tensor, distributed, nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import (
+    FullyShardedDataParallel,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+from torch.distributed.fsdp.wrap import lambda_auto_wrap_policy
 from torch.nn.parallel import DistributedDataParallel
 
 from roledrift.capture.gradients import RoleGradientProbe
@@ -20,15 +29,37 @@ HALVES = (torch.tensor([2, 4, 7, 3]), torch.tensor([0, 1, 5, 6]))
 
 def wrapped(kind: str) -> nn.Module:
     model = tiny_model(torch.float64, r=16)
-    if kind == "ddp":
+    if "norms" in kind:
+        for name, value in model.named_parameters():
+            value.requires_grad_("lora_" in name or "norm" in name)
+    if "fused" in kind:
+        for layer in model.base_model.model.model.layers:
+            layer.mlp.forward = MethodType(fused_mlp, layer.mlp)
+    if kind.startswith("ddp"):
         return DistributedDataParallel(model)
+    if kind.startswith("fsdp1"):
+        # As PEFT's policy does: what is trained apart from what is frozen.
+        return FullyShardedDataParallel(
+            model,
+            device_id=torch.device("cpu"),
+            auto_wrap_policy=partial(lambda_auto_wrap_policy, lambda_fn=is_trained_leaf),
+            use_orig_params=kind == "fsdp1 orig",
+        )
     for layer in model.base_model.model.model.layers:
         fully_shard(layer)
     fully_shard(model)
+    if "method" in kind:
+        # A forward of another name: hooks of the outermost module do not run.
+        model.score = model.forward
+        register_fsdp_forward_method(model, "score")
     return model
 
 
-def local_loss(model: nn.Module, rank: int, at: Tensor) -> Tensor:
+def is_trained_leaf(module: nn.Module) -> bool:
+    return isinstance(module, nn.Linear) and module.weight.requires_grad
+
+
+def local_loss(model: Callable[..., Any], rank: int, at: Tensor) -> Tensor:
     ids, weight_B = rows()
     # Ranks average their gradients, so each counts its rows twice to give what one process gives.
     return 2 * loss_of(model, ids[at], weight_B[at])
@@ -38,9 +69,10 @@ def probed(kind: str, rank: int, **settings: str) -> list[GramRecord]:
     model = wrapped(kind)
     probe = RoleGradientProbe(VOTING, every=1, **settings)
     probe.attach(model)
+    run = model.score if "method" in kind else model
     for at in HALVES[rank].split(2):
         with probe.groups(ROLES[at], SLOTS[at]):
-            local_loss(model, rank, at).backward()
+            local_loss(run, rank, at).backward()
     return list(probe.drain_gradients())
 
 
@@ -67,9 +99,18 @@ def main() -> None:
         for store in ("full", "fold"):
             found[f"{kind} tap {store}"] = probed(kind, rank, store=store)
             found[f"{kind} ordered {store}"] = ordered(kind, rank, store)
+    for kind in (
+        "fsdp1",
+        "fsdp1 orig",
+        "ddp norms",
+        "fsdp2 norms",
+        "fsdp2 fused",
+        "fsdp2 norms method",
+    ):
+        found[f"{kind} tap full"] = probed(kind, rank, store="full")
     plain = {
         name: [
-            (one.labels, one.products, one.relative_error, one.closure, one.covered)
+            (one.labels, one.products, one.relative_error, one.closure, one.covered, one.bypassed)
             for one in records
         ]
         for name, records in found.items()

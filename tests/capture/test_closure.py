@@ -10,13 +10,13 @@ from types import MethodType
 
 import pytest
 import torch
-import torch.nn.functional as F
 from gradient_models import (
     ROLES,
     SLOTS,
     VOTING,
     checkpointing,
     flat,
+    fused_mlp,
     gram,
     loss_of,
     move_off_zero,
@@ -26,7 +26,7 @@ from gradient_models import (
     trained,
 )
 from peft import LoraConfig, MontecloraConfig, VeloraConfig
-from torch import Tensor, nn
+from torch import nn
 from transformers import Qwen3ForCausalLM
 
 from roledrift.capture.gradients import RoleGradientProbe
@@ -83,19 +83,10 @@ def test_variants_that_read_the_weight_of_lora_a(config: dict[str, object]) -> N
     assert all(".lora_A." in name for name in record.bypassed)
 
 
-def fused(layer: nn.Module, x: Tensor) -> Tensor:
-    """``lora_B(lora_A(x))`` from the weights alone, as fused kernels compute it."""
-    a, b = layer.lora_A["default"].weight, layer.lora_B["default"].weight
-    return layer.base_layer(x) + layer.scaling["default"] * (x @ a.t() @ b.t())
-
-
 def test_a_fused_mlp_is_named() -> None:
-    def forward(mlp: nn.Module, x: Tensor) -> Tensor:
-        return fused(mlp.down_proj, F.silu(fused(mlp.gate_proj, x)) * fused(mlp.up_proj, x))
-
     model = tiny_model(torch.float64)
     for layer in model.base_model.model.model.layers:
-        layer.mlp.forward = MethodType(forward, layer.mlp)
+        layer.mlp.forward = MethodType(fused_mlp, layer.mlp)
     record = step(probed(model), model, 2)
     assert record.covered < 0.99
     assert len(record.bypassed) == 12

@@ -12,6 +12,7 @@ import io
 import pickle
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -22,17 +23,22 @@ from gradient_models import (
     VOTING,
     differ,
     loss_of,
+    move_off_zero,
     reference,
     rows,
     step,
     tiny_model,
     trained,
 )
+from peft import LoraConfig
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from roledrift import RoleBatch, Sample, TokenCapture, open_monitor
 from roledrift.capture.closure import NO_LAYER
 from roledrift.capture.gradients import RoleGradientProbe
+from roledrift.store.reader import open_run
+from roledrift.workflow import Role, Workflow
 
 LAYER = "base_model.model.model.layers.0.mlp.up_proj.lora_A.default"
 
@@ -181,6 +187,57 @@ def test_nothing_is_in_the_model_between_steps() -> None:
     assert hooks() == 0
     with probe.groups(ROLES, SLOTS):
         assert hooks() == 0, "a step that is not measured"
+
+
+def test_a_frozen_adapter_is_measured_by_its_outputs(tmp_path: Path) -> None:
+    """Two policies in one PEFT model, one of which only acts: no gradient, and no fault."""
+    roles = (Role("solver"), Role("judge", duty="judge", trained=False))
+    workflow = Workflow("pair", roles, ("solver", "judge"))
+    model = tiny_model()
+    for name in workflow.policies:
+        model.add_adapter(name, LoraConfig(r=4, target_modules=["q_proj", "up_proj"]))
+    move_off_zero(model)
+    optimizer = torch.optim.AdamW(trained(model, "solver"), lr=1e-3)
+    ids, weight_B = rows()
+    monitor = open_monitor(workflow, tmp_path, config={"budget": 0.0, "tier": "full"})
+    capture, probe = TokenCapture(workflow), RoleGradientProbe(workflow, every=1)
+    for part in (capture, probe):
+        monitor.attach(part)
+    for name in workflow.policies:
+        model.set_adapter(name)
+        for one in trained(model, "judge"):
+            one.requires_grad_(False)
+        if name == "solver":
+            probe.attach(model)
+    for number in range(6):
+        for name in workflow.policies:
+            model.base_model.set_adapter(name, inference_mode=name == "judge")
+            with probe.groups([name] * 8, [0] * 8), torch.set_grad_enabled(name == "solver"):
+                logits = model(input_ids=ids).logits[:, :-1].float()
+            logp = logits.log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
+            capture.add(
+                RoleBatch.from_padded(
+                    workflow, role=[name] * 8, mask=torch.ones_like(logp), logp=logp.detach()
+                )
+            )
+            monitor.add_samples([Sample(number, name, "text", prompt="p")])
+            if name == "solver":
+                (-(logp.sum(1) * weight_B).mean()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        monitor.end_step(number)
+    monitor.close()
+    seen = open_run(tmp_path)
+    for record in seen.steps():
+        assert [one.policy for one in record.gradients] == ["solver"]
+        assert record.gradients[0].closure < 1e-5
+        assert record.groups["judge"]["length"].mean == 11
+        assert record.groups["judge"]["ppl"].n
+        assert record.faults == {}
+    assert {one.role for one in seen.samples()} == {"solver", "judge"}
+    assert not seen.alerts()
+    before, after = (one.mean("judge", "ppl") for one in (seen.steps()[0], seen.steps()[-1]))
+    assert before == after, "it acts with the adapter that does not move"
 
 
 def test_labels_without_a_drain_do_not_pile_up() -> None:

@@ -111,7 +111,14 @@ def test_a_role_left_out_of_the_loss_is_measured_all_the_same(
     config = replace(noisy, routing=routing)
     config = replace(config, train=replace(config.train, left_out=("aggregator",)))
     run(config, cache, tmp_path / "run")
-    for record in open_run(tmp_path / "run").steps():
+    seen = open_run(tmp_path / "run")
+    assert [one.trained for one in seen.header.workflow.roles] == [True, False]
+    of_training = {"no_updates", "signal_loss", "duplicate_rows", "gradient_zero"}
+    assert not [
+        one for one in seen.alerts if one.role == "aggregator" and one.finding in of_training
+    ]
+    assert {one.role for one in seen.samples()} == {"generator", "aggregator"}
+    for record in seen.steps():
         mine = record.groups["aggregator"]
         assert {"length", "reward", "advantage", "update.k3", "rollout.k3", "entropy"} <= set(mine)
         assert mine["length"].n == config.rollout.problems * config.rollout.copies

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from statistics import median
 
+from roledrift.detect.abstaining import no_verdict
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.detectors.entropy_collapse import gradient_norm
 from roledrift.detect.evidence.scales import RATIOS
@@ -88,7 +89,10 @@ class Gradients:
 
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
-        self._units = units(context.workflow)
+        self._units = [one for one in units(self._workflow) if _has_gradients(self._workflow, one)]
+        why = "does not apply: nothing trains the policy of this role"
+        still = [unit for unit in units(self._workflow) if unit not in self._units]
+        self._still = tuple(no_verdict(NAME, role, why) for role in still)
         fall = Stream(
             "grad_norm",
             RATIOS,
@@ -106,7 +110,7 @@ class Gradients:
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         """One verdict per unit that is measured."""
-        verdicts = []
+        verdicts = list(self._still)
         for unit in self._units:
             norm = _norm(record, unit, self._workflow)
             broken = mean_of(record, unit, "nonfinite_gradients")
@@ -116,7 +120,7 @@ class Gradients:
             state.add(record.step, norm, bool(broken))
             verdicts.append(self._judge(unit, state))
         if not self._norms:
-            return [self._absent]
+            return [*verdicts, self._absent]
         return verdicts
 
     def _judge(self, unit: str, state: _Norms) -> Verdict:
@@ -157,6 +161,10 @@ class Gradients:
             told = f"{fall.ratio:.1%} of that at the start ({fall.typical:.3g} -> {fall.now:.3g})"
             return VANISHING, "suspicious", fall.onset, told
         return "", "suspicious", None, f"its gradient norm is {state.last:.3g}"
+
+
+def _has_gradients(workflow: Workflow, unit: str) -> bool:
+    return unit == EVERYONE or workflow.moves(unit)
 
 
 def _norm(record: StepRecord, unit: str, workflow: Workflow) -> float | None:

@@ -111,7 +111,9 @@ class LearningSignal:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         watch = context.board.watch
-        self._units = units(context.workflow)
+        # Rows of a role that is not trained teach nothing whatever their rewards are.
+        idle = {role.name for role in context.workflow.roles if not role.trained}
+        self._units = [unit for unit in units(context.workflow) if unit not in idle]
         self._idle = {unit: watch(unit, IDLE) for unit in self._units}
         self._spreads = {
             unit: (watch(unit, ADVANTAGES), watch(unit, REWARDS)) for unit in self._units

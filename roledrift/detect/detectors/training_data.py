@@ -148,12 +148,19 @@ RULES: dict[str, Rule] = {
     "signal_loss": _signal,
 }
 """Finding to rule, gravest first: of several findings about one role the first is reported."""
+_OF_OUTPUTS = ("nonfinite", "truncation")
+"""What also holds for a role that is not trained."""
 
 
 class _TrainingData:
     def __init__(self, context: Context) -> None:
         self._settings: Settings = context.settings
+        acts = {role.name for role in context.workflow.roles if not role.trained}
         judged = units(context.workflow)
+        self._rules = {
+            role: [name for name in RULES if role not in acts or name in _OF_OUTPUTS]
+            for role in judged
+        }
         self._streaks: dict[str, dict[str, Streak]] = {role: {} for role in judged}
         self._cut = {role: context.board.watch(role, TRUNCATED) for role in judged}
 
@@ -177,8 +184,8 @@ class _TrainingData:
     def _gravest(self, role: str, record: StepRecord) -> Verdict | None:
         """The first finding that has held for some records in a row."""
         streaks, gravest = self._streaks[role], None
-        for finding, rule in RULES.items():
-            fact = rule(record, role, self._settings)
+        for finding in self._rules[role]:
+            fact = RULES[finding](record, role, self._settings)
             if fact is None:
                 continue
             streak = streaks.setdefault(finding, Streak())
@@ -231,6 +238,7 @@ CARD = Card(
             "The policy of {the} has not been updated since step {onset}",
             "The role has rows to learn from, and its policy does not change.",
             "check that the parameters of {role}'s policy are trainable and in the optimizer",
+            "if they are meant to stay as they are, say so: Role('{role}', trained=False)",
             "check that rows of {role} reach the loss with advantages other than zero",
             sources=(BENCHMARK,),
         ),

@@ -141,6 +141,8 @@ def closure(records: Sequence[StepRecord]) -> str:
         f"They cover {low if low == high else f'{low} to {high}'} of the gradient's norm and add "
         f"up to it within {percent(max(gaps))}."
     )
+    if len(gaps) < len(grams):
+        words += f" In {len(grams) - len(gaps)} of {len(grams)} records this was not checked."
     layers = sorted({layer for gram in grams for layer in gram.bypassed})
     if layers:
         more = f" and {len(layers) - 3} more" if len(layers) > 3 else ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from roledrift.workflow import Workflow
 from tests.detect.runs import (
     AGGREGATOR,
     GENERATOR,
@@ -34,6 +37,30 @@ def test_facts_are_found_in_the_third_record(stat: str, value: float, finding: s
         GENERATOR, 3, 1, "input problem"
     )  # fmt: skip
     assert verdict_of(suite, "training_data", AGGREGATOR).state == "ok"
+
+
+def only_acting(workflow: Workflow, name: str) -> Workflow:
+    roles = tuple(replace(one, trained=one.name != name) for one in workflow.roles)
+    return replace(workflow, roles=roles)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_role_that_is_not_trained_is_judged_by_its_outputs_alone(trained: bool) -> None:
+    workflow = ISOLATED if trained else only_acting(ISOLATED, AGGREGATOR)
+    run = Columns(workflow, 1, steps=40)
+    run.move(AGGREGATOR, 0.0)
+    run.role[AGGREGATOR, "updates"][:] = 0
+    run.role[AGGREGATOR, "zero_variance"][:] = 1.0
+    run.role[AGGREGATOR, "grad_norm"] = np.zeros(run.steps)
+    run.role[AGGREGATOR, "truncated"][20:] = 0.6
+    suite, alerts = judged(run.records(), workflow)
+    findings = {one.finding for one in alerts if one.role == AGGREGATOR}
+    if trained:
+        assert {"no_updates", "gradient_zero"} & findings
+    else:
+        assert findings == {"truncation"}
+        assert verdict_of(suite, "gradients", AGGREGATOR).state == "no verdict"
+        assert "nothing trains" in verdict_of(suite, "gradients", AGGREGATOR).reason
 
 
 @pytest.mark.parametrize(("accuracy", "found"), [(0.97, False), (0.03, True), (0.5, True)])

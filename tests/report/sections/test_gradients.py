@@ -72,6 +72,8 @@ def records(**closing: object) -> list[StepRecord]:
 def test_it_says_how_much_of_the_gradient_the_parts_are() -> None:
     assert gradients.closure([StepRecord(step=0)]) == ""
     assert "not checked" in gradients.closure(records())
+    some = gradients.closure([*records(), *records(covered=0.98, closure=0.001)])
+    assert "In 3 of 6 records" in some
     said = gradients.closure(records(covered=0.98, closure=0.001, bypassed=("lm_head",)))
     assert "cover 98 % of the gradient's norm" in said
     assert "within 0.1 %" in said
