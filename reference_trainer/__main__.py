@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--problems", type=int, help="number of validation problems")
     evaluate.add_argument("--all", action="store_true", help="grade every checkpoint, role by role")
     evaluate.add_argument("--rollouts", type=int, default=1, help="with --all: per problem")
+    _add_overrides(evaluate)
     pretrain = commands.add_parser("pretrain", help="warm up the base model of a run")
     _add_source(pretrain)
     demo = commands.add_parser("demo", help="a healthy, a hot and a verbose run, and their report")
@@ -72,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_grid(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", default="tiny", help="tiny, or paper (only with --dry-run)")
+    parser.add_argument(
+        "--preset", default="tiny", help="tiny; paper or paper-code (only with --dry-run)"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/grid"), help="folder for the runs")
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cell names")
     parser.add_argument("--seeds", default="0", help="comma-separated; a run per cell and seed")
@@ -149,13 +152,18 @@ def _train(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from reference_trainer.commands import evaluate_all, evaluate_run
 
+    overrides = _overrides(options.set)
     _set_up_torch(options.threads)
     if options.all:
         evaluate_all(
-            options.run, cache=options.cache, problems=options.problems, rollouts=options.rollouts
+            options.run,
+            cache=options.cache,
+            problems=options.problems,
+            rollouts=options.rollouts,
+            overrides=overrides,
         )
         return 0
-    evaluate_run(options.run, cache=options.cache, problems=options.problems)
+    evaluate_run(options.run, cache=options.cache, problems=options.problems, overrides=overrides)
     return 0
 
 
@@ -184,6 +192,7 @@ def _demo(options: argparse.Namespace) -> int:
 def _grid(options: argparse.Namespace) -> int:
     from reference_trainer.commands import list_grid, list_paper_grid
     from reference_trainer.grid import Choice, plan, run_grid
+    from reference_trainer.paper_scale import GRIDS
 
     choice = Choice(
         only=tuple(options.only),
@@ -191,10 +200,10 @@ def _grid(options: argparse.Namespace) -> int:
         shard=_pair(options.shard),
         overrides=_overrides(options.set),
     )
-    if options.preset == "paper":
+    if options.preset in GRIDS:
         if not options.dry_run:
-            raise SettingsError("--preset paper only lists cells: add --dry-run")
-        list_paper_grid(choice)
+            raise SettingsError(f"--preset {options.preset} only lists cells: add --dry-run")
+        list_paper_grid(choice, grid=options.preset)
         return 0
     jobs = plan(options.preset, choice)
     if options.dry_run:
