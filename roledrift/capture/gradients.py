@@ -148,8 +148,8 @@ class RoleGradientProbe:
         parts = [part for part in parts if part.adapter in policies]
         if not parts:
             raise AttachError(
-                f"{type(model).__name__} has no trained LoRA linear layer to observe: use "
-                "store='sketch' for linear layers that are trained in full, or RoleOrderedGradients"
+                f"{type(model).__name__} trains no LoRA layers. For layers trained in full, set "
+                "gradients.store='sketch', or use RoleOrderedGradients in a loop of your own"
             )
         self._scaler = scaler
         self._watch = Watch(measuring=self._step % (self._every * self._factor) == 0)

@@ -177,7 +177,7 @@ CARD = Card(
         Finding(
             NAME,
             "The entropy of {the} has fallen to {ratio:.0%} without a gain since step {onset}",
-            "A role has become sure of itself without a gain in accuracy.",
+            "A role's entropy has collapsed without a gain in accuracy.",
             "outcome",
             "suspicious",
             (
