@@ -1,4 +1,4 @@
-"""Data and cost: what the report rests on, what is wrong with it, and what watching cost."""
+"""Data and overhead: what the report rests on, what is wrong with it, and what watching cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roledrift.report.view import View
 
 
 def build(view: View) -> Section:
-    """The data and cost section."""
+    """The section on data and overhead."""
     blocks: list[Block] = [_facts(view)]
     found = remarks(view)
     if found:
@@ -26,7 +26,7 @@ def build(view: View) -> Section:
     if notes:
         blocks.append(Note("What the run says of itself:", notes))
     summary = f"{len(found)} remark{'s' * (len(found) > 1)}" if found else "no remarks"
-    return Section("data", "Data and cost", tuple(blocks), summary)
+    return Section("data", "Data and overhead", tuple(blocks), summary)
 
 
 def remarks(view: View) -> tuple[str, ...]:
