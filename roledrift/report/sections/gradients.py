@@ -10,13 +10,13 @@ from itertools import combinations
 
 import numpy as np
 
+from roledrift import gram
 from roledrift.records import GramRecord, StepRecord
 from roledrift.report.curves import marks, overlaid, role_line
 from roledrift.report.draw.palette import TONES
 from roledrift.report.model import Block, Figure, Line, Note, Panel, Prose, Section
 from roledrift.report.numbers import percent
 from roledrift.report.view import View, thinned
-from roledrift.sums import Gram
 
 Curve = dict[int, float]
 _METHODS = {
@@ -44,10 +44,12 @@ def build(view: View) -> Section:
     cosines: dict[str, Curve] = {}
     kappas: dict[str, Curve] = {}
     for record in view.records:
-        for gram in record.gradients:
-            _read(gram, record.step, norms, shares, cosines)
-            for role, kappa in coherence(gram).items():
-                kappas.setdefault(role, {})[record.step] = kappa
+        for measured in record.gradients:
+            _read(measured, record.step, norms, shares, cosines)
+            for role, slots in gram.slots_of(measured).items():
+                kappa = gram.coherence(measured, slots)
+                if len(slots) > 1 and math.isfinite(kappa):
+                    kappas.setdefault(role, {})[record.step] = kappa
     panels = [_norms(view, norms)]
     if shares:
         panels += _mass(view, shares)
@@ -65,58 +67,30 @@ def build(view: View) -> Section:
     return Section("gradients", "Gradients", tuple(blocks), summary)
 
 
-def by_role(gram: GramRecord) -> Gram:
-    """The Gram matrix between roles: blocks of slots are summed, which is exact."""
-    products = np.asarray(gram.products, dtype=np.float64)
-    owners = [label.split("/")[0] for label in gram.labels]
-    roles = tuple(dict.fromkeys(owners))
-    member = np.array([[owner == role for owner in owners] for role in roles], dtype=np.float64)
-    return Gram(roles, member @ products @ member.T)
-
-
-def coherence(gram: GramRecord) -> dict[str, float]:
-    """Per role with several slots: ``||sum g_i|| / sqrt(sum ||g_i||²)``.
-
-    It is 1 for orthogonal slots and ``sqrt(N)`` for identical ones.
-    """
-    products = np.asarray(gram.products, dtype=np.float64)
-    owners = [label.split("/")[0] for label in gram.labels]
-    found = {}
-    for role in dict.fromkeys(owners):
-        rows = [index for index, owner in enumerate(owners) if owner == role]
-        block = products[np.ix_(rows, rows)]
-        mass = float(np.trace(block))
-        if len(rows) > 1 and mass > 0:
-            found[role] = math.sqrt(max(float(block.sum()), 0.0) / mass)
-    return found
-
-
 def _read(
-    gram: GramRecord,
+    record: GramRecord,
     step: int,
     norms: dict[str, Curve],
     shares: dict[str, Curve],
     cosines: dict[str, Curve],
 ) -> None:
-    whole = by_role(gram)
-    squares = np.diag(whole.products)
-    mass = float(squares.sum())
-    for role, square in zip(whole.labels, squares.tolist(), strict=True):
-        norms.setdefault(role, {})[step] = math.sqrt(max(square, 0.0))
-        if len(whole.labels) > 1 and mass > 0:
-            shares.setdefault(role, {})[step] = square / mass
+    whole = gram.by_role(record)
+    mass, cosine = gram.mass_shares(whole), gram.cosines(whole)
+    for index, (role, norm) in enumerate(zip(whole.labels, gram.norms(whole), strict=True)):
+        norms.setdefault(role, {})[step] = float(norm)
+        if len(whole.labels) > 1 and np.isfinite(mass[index]):
+            shares.setdefault(role, {})[step] = float(mass[index])
     for (i, a), (j, b) in combinations(enumerate(whole.labels), 2):
-        size = math.sqrt(max(squares[i] * squares[j], 0.0))
-        if size > 0:
-            value = float(whole.products[i, j]) / size
-            cosines.setdefault(f"{a} · {b}", {})[step] = min(max(value, -1.0), 1.0)
+        if np.isfinite(cosine[i, j]):
+            cosines.setdefault(f"{a} · {b}", {})[step] = float(cosine[i, j])
 
 
 def _method(view: View) -> str:
     used: dict[str, float] = {}
     for record in view.records:
-        for gram in record.gradients:
-            used[gram.method] = max(used.get(gram.method, 0.0), gram.relative_error)
+        for measured in record.gradients:
+            error = max(used.get(measured.method, 0.0), measured.relative_error)
+            used[measured.method] = error
     words = [
         f"{_METHODS.get(method, method)}"
         + (f", relative standard error of a norm {percent(error)}" if error else "")

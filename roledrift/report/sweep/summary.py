@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
+from roledrift import gram
 from roledrift.errors import StoreError
 from roledrift.judgement import Incident
 from roledrift.report.model import RunReport
@@ -206,15 +205,11 @@ def _norms(view: View) -> dict[str, Course]:
     """
     curves: dict[str, dict[int, float]] = {}
     for record in view.records:
-        for gram in record.gradients:
-            products = np.asarray(gram.products, dtype=np.float64)
-            owners = np.array([label.split("/")[0] for label in gram.labels])
-            for role in dict.fromkeys(owners.tolist()):
-                mine = owners == role
-                square = float(products[np.ix_(mine, mine)].sum())
-                curves.setdefault(role, {})[record.step] = math.sqrt(max(square, 0.0))
-            whole = math.sqrt(max(float(products.sum()), 0.0))
-            curves.setdefault(f"policy {gram.policy}", {})[record.step] = whole
+        for measured in record.gradients:
+            roles = gram.by_role(measured)
+            for role, norm in zip(roles.labels, gram.norms(roles).tolist(), strict=True):
+                curves.setdefault(role, {})[record.step] = norm
+            curves.setdefault(f"policy {measured.policy}", {})[record.step] = gram.total_norm(roles)
     found = {name: course("gradient norm", curve) for name, curve in curves.items()}
     if not curves:
         groups = (*view.roles, EVERYONE)

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from roledrift.records import GramRecord, StepRecord
 from roledrift.report.model import Figure, Prose
@@ -19,24 +17,6 @@ LABELS = ("generator/0", "generator/1", "aggregator")
 def gram(vectors: np.ndarray) -> GramRecord:
     products = vectors @ vectors.T
     return GramRecord("shared", LABELS, tuple(tuple(row) for row in products.tolist()))
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_the_gram_of_roles_is_that_of_the_summed_slots(seed: int) -> None:
-    vectors = np.random.default_rng(seed).normal(size=(3, 5))
-    roles = np.stack([vectors[0] + vectors[1], vectors[2]])
-    whole = gradients.by_role(gram(vectors))
-    assert whole.labels == ("generator", "aggregator")
-    np.testing.assert_allclose(whole.products, roles @ roles.T, atol=1e-12)
-
-
-def test_coherence_is_one_for_orthogonal_and_root_n_for_identical_slots() -> None:
-    orthogonal = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    identical = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
-    opposed = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 1.0]])
-    assert gradients.coherence(gram(orthogonal)) == {"generator": pytest.approx(1.0)}
-    assert gradients.coherence(gram(identical)) == {"generator": pytest.approx(math.sqrt(2))}
-    assert gradients.coherence(gram(opposed)) == {"generator": 0.0}
 
 
 def test_the_section_states_the_method_and_its_error(failing: View) -> None:

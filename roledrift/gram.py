@@ -1,4 +1,4 @@
-"""What follows from the inner products of role gradients.
+"""What follows from the inner products of role gradients: norms, cosines, shares, coherence.
 
 Norms of parts do not add up to the norm of a sum, so everything here starts from the full matrix
 ``K[i, j] = <g_i, g_j>`` of a :class:`roledrift.records.GramRecord`. With a folded record, numbers
@@ -48,14 +48,19 @@ def by_role(record: GramRecord) -> GramRecord:
     return replace(record, labels=roles, products=tuple(tuple(row) for row in products.tolist()))
 
 
-def slots_of(record: GramRecord, role: str) -> tuple[str, ...]:
-    """Labels of a role's slots that the record has, or of the role itself."""
-    return tuple(label for label in record.labels if label.partition("/")[0] == role)
+def slots_of(record: GramRecord) -> dict[str, tuple[str, ...]]:
+    """Every role of the record with the labels of its slots, or with its own."""
+    slots: dict[str, tuple[str, ...]] = {}
+    for label in record.labels:
+        role = label.partition("/")[0]
+        slots[role] = (*slots.get(role, ()), label)
+    return slots
 
 
 def norms(record: GramRecord) -> NDArray[np.float64]:
-    """``||g_i||``, ``(G,)``."""
-    return np.sqrt(np.diag(matrix(record)))
+    """``||g_i||``, ``(G,)``; a square that rounding made negative counts as 0."""
+    lengths: NDArray[np.float64] = np.sqrt(np.maximum(np.diag(matrix(record)), 0.0))
+    return lengths
 
 
 def total_norm(record: GramRecord) -> float:
@@ -68,7 +73,7 @@ def cosines(record: GramRecord) -> NDArray[np.float64]:
     lengths = norms(record)
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine: NDArray[np.float64] = matrix(record) / np.outer(lengths, lengths)
-    return cosine
+    return np.clip(cosine, -1.0, 1.0)
 
 
 def mass_shares(record: GramRecord) -> NDArray[np.float64]:
@@ -76,17 +81,6 @@ def mass_shares(record: GramRecord) -> NDArray[np.float64]:
     squares = np.diag(matrix(record))
     with np.errstate(invalid="ignore"):
         shares: NDArray[np.float64] = squares / squares.sum()
-    return shares
-
-
-def projection_shares(record: GramRecord) -> NDArray[np.float64]:
-    """``<g_i, g> / ||g||^2`` with ``g = sum_j g_j``, ``(G,)``: adds to one, may be negative.
-
-    How much of the step that is taken is due to group i; negative if the step goes against it.
-    """
-    products = matrix(record)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares: NDArray[np.float64] = products.sum(1) / products.sum()
     return shares
 
 
@@ -99,30 +93,3 @@ def coherence(record: GramRecord, labels: Sequence[str] | None = None) -> float:
     products = matrix(record, labels)
     mass = float(np.trace(products))
     return float(np.sqrt(max(products.sum(), 0.0) / mass)) if mass > 0 else float("nan")
-
-
-def amplification(record: GramRecord, labels: Sequence[str] | None = None) -> float:
-    """``||sum_i g_i|| / mean_i ||g_i||`` of N groups.
-
-    By how much a policy that sums N copies of a role moves further than with one copy: sqrt(N) for
-    orthogonal gradients, N for identical ones. NaN if all are zero.
-    """
-    products = matrix(record, labels)
-    mean = float(np.sqrt(np.diag(products)).mean()) if products.size else 0.0
-    return float(np.sqrt(max(products.sum(), 0.0)) / mean) if mean > 0 else float("nan")
-
-
-def leakage(record: GramRecord, role: str) -> float:
-    """Share of gradient mass outside of ``role``, after a backward of this role's loss alone.
-
-    A test of the set-up: it is zero if rows are separate, and not if attention runs across packed
-    sequences. NaN if all gradients are zero.
-    """
-    squares = np.diag(matrix(record))
-    own = sum(
-        float(square)
-        for label, square in zip(record.labels, squares, strict=True)
-        if label.partition("/")[0] == role
-    )
-    mass = float(squares.sum())
-    return 1.0 - own / mass if mass > 0 else float("nan")
