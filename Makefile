@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .SECONDARY:
-.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs clean
+.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs site clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
@@ -26,6 +26,7 @@ help:
 	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
 	@echo "make bench-detection-full  the same, after training the runs of the suite that are not recorded yet (hours)"
 	@echo "make reproduce  the claims of the paper on tiny models (about half an hour; DEPTH=full SHARD=1/4: a part of the full depth)"
+	@echo "make site   build the documentation site into site/, with live pages and executed notebooks"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 	@echo "make clean  remove runs, caches and every environment made here"
 
@@ -135,8 +136,16 @@ reproduce: $(READY)
 	$(BIN)/python -m benchmarks.reproduction run --depth $(DEPTH) --shard $(SHARD)
 	$(BIN)/python -m benchmarks.reproduction page
 
-docs: $(READY) demo
+# The pages of the gallery are recorded runs, and the notebooks are executed: both are made anew.
+$(VENV)/.site: $(READY) pyproject.toml constraints.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt --group site
+	@touch $@
+
+site: $(VENV)/.site
+	NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore:IProgress $(BIN)/python -m mkdocs build --strict
+
+docs: $(READY)
 	$(BIN)/python tools/make_pictures.py
 
 clean:
-	rm -rf $(VENV) .venv-* runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-* runs site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -59,8 +59,7 @@ def main() -> None:
         if decision.stop:
             print(f"stopped at step {step}: {decision.reason}")
             break
-    monitor.close()
-    print(monitor.closing_line(args.out))
+    monitor.close()  # says how the run ended
 
 
 if __name__ == "__main__":

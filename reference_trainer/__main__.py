@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "--milestones", action="store_true", help="the same for early, best and last checkpoint"
     )
     evaluate.add_argument("--rollouts", type=int, default=1, help="of every problem, when graded")
+    _add_overrides(evaluate)
     pretrain = commands.add_parser("pretrain", help="warm up the base model of a run")
     _add_source(pretrain)
     demo = commands.add_parser("demo", help="a healthy, a hot and a verbose run, and their report")
@@ -75,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_grid(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--preset", default="tiny", help="tiny, or paper (only with --dry-run)")
+    parser.add_argument(
+        "--preset", default="tiny", help="tiny; paper or paper-code (only with --dry-run)"
+    )
     parser.add_argument("--out", type=Path, default=Path("runs/grid"), help="folder for the runs")
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cell names")
     parser.add_argument("--seeds", default="0", help="comma-separated; a run per cell and seed")
@@ -152,6 +155,7 @@ def _train(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from reference_trainer.commands import evaluate_all, evaluate_run
 
+    overrides = _overrides(options.set)
     _set_up_torch(options.threads)
     if options.all or options.milestones:
         evaluate_all(
@@ -160,9 +164,10 @@ def _evaluate(options: argparse.Namespace) -> int:
             problems=options.problems,
             rollouts=options.rollouts,
             milestones=options.milestones,
+            overrides=overrides,
         )
         return 0
-    evaluate_run(options.run, cache=options.cache, problems=options.problems)
+    evaluate_run(options.run, cache=options.cache, problems=options.problems, overrides=overrides)
     return 0
 
 
@@ -191,6 +196,7 @@ def _demo(options: argparse.Namespace) -> int:
 def _grid(options: argparse.Namespace) -> int:
     from reference_trainer.commands import list_grid, list_paper_grid
     from reference_trainer.grid import Choice, plan, run_grid
+    from reference_trainer.paper_scale import GRIDS
 
     choice = Choice(
         only=tuple(options.only),
@@ -198,10 +204,10 @@ def _grid(options: argparse.Namespace) -> int:
         shard=_pair(options.shard),
         overrides=_overrides(options.set),
     )
-    if options.preset == "paper":
+    if options.preset in GRIDS:
         if not options.dry_run:
-            raise SettingsError("--preset paper only lists cells: add --dry-run")
-        list_paper_grid(choice)
+            raise SettingsError(f"--preset {options.preset} only lists cells: add --dry-run")
+        list_paper_grid(choice, grid=options.preset)
         return 0
     jobs = plan(options.preset, choice)
     if options.dry_run:

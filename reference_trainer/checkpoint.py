@@ -19,6 +19,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -145,8 +146,9 @@ def latest_whole(folder: Path) -> tuple[Path | None, tuple[str, ...]]:
         sentences.append(f"checkpoint {one} {wrong}")
     if sentences:
         raise SettingsError(
-            f"{'; '.join(sentences)}. No checkpoint can be resumed from: delete {folder} and "
-            "resume again to begin anew, or train into another folder"
+            f"{'; '.join(sentences)}. No checkpoint can be resumed from: resume with the version "
+            f"that wrote them, delete {folder} and resume again to begin anew, or train into "
+            "another folder"
         )
     return None, ()
 
@@ -159,14 +161,25 @@ def drop_after(folder: Path, step: int) -> None:
 
 
 def restore(bank: AdapterBank, checkpoint: Path) -> Position:
-    """Adapters, optimizers and random generators as they were; raises as :func:`load_adapters`."""
+    """Adapters, optimizers and random generators as they were.
+
+    Raises:
+        SettingsError: As :func:`load_adapters`, or if it is whole and holds something else.
+    """
     load_adapters(bank, checkpoint)
-    state = torch.load(checkpoint / _STATE, weights_only=True)
-    for name, optimizer in bank.optimizers.items():
-        optimizer.load_state_dict(state["optimizers"][name])
-    bank.memory.averages = state["gradient_memory"]
-    _set_generators(state["generators"])
-    return position_of(checkpoint)
+    try:
+        state = torch.load(checkpoint / _STATE, weights_only=True)
+        for name, optimizer in bank.optimizers.items():
+            optimizer.load_state_dict(state["optimizers"][name])
+        bank.memory.averages = state["gradient_memory"]
+        _set_generators(state["generators"])
+        return position_of(checkpoint)
+    except (KeyError, TypeError, ValueError, RuntimeError, UnpicklingError) as error:
+        raise SettingsError(
+            f"checkpoint {checkpoint} was written by another version: {_STATE} or {_POSITION} does "
+            f"not hold what this one resumes from ({type(error).__name__}: {error}). Resume with "
+            "the version that wrote it, or train into another folder"
+        ) from error
 
 
 def position_of(checkpoint: Path) -> Position:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from reference_trainer import paper_scale
 from reference_trainer.checkpoint import checkpoints, load_adapters, write_atomically
 from reference_trainer.checkpoint_grades import CheckpointGrades, grade_checkpoint
-from reference_trainer.config import Config
+from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate
 from reference_trainer.grid import Choice, Job, cells, choose, status
 from reference_trainer.progress import Progress
 from reference_trainer.ranks import Ranks, launched
+from reference_trainer.reading import merge
 from reference_trainer.run_folder import MILESTONES, RunFolder, validated
 from reference_trainer.setup import hand_over, prepare
+from reference_trainer.tasks.datasets import DapoMathTask, DeepCoderTask
 from reference_trainer.trainer import Result, StepReport, train
 from roledrift.measure.milestones import phases
 
@@ -43,6 +46,9 @@ def _train_and_say(config: Config, *, out: Path, cache: Path, resume: bool, rank
         print(f"{config.name}: {ranks.count} processes, {config.parallel.mode}")
     print(f"{config.name}: stress: {config.stress.label}", flush=True)
     setup = prepare(config, cache=cache, ranks=ranks)
+    task = setup.stage.scene.task
+    if isinstance(task, DapoMathTask | DeepCoderTask):
+        print(f"{config.name}: data: {task.splits.summary}", flush=True)
     if setup.protection is not None:
         print(f"{config.name}: sandbox: {setup.protection.label}", flush=True)
     with Progress(config.name, total=config.train.steps) as progress:
@@ -65,16 +71,26 @@ def _train_and_say(config: Config, *, out: Path, cache: Path, resume: bool, rank
     return result
 
 
-def evaluate_run(run: Path, *, cache: Path, problems: int | None) -> Evaluation:
+def evaluate_run(
+    run: Path,
+    *,
+    cache: Path,
+    problems: int | None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Evaluation:
     """Validate the adapters that ``train`` left in ``run``.
+
+    Args:
+        run: Run directory of ``train``.
+        cache: Of warmed-up base models.
+        problems: Number of validation problems; None for the run's own.
+        overrides: Settings laid over those of the run.
 
     Raises:
         SettingsError: If ``run`` is not a folder that ``train`` wrote.
     """
     folder = RunFolder(run)
-    config = folder.config()
-    if problems is not None:
-        config = replace(config, validation=replace(config.validation, problems=problems))
+    config = _evaluated(folder, problems, overrides)
     setup = prepare(config, cache=cache)
     load_adapters(setup.bank, folder.adapters)
     hand_over(setup, setup.bank.policies, done=config.train.steps)
@@ -93,6 +109,7 @@ def evaluate_all(
     problems: int | None,
     rollouts: int = 1,
     milestones: bool = False,
+    overrides: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Evaluate the untrained adapters and the checkpoints of ``run``, graded again per role.
 
@@ -106,6 +123,7 @@ def evaluate_all(
         rollouts: How often each is played.
         milestones: Of the checkpoints only early (halfway to the best validation), best and last;
             ``<run>/evaluation/milestones.json`` then says which steps these are.
+        overrides: Settings laid over those of the run.
 
     Returns:
         The files ``step_<n>.json``.
@@ -114,9 +132,7 @@ def evaluate_all(
         SettingsError: If ``run`` is not a folder that ``train`` wrote, or it has no checkpoints.
     """
     folder = RunFolder(run)
-    config = folder.config()
-    if problems is not None:
-        config = replace(config, validation=replace(config.validation, problems=problems))
+    config = _evaluated(folder, problems, overrides)
     there = checkpoints(folder.checkpoints)
     if not there:
         raise SettingsError(
@@ -143,6 +159,20 @@ def evaluate_all(
     return written
 
 
+def _evaluated(
+    folder: RunFolder, problems: int | None, overrides: Mapping[str, Any] | None
+) -> Config:
+    """The run's configuration with what its evaluation has otherwise."""
+    config = folder.config()
+    if overrides:
+        config = from_mapping(merge(json.loads(json.dumps(asdict(config))), overrides))
+    validation = config.validation
+    if problems is not None:
+        validation = replace(validation, problems=problems)
+    # It validates, whether or not the run did.
+    return replace(config, validation=replace(validation, every=validation.every or 1))
+
+
 def list_grid(jobs: Sequence[Job], out: Path) -> None:
     """Say which runs there are and how far each is."""
     for job in jobs:
@@ -152,15 +182,15 @@ def list_grid(jobs: Sequence[Job], out: Path) -> None:
     print(f"{len(jobs)} runs, {unknown} of them cannot be run by this version")
 
 
-def list_paper_grid(choice: Choice) -> None:
-    """Print the grid at the paper's scale; raises as :func:`~reference_trainer.grid.choose`."""
+def list_paper_grid(choice: Choice, *, grid: str) -> None:
+    """Print a grid at the paper's scale; raises as :func:`~reference_trainer.grid.choose`."""
     chosen = choose(cells(paper_scale.SCALES), choice)
-    common = paper_scale.resolved(chosen[0][0], choice.overrides)
+    common = paper_scale.resolved(chosen[0][0], choice.overrides, grid=grid)
     for name, value in paper_scale.settings(common).items():
         print(f"{name}: {value}")
     print("memory: one device, nothing sharded, 32 sequences sampled at a time at full length")
     for cell, seed in chosen:
-        lines = paper_scale.describe(cell, seed=seed, overrides=choice.overrides)
+        lines = paper_scale.describe(cell, seed=seed, overrides=choice.overrides, grid=grid)
         print("\n".join(lines))
     print(f"{len(chosen)} runs; {paper_scale.NOT_RUN}")
 

@@ -17,6 +17,7 @@ from reference_trainer.interventions import problems as intervention_problems
 from reference_trainer.minibatches import Order
 from reference_trainer.model import ModelSettings
 from reference_trainer.paper_compat import PaperCompat
+from reference_trainer.paper_compat import problems as compat_problems
 from reference_trainer.policies import AdamSettings, LoraSettings
 from reference_trainer.ranks import Mode
 from reference_trainer.reading import merge, read
@@ -72,9 +73,8 @@ class TrainSettings:
         packed: Rows of a forward follow each other in one sequence without padding. Right with any
             attention; it pays with ``model.attention = "flash_attention_2"``, the others compute
             the part between rows too and mask it.
-        minibatch_counts: ``spans`` (as in the paper: a role with three slots gets three times as
-            many optimizer steps) or ``episodes`` (every policy gets the same number of optimizer
-            steps).
+        minibatch_counts: ``episodes`` (every policy gets the same number of optimizer steps) or
+            ``spans`` (as in the paper's code: a role with three slots gets three times as many).
         minibatch_order: How rows get into mini-batches.
         epochs: Times that an iteration's rows are used. Ratios stay relative to the weights before
             the first.
@@ -99,7 +99,7 @@ class TrainSettings:
     microbatch: int = 32
     microbatch_tokens: int = 0
     packed: bool = False
-    minibatch_counts: Literal["spans", "episodes"] = "spans"
+    minibatch_counts: Literal["spans", "episodes"] = "episodes"
     minibatch_order: Order = "shuffled"
     epochs: int = 1
     grouping: Grouping = "slot"
@@ -182,7 +182,7 @@ class Config:
         seed: Of the adapters, the problems, the sampling and the mini-batches.
         workflow: Name of a workflow.
         routing: ``shared``, ``isolated``, or a map from every role to a policy.
-        prompts: Family of prompt texts.
+        prompts: Family of prompt texts, or the ``prompt.json`` of the paper's code.
         rules: What workflows leave open.
         task: The task; its ``name`` says which: ``math`` or ``code``, or with a model of its own
             ``dapo_math`` or ``deepcoder``.
@@ -262,16 +262,14 @@ def load(source: str | Path, overrides: Mapping[str, Any] | None = None) -> Conf
         SettingsError: If there is neither a preset nor a file of that name, or a value is wrong.
     """
     path = Path(source)
-    if path.suffix in (".toml", ".json") and path.is_file():
-        text = path.read_text("utf-8")
-    else:
-        preset = resources.files("reference_trainer") / "presets" / f"{source}.toml"
-        if not preset.is_file():
-            raise SettingsError(
-                f"{str(source)!r} is neither a TOML file nor a preset; presets: {presets()}"
-            )
-        text = preset.read_text("utf-8")
+    preset = resources.files("reference_trainer") / "presets" / f"{source}.toml"
+    own = path.suffix in (".toml", ".json") and path.is_file()
+    if not own and not preset.is_file():
+        raise SettingsError(
+            f"{str(source)!r} is neither a TOML or JSON file nor a preset; presets: {presets()}"
+        )
     try:
+        text = (path if own else preset).read_text("utf-8")
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except ValueError as error:
         raise SettingsError(f"{source} is not valid {path.suffix[1:].upper()}: {error}") from error
@@ -312,6 +310,8 @@ def _problems(config: Config) -> list[str]:
     problems += warm_up_problems(config.pretrain)
     problems += sandbox_problems(config.sandbox)
     problems += _task_problems(config) + _engine_problems(config.rollout)
+    lenient = config.rollout.lenient_selection
+    problems += compat_problems(config.paper_compat, lenient=lenient, task=config.task.name)
     if config.workflow not in NAMES:
         return [*problems, f"workflow {config.workflow!r} is unknown; there are {list(NAMES)}"]
     try:

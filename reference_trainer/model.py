@@ -52,7 +52,8 @@ def load_model(
     """
     if not (folder / "config.json").is_file():
         raise SettingsError(
-            f"model.path {str(folder)!r} is no folder with a model (no config.json in it)"
+            f"model.path {str(folder)!r} is no folder with a model (no config.json in it): give "
+            "the path of a snapshot of the hub, or of what `save_pretrained` wrote"
         )
     device = _device(settings)
     try:

@@ -92,6 +92,7 @@ class Observation:
             scale=config.scale,
             seed=config.seed,
             notes=_notes(config) | dict(notes or {}),
+            announce=False,  # the trainer says itself what begins and how it ended
         )
         self.advised: set[int] = set()
         """Steps whose checkpoints an alert of this process names as the last clean one."""
@@ -324,6 +325,7 @@ def _options(config: Config) -> dict[str, Any]:
 def _notes(config: Config) -> dict[str, str]:
     notes = {
         "run": config.name,
+        "steps": str(config.train.steps),
         "lr": f"{config.train.adam.lr:g}",
         "mini-batch": f"{config.train.minibatch} {config.train.minibatch_counts}",
         "base": f"verbose share of the warm-up {config.pretrain.noise.verbose_share:g}",

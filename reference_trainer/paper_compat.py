@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
 from reference_trainer.episodes import Span
 
 
@@ -31,6 +33,12 @@ class PaperCompat:
             rows, which count in the loss and in everything measured. 1 pads nothing.
         on_policy_single: With a single optimizer step per iteration the ratio is exactly 1 by
             construction, so nothing can be clipped whatever the engine reported.
+        chat: Conversations are rendered as that code does it for Qwen3, not by the model's chat
+            template, and what is taken for a reply are its rules.
+        parsers: Selections, verdicts and plans are read by its rules.
+        graders: Answers and programs are graded by its rules.
+        data_order: Training problems come in its order: all rows in a random order that is the same
+            in every run, in another one per epoch.
     """
 
     lr_ticks_per_update: bool = False
@@ -39,11 +47,47 @@ class PaperCompat:
     rollout_logps_at_one: bool = False
     padding_ranks: int = 1
     on_policy_single: bool = False
+    chat: bool = False
+    parsers: bool = False
+    graders: bool = False
+    data_order: bool = False
+
+
+def problems(compat: PaperCompat, *, lenient: bool, task: str) -> list[str]:
+    """What is wrong with ``compat`` in a run with this selection and task."""
+    found = []
+    if compat.parsers and not lenient:
+        found.append("paper_compat.parsers needs rollout.lenient_selection = true")
+    if task not in ("dapo_math", "deepcoder"):
+        found += [
+            f"paper_compat.{name} needs task.name dapo_math or deepcoder, got {task!r}"
+            for name, on in (("graders", compat.graders), ("data_order", compat.data_order))
+            if on
+        ]
+    return found
 
 
 def tick(step: int, *, place: int, policies: int) -> int:
     """Updates of any policy before the one at ``place`` in iteration ``step`` (from 1)."""
     return (step - 1) * policies + place
+
+
+def released_order(rows: int, *, problems: int, step: int) -> list[int]:
+    """Rows of the training split that iteration ``step`` (from 1) takes.
+
+    Epochs are random permutations from one generator of torch with its own default seed, which no
+    setting of the released code changes; what does not fill an iteration is left out.
+
+    Args:
+        rows: Rows of the split, at least ``problems``.
+        problems: Problems of an iteration.
+        step: Iteration.
+    """
+    epoch, place = divmod(step - 1, rows // problems)
+    generator = torch.Generator()
+    # torch's sampler draws a second permutation at the end of every epoch, and uses none of it.
+    order = [torch.randperm(rows, generator=generator) for _ in range(2 * epoch + 1)][-1]
+    return [int(row) for row in order[place * problems : (place + 1) * problems]]
 
 
 def by_length(spans: Sequence[Span]) -> list[Span]:

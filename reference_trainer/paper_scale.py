@@ -1,8 +1,9 @@
 """The grid at the paper's scale: settings, memory and launch commands, to plan with.
 
 Settings are those of Table 7 of arXiv 2605.24202 with the lengths of its released code, in
-``presets/grids/paper.toml``. They are what ``train`` runs, by the name of a cell; at this scale it
-has not been run, which :data:`NOT_RUN` says wherever the grid is printed.
+``presets/grids/paper.toml``, or all that the released code does, in ``paper-code.toml``. They are
+what ``train`` runs, by the name of a cell; at this scale it has not been run, which :data:`NOT_RUN`
+says wherever the grid is printed.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from reference_trainer.config import Config
 from reference_trainer.grid import Cell, load_source
+from reference_trainer.paper_compat import PaperCompat
 
 SCALES = ("0.6B", "1.7B", "4B")
+GRIDS = ("paper", "paper-code")
 
 NOT_RUN = (
     "not run at this scale: the same code was run with tiny models on a CPU, and the memory is an "
@@ -112,13 +115,15 @@ class Memory:
         return self.weights + self.adapters + self.optimizer + self.activations + self.cache
 
 
-def resolved(cell: Cell, overrides: Mapping[str, Any] | None = None) -> Config:
+def resolved(
+    cell: Cell, overrides: Mapping[str, Any] | None = None, *, grid: str = "paper"
+) -> Config:
     """The configuration of ``cell``; raises as :func:`~reference_trainer.grid.load_source`."""
-    return load_source(f"paper/{cell.name}", overrides or {})
+    return load_source(f"{grid}/{cell.name}", overrides or {})
 
 
 def lengths(cell: Cell) -> Lengths:
-    """Limits of the released code's training runs."""
+    """Limits of the released code's training runs; they are the same in both grids."""
     config = resolved(cell)
     rules = config.rules
     return Lengths(rules.max_prompt_tokens, config.rollout.max_new_tokens, rules.rounds)
@@ -160,20 +165,28 @@ def settings(config: Config) -> dict[str, str]:
         f"{config.lora.dropout:g}, all linear layers, float32 on {config.model.dtype}",
         "rollout": f"{rollout.engine}, {rollout.problems} problems x {rollout.copies} copies, "
         f"temperature {rollout.temperature:g}, top-p 1",
-        "mini-batch": f"{train.minibatch} rows, {train.microbatch} at a time",
+        "mini-batch": f"{train.minibatch} {train.minibatch_counts}, {train.microbatch} at a time",
+        "paper_compat": ", ".join(_on(config.paper_compat)) or "nothing on",
         "length": f"{train.steps} iterations, validation every {config.validation.every}, "
         f"checkpoint every {config.checkpoint.every}",
     }
 
 
-def launch(cell: Cell, *, seed: int, overrides: Mapping[str, Any] | None = None) -> str:
+def _on(compat: PaperCompat) -> list[str]:
+    default = asdict(PaperCompat())
+    return [name for name, value in asdict(compat).items() if value != default[name]]
+
+
+def launch(
+    cell: Cell, *, seed: int, overrides: Mapping[str, Any] | None = None, grid: str = "paper"
+) -> str:
     """The command of one cell: one process, one device."""
     name = f"{cell.name}-seed{seed}"
     sets = {"name": name, "seed": seed, **dict(_flat(overrides or {}))}
     flags = " ".join(shlex.quote(f"--set={key}={_text(value)}") for key, value in sets.items())
     return (
-        f"accelerate launch --num_processes 1 -m reference_trainer train paper/{cell.name} {flags} "
-        f"--out runs/paper/{name} --resume"
+        f"accelerate launch --num_processes 1 -m reference_trainer train {grid}/{cell.name} "
+        f"{flags} --out runs/{grid}/{name} --resume"
     )
 
 
@@ -189,7 +202,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def describe(cell: Cell, *, seed: int, overrides: Mapping[str, Any] | None = None) -> list[str]:
+def describe(
+    cell: Cell, *, seed: int, overrides: Mapping[str, Any] | None = None, grid: str = "paper"
+) -> list[str]:
     """Lines about one cell: settings, memory, command."""
     limit, memory, shape = lengths(cell), estimate(cell), SHAPES[cell.scale]
     rounds = f", at most {limit.rounds} rounds" if cell.workflow == "eval_opt" else ""
@@ -200,5 +215,5 @@ def describe(cell: Cell, *, seed: int, overrides: Mapping[str, Any] | None = Non
         f"  Qwen3-{cell.scale} ({shape.parameters / 1e9:.2f} B), {policies(cell)} adapter(s) of "
         f"{shape.lora(64) / 1e6:.0f} M, prompt {limit.prompt}, output {limit.response}{rounds}",
         f"  GiB: {sizes}; total {memory.total / 2**30:.1f}",
-        f"  {launch(cell, seed=seed, overrides=overrides)}",
+        f"  {launch(cell, seed=seed, overrides=overrides, grid=grid)}",
     ]

@@ -320,7 +320,10 @@ class AdapterBank:
             SettingsError: If there is no adapter in ``folder``, or it has another shape.
         """
         if not (folder / "adapter_config.json").is_file():
-            raise SettingsError(f"{folder} holds no adapter (no adapter_config.json)")
+            raise SettingsError(
+                f"{folder} holds no adapter (no adapter_config.json): give the folder of one "
+                "policy in PEFT's format, such as <run>/trainer/adapters/generator"
+            )
         try:
             outcome: Any = set_peft_model_state_dict(
                 self.model, load_peft_weights(str(folder)), adapter_name=self._names[policy]

@@ -126,16 +126,33 @@ class RunFolder:
         """``steps`` done and why it ``stopped`` (empty for all iterations); None if it goes on."""
         if not self._finished.is_file():
             return None
-        found: dict[str, Any] = json.loads(self._finished.read_text("utf-8"))
-        return found
+        try:
+            found = json.loads(self._finished.read_text("utf-8"))
+            return {"steps": int(found["steps"]), "stopped": str(found["stopped"])}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SettingsError(
+                f"{self._finished} cannot be read: it must hold the `steps` that were done and why "
+                f"the run `stopped`, but {error}. Delete it and resume the run"
+            ) from error
 
     def _lines(self) -> Iterator[tuple[dict[str, Any], str]]:
         if not self._trace.is_file():
             return
-        for line in self._trace.read_text("utf-8").splitlines(keepends=True):
+        lines = self._trace.read_text("utf-8", errors="replace").splitlines(keepends=True)
+        for number, line in enumerate(lines, start=1):
             # A killed process may leave half a line, always the last one.
             if line.endswith("\n"):
-                yield json.loads(line), line
+                yield self._row(line, number), line
+
+    def _row(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            row = json.loads(line)
+            return {**row, "step": int(row["step"])}
+        except (ValueError, KeyError, TypeError) as error:
+            raise SettingsError(
+                f"{self._trace}, line {number}, is damaged: every line must be a JSON object with "
+                f"its `step`, but {error}. Put it back from a copy, or train into another folder"
+            ) from error
 
 
 def validated(trace: Sequence[Mapping[str, Any]]) -> dict[int, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import Any
 
@@ -51,8 +51,12 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same rows on ``device``."""
-        tensors = [getattr(self, one.name) for one in fields(self)[1:]]
-        return Batch(self.spans, *(one if one is None else one.to(device) for one in tensors))
+        tensors: dict[str, Any] = {
+            one.name: value.to(device)
+            for one in fields(self)
+            if isinstance(value := getattr(self, one.name), Tensor)
+        }
+        return replace(self, **tensors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,9 @@ def score(model: PreTrainedModel, batch: Batch, *, temperature: float) -> Scores
     else:
         parts = [
             checkpoint(chunk, hidden_nH, target_n, use_reentrant=False)
-            for hidden_nH, target_n in zip(hidden_NH.split(size), target_N.split(size), strict=True)
+            for hidden_nH, target_n in zip(
+                torch.split(hidden_NH, size), torch.split(target_N, size), strict=True
+            )
         ]
         logp_N, entropy_N = (torch.cat(values) for values in zip(*parts, strict=True))
     zeros_BC = torch.zeros_like(batch.rollout_BC)

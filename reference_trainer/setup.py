@@ -14,20 +14,27 @@ from reference_trainer.model import end_ids, load_model
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import base_folder
 from reference_trainer.ranks import ALONE, Ranks, first_rank_first
+from reference_trainer.rollout.chat import encode, refuse_other_chats
 from reference_trainer.rollout.engine import Engine, Sampling
 from reference_trainer.rollout.misserving import MisservingEngine
-from reference_trainer.rollout.player import Stage, encode
+from reference_trainer.rollout.player import Stage
 from reference_trainer.rollout.transformers_engine import TransformersEngine
 from reference_trainer.rollout.vllm_engine import Served, VllmEngine
 from reference_trainer.stress import MISSERVING
 from reference_trainer.tasks import Task
 from reference_trainer.tasks.code import CodeTask
-from reference_trainer.tasks.datasets import DapoMathSource, DeepCoderSource
+from reference_trainer.tasks.datasets import (
+    DapoMathSource,
+    DapoMathTask,
+    DeepCoderSource,
+    DeepCoderTask,
+)
 from reference_trainer.tasks.protection import Protection
 from reference_trainer.tasks.sandbox import Sandbox
 from reference_trainer.tasks.sandbox_settings import SandboxSettings, open_sandbox
 from reference_trainer.workflows import Scene, load_script
-from reference_trainer.workflows.prompts import load_prompts
+from reference_trainer.workflows.parsers import OWN, RELEASED
+from reference_trainer.workflows.prompts import PLAIN, load_prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +60,17 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     """Load (or warm up) the base model and put workflow, adapters and engine together.
 
     Raises:
-        SettingsError: Before anything is loaded, if the task runs programs and this machine keeps
-            them in less well than ``sandbox.floor`` asks for.
+        SettingsError: Before the model is loaded, if the task runs programs and this machine keeps
+            them in less well than ``sandbox.floor`` asks for, or prompts or data cannot be read.
     """
     sandbox = _sandbox(config)
+    scene = _scene(config, sandbox)
     with first_rank_first(ranks):
         folder = base_folder(config, cache)
     base, tokenizer = load_model(folder, config.model)
-    if config.prompts.startswith("chat-") and tokenizer.chat_template is None:
+    if config.paper_compat.chat:
+        refuse_other_chats(tokenizer, str(folder))
+    elif config.prompts not in PLAIN and tokenizer.chat_template is None:
         raise SettingsError(
             f"the tokenizer in {folder} has no chat template, and prompts = {config.prompts!r} are "
             "messages to an instruction-tuned model: give the folder of such a model, or put its "
@@ -80,19 +90,14 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
     ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
-    scene = Scene(
-        _task(config, sandbox),
-        load_prompts(config.prompts),
-        config.rollout.lenient_selection,
-        config.rules,
-    )
     if ranks.count > 1 and config.rollout.engine == "vllm":
         raise SettingsError(
             'rollout.engine = "vllm" samples for one process, and the launcher started '
             f"{ranks.count}: start one per device and cell, or sample with transformers"
         )
     engine = _engine(config, bank, folder=folder, ends=ends)
-    stage = Stage(load_script(config.workflow), workflow, scene, engine, tokenizer, ranks)
+    script, chat = load_script(config.workflow), config.paper_compat.chat
+    stage = Stage(script, workflow, scene, engine, tokenizer, ranks, released_chat=chat)
     check = _adapter_check(stage, bank, config)
     return Setup(config, stage, bank, check, None if sandbox is None else sandbox.protection)
 
@@ -104,12 +109,40 @@ def _sandbox(config: Config) -> Sandbox | None:
     return open_sandbox(config.sandbox) if isinstance(config.task, DeepCoderSource) else None
 
 
+def _scene(config: Config, sandbox: Sandbox | None) -> Scene:
+    """What episodes play with: texts and rows, which may be missing, are read before the model."""
+    prompts = load_prompts(config.prompts, workflow=config.workflow)
+    task = _task(config, sandbox)
+    _refuse_repeats(config, task)
+    parsers = RELEASED if config.paper_compat.parsers else OWN
+    return Scene(task, prompts, config.rollout.lenient_selection, config.rules, parsers)
+
+
 def _task(config: Config, sandbox: Sandbox | None) -> Task:
+    released = config.paper_compat.graders
     if isinstance(config.task, DapoMathSource):
-        return config.task.load()
+        return config.task.load(released=released)
     if isinstance(config.task, DeepCoderSource):
-        return config.task.load(sandbox, config.sandbox.limits)
+        return config.task.load(sandbox, config.sandbox.limits, released=released)
     return config.task
+
+
+def _refuse_repeats(config: Config, task: Task) -> None:
+    """A validation that would count problems twice, an iteration that is longer than an epoch."""
+    if not isinstance(task, DapoMathTask | DeepCoderTask):
+        return
+    asked = {
+        "train": ("rollout.problems", config.rollout.problems, len(task.splits.train)),
+        "test": ("validation.problems", config.validation.problems, len(task.splits.test)),
+    }
+    if not config.validation.every:
+        del asked["test"]
+    for split, (name, wanted, present) in asked.items():
+        if wanted > present:
+            raise SettingsError(
+                f"{name} = {wanted}, and the {split} split of {task.name} has {present} rows: set "
+                "it to that or less, or give another source in task.source"
+            )
 
 
 def _engine(config: Config, bank: AdapterBank, *, folder: Path, ends: tuple[int, ...]) -> Engine:
@@ -147,7 +180,7 @@ def hand_over(setup: Setup, policies: Sequence[str], *, done: int) -> None:
 
 def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:
     first, *_ = next(stage.script.play(stage.scene.task.problem("validation", 0), stage.scene))
-    (prompt,) = encode([first.messages], stage.tokenizer)
+    (prompt,) = encode([first.messages], stage.tokenizer, released=stage.released_chat)
     return AdapterCheck(
         bank,
         stage.engine,

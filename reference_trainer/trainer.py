@@ -33,7 +33,7 @@ from reference_trainer.evaluate import (
 )
 from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.observation import Observation
-from reference_trainer.paper_compat import tick
+from reference_trainer.paper_compat import released_order, tick
 from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.ranks import Ranks
 from reference_trainer.rescoring import Rescored, rescore
@@ -44,6 +44,7 @@ from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.setup import Setup, hand_over
 from reference_trainer.stress import inject, posed
+from reference_trainer.tasks.datasets import DapoMathTask, DeepCoderTask
 from reference_trainer.updating import PolicyReport, Watcher, look_at, update_policy
 
 
@@ -344,9 +345,13 @@ def _roll_out(setup: Setup, step: int) -> list[Episode]:
         posed(setup.stage.scene.task, config.stress, step=step, seed=config.seed, number=number)
         for number in numbers
     ]
+    rows: Sequence[int] = [offset + number for number in numbers]
+    data = setup.stage.scene.task
+    if config.paper_compat.data_order and isinstance(data, DapoMathTask | DeepCoderTask):
+        rows = released_order(len(data.splits.train), problems=config.rollout.problems, step=step)
     problems = [
-        (number, task.problem("train", offset + number))
-        for number, task in zip(numbers, tasks, strict=True)
+        (number, task.problem("train", row))
+        for number, row, task in zip(numbers, rows, tasks, strict=True)
     ]
     episodes = play_episodes(
         setup.stage,

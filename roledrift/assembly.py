@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,11 +26,12 @@ from roledrift.measure import PROBES, probes_for
 from roledrift.measure.installed import installed_probes
 from roledrift.metric_monitor import MetricMonitor
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
+from roledrift.notify.console import LogBetweenBars, say
 from roledrift.notify.forward import Forward
 from roledrift.parts import Parts
 from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import RunHeader
-from roledrift.store.reader import open_run, reference_steps
+from roledrift.store.reader import is_run, open_run, reference_steps
 from roledrift.store.starts import Starts, StartsWriter, earlier_starts
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import POLICY, PRESETS, Workflow
@@ -47,6 +49,8 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     config: Config | Mapping[str, Any] | str | Path | None = None,
     routing: Literal["shared", "isolated"] | None = None,
     resume: bool = False,
+    overwrite: bool = False,
+    announce: bool = True,
     reducer: Reducer | None = None,
     notifiers: Sequence[Notifier] | None = None,
     sinks: Sequence[Sink] = (),
@@ -54,15 +58,19 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     probes: Sequence[Probe] = (),
     **facts: Any,
 ) -> MetricMonitor:
-    """A monitor that writes a run directory, judges every step and prints alerts.
+    """Open a monitor that writes a run directory, judges every step and prints alerts.
 
     Args:
         workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``. Left
             out for a single policy: the run directory is then the only argument.
-        out: Run directory; made if it is not there.
+        out: Run directory; made if it is not there. None: ``runs/<workflow>-<time>``, see
+            ``monitor.out``.
         config: As for :func:`read_config`.
         routing: Overrides the routing of ``workflow``.
         resume: Continue the run that ``out`` already holds, as a new segment.
+        overwrite: Replace the run that ``out`` already holds.
+        announce: Print a line when the run begins and one that says how it ended, on standard
+            error, unless ``notify.console`` is off or ``notifiers`` are given.
         reducer: For several processes: adds over ranks; only its first rank writes and judges.
         notifiers: Where notices go; None: as the section ``notify`` says.
         sinks: Get every record besides the run directory.
@@ -75,31 +83,52 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
 
     Raises:
         ConfigError: If the workflow or the configuration is wrong, or the address of a webhook.
-        StoreError: If ``out`` cannot be written, or holds a run and ``resume`` is False.
+        StoreError: If ``out`` cannot be written, or holds a run and neither ``resume`` nor
+            ``overwrite`` is set.
     """
     roles, out = _placed(workflow, out, routing)
     settings = read_config(config)
     header = _header(roles, out, settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
-    budget, probes = Budget(settings.budget), () if off else (*_probes(settings, roles), *probes)
+    probes = () if off else (*_probes(settings, roles), *probes)
+    parts = Parts(probes, reducer=reducer, budget=Budget(settings.budget))
     if off or (reducer is not None and not reducer.is_first()):
-        parts = Parts(probes, reducer=reducer, budget=budget)
-        return MetricMonitor(header, parts, strict=strict)
+        return MetricMonitor(header, parts, strict=strict, out=out)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
     header, judge = _judge(header, settings, out, detectors)
-    parts = Parts(
-        probes=probes,
+    run = RunWriter(out, header, resume=resume, overwrite=overwrite, judged=True)
+    parts = _judging(replace(parts, sinks=sinks, notifiers=tell), header, judge, run, resume=resume)
+    shown = say if announce and settings.notify.console and notifiers is None else None
+    if shown is not None:
+        _announce(header, out, resume=resume)
+    return MetricMonitor(header, parts, strict=strict, out=out, say=shown)
+
+
+def _judging(
+    parts: Parts, header: RunHeader, judge: DetectorSuite, run: RunWriter, *, resume: bool
+) -> Parts:
+    """The parts of the process that judges and writes; its sinks and notifiers are further ones."""
+    out, settings = run.path, judge.config
+    starts = StartsWriter(out, header, lambda: _summary(judge))
+    return replace(
+        parts,
         judge=judge,
-        sinks=(*_own_sinks(judge, header, out, resume=resume), *sinks),
-        notifiers=tell,
-        reducer=reducer,
+        sinks=(run, starts, *_logs(header.workflow, settings), *parts.sinks),
         history=(lambda: open_run(out).steps()) if resume else None,
         texts=(lambda: open_run(out).samples(_TEXTS)) if resume else None,
-        budget=budget,
         conclusion=lambda steps: conclude(judge.verdicts, judge.incidents, steps).sentence,
-        pulse=heartbeat_for(settings.notify, tell, header),
+        pulse=heartbeat_for(settings.notify, parts.notifiers, header),
     )
-    return MetricMonitor(header, parts, strict=strict)
+
+
+def _announce(header: RunHeader, out: Path, *, resume: bool) -> None:
+    """Say what is watched and where its run directory is."""
+    LogBetweenBars.install()
+    what = "continues to watch" if resume else "watches"
+    host = f"{header.host}: " if header.host else ""
+    roles = header.workflow.described()
+    own = header.versions.get("roledrift", "")
+    say(f"roledrift {own} {what} {host}{roles}; run directory {out}")
 
 
 def _placed(
@@ -108,18 +137,25 @@ def _placed(
     routing: Literal["shared", "isolated"] | None,
 ) -> tuple[Workflow, Path]:
     """The workflow and the run directory; a path alone is that of a run of a single policy."""
-    if out is None and isinstance(workflow, str | Path):
-        if str(workflow).lower().replace("-", "_") in PRESETS:
-            raise ConfigError(
-                f"open_monitor({str(workflow)!r}) names a workflow and no run directory: say "
-                f"open_monitor({str(workflow)!r}, 'runs/x')"
-            )
+    preset = str(workflow).lower().replace("-", "_") in PRESETS
+    if out is None and isinstance(workflow, str | Path) and not preset:
         workflow, out = None, workflow
-    if out is None:
-        raise ConfigError("open_monitor needs a run directory: open_monitor(workflow, 'runs/x')")
     if isinstance(workflow, Path):
-        raise ConfigError(f"{workflow} is a path and no workflow: say open_monitor(workflow, out)")
-    return Workflow.of(POLICY if workflow is None else workflow, routing=routing), Path(out)
+        raise ConfigError(f"{workflow} is a path, not a workflow: pass open_monitor(workflow, out)")
+    roles = Workflow.of(POLICY if workflow is None else workflow, routing=routing)
+    return roles, _named(roles) if out is None else Path(out)
+
+
+def _named(roles: Workflow) -> Path:
+    """A run directory that is not there yet, named after the workflow and the time."""
+    name = f"{roles.name}-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
+    return free(Path("runs") / name)
+
+
+def free(path: Path) -> Path:
+    """``path``, or ``path`` with the lowest number from 2 on at which no run lies."""
+    numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))
+    return path if not is_run(path) else next(one for one in numbered if not is_run(one))
 
 
 def _judge(
@@ -140,20 +176,11 @@ def _judge(
     return header, suite
 
 
-def _own_sinks(
-    judge: DetectorSuite, header: RunHeader, out: str | Path, *, resume: bool
-) -> tuple[Sink, ...]:
-    """The writer of the run, that of its start for later runs, and logs."""
-    run = RunWriter(out, header, resume=resume, judged=True)
-    starts = StartsWriter(Path(out), header, lambda: _summary(judge))
-    return (run, starts, *_logs(header.workflow, judge.config))
-
-
-def _summary(judge: DetectorSuite) -> tuple[str, Starts]:
+def _summary(judge: DetectorSuite) -> tuple[str, str, Starts]:
     """What the run is in the end, and how it started."""
     board = judge.board
-    outcome = conclude(judge.verdicts, judge.incidents, board.records).outcome
-    return outcome, board.starts()
+    conclusion = conclude(judge.verdicts, judge.incidents, board.records)
+    return conclusion.outcome, conclusion.sentence, board.starts()
 
 
 def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:

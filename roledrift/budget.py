@@ -116,12 +116,12 @@ class Budget:
         if wanted == (self.factor, self.stride):
             return ""
         self.factor, self.stride = wanted
-        parts = [f"gradients, re-scoring and texts every x{self.factor} of what was asked"]
-        if self.stride > 1:
-            parts.append(f"one of {self.stride} steps recorded")
+        less = "as often as configured" if self.factor == 1 else f"{self.factor} times less often"
+        skipped = f" and one step in {self.stride} is recorded" if self.stride > 1 else ""
         return (
-            f"{', '.join(parts)} from here on: unthinned, watching takes {before:.1%} of a step, "
-            f"the budget is {self._share:.1%}"
+            f"from here on, gradients, re-scoring and texts are measured {less}{skipped}: at the "
+            f"configured rate, monitoring takes {before:.1%} of a step and the budget is "
+            f"{self._share:.1%}"
         )
 
 

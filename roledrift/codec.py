@@ -326,7 +326,7 @@ def _header(body: Mapping[str, Any]) -> RunHeader:
     roles = tuple(Role(**_known(Role, role)) for role in workflow["roles"])
     for name in ("config", "versions", "notes", "yardsticks"):
         if not isinstance(known.get(name, {}), dict):
-            raise TypeError(f"{name} is no JSON object")
+            raise TypeError(f"{name} is not a JSON object")
     known["workflow"] = Workflow(str(workflow["name"]), roles, _strings(workflow["policies"]))
     return RunHeader(**known)
 

@@ -192,7 +192,7 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
     built: Config = build(Config, body, "", problems)
     for name in () if problems else built.notify.forward:
         if name not in _FORWARD:
-            problems.append(f"notify.forward: {name!r} is no log" + near(name, _FORWARD))
+            problems.append(f"notify.forward: unknown logger {name!r}" + near(name, _FORWARD))
     if not problems and not 0 < built.false_alerts_per_run <= 1:
         problems.append(
             f"false_alerts_per_run must be above 0 and at most 1, got {built.false_alerts_per_run}"

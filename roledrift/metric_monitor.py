@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from roledrift.errors import CaptureError
@@ -30,10 +31,21 @@ class MetricMonitor(Monitor):
         for step in range(steps):
             ...
             monitor.log(metrics, step)  # the dictionary that goes to wandb
+
+    Args:
+        args: As for :class:`~roledrift.monitor.Monitor`; likewise ``kwargs``.
+        out: Run directory.
+        say: Shows a line to the person who started the run; None shows nothing.
+
+    Attributes:
+        out: Run directory, also where it was named automatically.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, out: Path, say: Callable[[str], None] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.out, self._say = out, say
         self._passed: dict[str, None] = {}
         self._translate = Translator(passed=self._passed)
         self._told: set[str] = set()
@@ -64,6 +76,13 @@ class MetricMonitor(Monitor):
             return Decision()
         self.label(pooling=_POOLED)
         return self.end_step(step)
+
+    def close(self) -> None:
+        """Close the run and say what it is. Calling it again does nothing."""
+        closed = self._closed
+        super().close()
+        if not closed and self._say is not None:
+            self._say(self.closing_line(self.out))
 
     def add_metrics(self, metrics: Mapping[str, Any], *, name_unknown: bool = True) -> bool:
         """Take metrics for the current step's record, in loops that call :meth:`end_step`.
@@ -118,7 +137,7 @@ class MetricMonitor(Monitor):
             if group in roles or group == EVERYONE:
                 kept[group] = {name: Stat(n=1, mean=value) for name, value in numbers.items()}
             else:
-                self.count_fault(f"metrics of {group}, which is no role of the workflow")
+                self.count_fault(f"metrics of {group}, which is not a role of the workflow")
         if len(roles) == 1 and EVERYONE in kept:
             kept[roles[0]] = {**kept[EVERYONE], **kept.get(roles[0], {})}
         for group, stats in kept.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Literal, Self
@@ -170,6 +170,16 @@ class Workflow:
             )
         return replace(self, policies=tuple(routing[name] for name in self.role_names))
 
+    def without_slots(self) -> Self:
+        """The same roles with one slot each, for data that do not name the slots."""
+        return replace(self, roles=tuple(replace(role, slots=1) for role in self.roles))
+
+    def described(self) -> str:
+        """Roles in one line, such as ``generator x3, aggregator``."""
+        return ", ".join(
+            role.name if role.slots == 1 else f"{role.name} x{role.slots}" for role in self.roles
+        )
+
     @classmethod
     def of(
         cls, source: Workflow | str | Mapping[str, int], *, routing: Routing | None = None
@@ -194,7 +204,8 @@ class Workflow:
                 near = get_close_matches(key, PRESETS, n=1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
                 raise ConfigError(
-                    f"no preset workflow {source!r}; there are {sorted(PRESETS)}.{hint}"
+                    f"unknown workflow {source!r}; the presets are {sorted(PRESETS)}.{hint} For "
+                    "roles of your own, pass {'solver': 3, 'judge': 1} or a Workflow(...)"
                 )
             workflow = PRESETS[key]
         else:
@@ -240,6 +251,17 @@ PRESETS: Mapping[str, Workflow] = {
 }
 
 _KNOWN = {role.name: role for workflow in PRESETS.values() for role in workflow.roles}
+
+
+def in_order(roles: Iterable[str]) -> tuple[str, ...]:
+    """Role names in an order that does not depend on the data: those of the presets come first."""
+    known = tuple(_KNOWN)
+    return tuple(
+        sorted(
+            set(roles),
+            key=lambda name: (name not in known, name in known and known.index(name), name),
+        )
+    )
 
 
 def _guess(name: str, slots: int) -> Role:

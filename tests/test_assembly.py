@@ -74,10 +74,54 @@ def test_a_run_is_written_judged_and_told(
     assert run.alerts == (*decision.alerts,)
 
 
-def test_a_directory_is_not_written_over(tmp_path: Path) -> None:
-    open_monitor("voting", tmp_path / "run").close()
+def test_a_directory_is_not_written_over_unless_that_is_wanted(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    first = open_monitor("voting", out)
+    first.end_step(3)
+    first.close()
+    (out / "notes.txt").write_text("mine")
     with pytest.raises(StoreError, match="resume"):
-        open_monitor("voting", tmp_path / "run")
+        open_monitor("voting", out)
+    with pytest.raises(StoreError, match=r"resume=True .* overwrite=True"):
+        open_monitor("voting", out, resume=True, overwrite=True)
+    assert [record.step for record in open_run(out).steps()] == [3]
+    second = open_monitor("eval_opt", out, overwrite=True)
+    second.end_step(0)
+    second.close()
+    run = open_run(out)
+    assert (run.header.workflow.name, [record.step for record in run.steps()]) == ("eval_opt", [0])
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_a_run_without_a_directory_gets_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monitors = [open_monitor("voting"), open_monitor({"solver": 2}), open_monitor()]
+    for monitor in monitors:
+        monitor.close()
+    names = [monitor.out.name.split("-")[0] for monitor in monitors]
+    assert names == ["voting", "custom", "policy"]
+    assert {run.path for run in map(open_run, (one.out for one in monitors))} == {
+        *(Path("runs") / one.out.name for one in monitors)
+    }
+    again = open_monitor("voting", monitors[0].out, resume=True)
+    again.close()
+
+
+def test_the_first_and_the_last_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    monitor = open_monitor({"solver": 3, "judge": 1}, out, host="own loop")
+    monitor.end_step(0)
+    monitor.close()
+    monitor.close()
+    opening, closing = capsys.readouterr().err.splitlines()
+    assert opening.endswith(f"watches own loop: solver x3, judge; run directory {out}")
+    assert closing == monitor.closing_line(out)
+    open_monitor("voting", tmp_path / "a", announce=False).close()
+    open_monitor("voting", tmp_path / "b", config={"notify": {"console": False}}).close()
+    open_monitor("voting", tmp_path / "c", notifiers=()).close()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_resumed_run_keeps_its_baseline(tmp_path: Path) -> None:

@@ -224,5 +224,5 @@ def test_every_field_of_every_record_is_written() -> None:
 def test_a_header_with_an_odd_part_is_malformed(name: str, odd: object) -> None:
     """Damaged input that ended in a traceback of the report."""
     workflow = {"name": "w", "roles": [{"name": "a"}], "policies": ["p"]}
-    with pytest.raises(SchemaError, match=f"malformed run record: {name} is no JSON object"):
+    with pytest.raises(SchemaError, match=f"malformed run record: {name} is not a JSON object"):
         from_plain({"v": 1, "kind": "run", "run": "r", "workflow": workflow, name: odd})

@@ -84,8 +84,8 @@ def test_keys_of_earlier_versions_say_what_to_do_instead(body: dict[str, Any], s
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({"stop_on": ["length_inflaton"]}, "'length_inflaton' is no finding or severity, did"),
-        ({"findings": ["truncaton"]}, "'truncaton' is no finding, did you mean 'truncation'"),
+        ({"stop_on": ["length_inflaton"]}, "unknown finding or severity 'length_inflaton', did"),
+        ({"findings": ["truncaton"]}, "unknown finding 'truncaton', did you mean 'truncation'"),
         ({"detectors": {"length_inflaton": {}}}, "did you mean 'length_inflation'"),
         ({"detectors": {"length_inflation": {"lmit": 3}}}, "did you mean 'limit'"),
         ({"detectors": {"length_inflation": {"limit": -1}}}, "needs a finite number >= 0, got -1"),

@@ -352,7 +352,7 @@ def test_above_its_budget_it_measures_more_rarely_and_says_so() -> None:
     assert monitor.due(16, 2)
     said = {record.step: record.labels["schedule"] for record in keeper.records if record.labels}
     assert min(said) == 9, "eight known steps per decision; the next record says it"
-    assert "every x8 of what was asked" in said[9]
+    assert "measured 8 times less often" in said[9]
     assert "25.0%" in said[9]
 
 

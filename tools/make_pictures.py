@@ -1,4 +1,4 @@
-"""The pictures in `docs/images`, from the runs of `make demo`: real pages in a real browser."""
+"""The pictures in `docs/images`: pages of the runs of `roledrift demo`, in a real browser."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 PICTURES = (
-    # name, run of the demo, width, height
-    ("report", "voting-sp-verbose", 1280, 1480),
-    ("role_drift", "voting-ip-hot", 1280, 1480),
-    ("healthy", "voting-ip-healthy", 1280, 1480),
+    # name, recorded run, width, height
+    ("report", "hot-learning-rate", 1280, 800),
+    ("healthy", "healthy", 1280, 800),
 )
 
 
@@ -38,13 +37,12 @@ def main() -> int:
     if browser is None:
         print(f"no browser found (looked for {', '.join(BROWSERS)})", file=sys.stderr)
         return 2
-    runs = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "runs" / "demo"
     IMAGES.mkdir(exist_ok=True)
     for name, run, width, height in PICTURES:
         with tempfile.TemporaryDirectory() as folder:
-            report = [sys.executable, "-m", "roledrift", "report", str(runs / run), "-o", folder]
-            subprocess.run(report, check=True, stdout=subprocess.DEVNULL)
-            page = Path(folder) / "index.html"
+            demo = [sys.executable, "-m", "roledrift", "demo", run, "-o", folder]
+            subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
+            page = Path(folder) / "report" / "index.html"
             shoot(browser, page, IMAGES / f"{name}.png", size=(width, height))
         print(IMAGES / f"{name}.png")
     return 0

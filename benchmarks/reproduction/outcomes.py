@@ -8,11 +8,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from roledrift.measure.coherence import coherence, slots_of
+
 from benchmarks.reproduction.plan import Job
 from reference_trainer.run_folder import RunFolder
 from roledrift import Run, StepRecord, open_run
 from roledrift.detect.by_problem import by_problem
-from roledrift.measure.coherence import coherence, slots_of
 
 FOLDER = Path(__file__).with_name("results")
 

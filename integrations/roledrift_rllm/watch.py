@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -110,16 +109,10 @@ class Watch:
                 f"stop_on is {list(self._config.stop_on)}, but rLLM leaves its loop early only at "
                 "rllm.trainer.total_batches: set it (to as many as you want at most)"
             )
-        self._where = settings.out
         self._sampler = TextSampler(self._config.sampling, seen)
         self._capture = TokenCapture(workflow)
         self.monitor.attach(self._capture)
         self._nameless = False
-        roles = ", ".join(f"{one.name} x{one.slots}" for one in workflow.roles)
-        say(
-            f"roledrift {version('roledrift')} watches rllm.{name}: {roles}, from step {step + 1}; "
-            f"run directory {settings.out}"
-        )
 
     def record(self, state: Any) -> None:
         """Measure the batch, finish its record, add the statistics to what rLLM logs next.
@@ -145,7 +138,6 @@ class Watch:
     def finish(self) -> None:
         """Close the run and say what it is."""
         self.monitor.close()
-        say(self.monitor.closing_line(self._where))
 
     def _measure(self, rows: Rows, step: int) -> None:
         workflow = self.monitor.workflow

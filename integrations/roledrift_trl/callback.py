@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
@@ -12,7 +11,6 @@ from typing import Any, Literal
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from roledrift import __version__
 from roledrift.assembly import disabled, open_monitor, read_config
 from roledrift.capture.attaching import attach_gradients
 from roledrift.capture.gradients import RoleGradientProbe
@@ -20,16 +18,20 @@ from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
 from roledrift.errors import ConfigError
 from roledrift.metric_monitor import MetricMonitor
+from roledrift.notify.console import say as show
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import open_run
 from roledrift.workflow import POLICY, Workflow
 from roledrift_trl.checks import (
+    AUTO,
     check_dataset,
     check_trainer,
     compile_setting,
     continues,
     devices_note,
+    run_directory,
     scales_in_place,
+    workflow_of_data,
 )
 from roledrift_trl.ending import Ending
 from roledrift_trl.forward import ForwardWatch, check_columns
@@ -56,9 +58,11 @@ class RoleDriftCallback(TrainerCallback):
         trainer = GRPOTrainer(..., callbacks=[RoleDriftCallback(out="runs/x")])
 
     Args:
-        workflow: A workflow, the name of a preset, or ``{"generator": 3, "aggregator": 1}``. None:
-            a single policy.
-        out: Run directory. None: ``roledrift`` inside the trainer's ``output_dir``.
+        workflow: A workflow, the name of a preset, ``{"solver": 3, "judge": 1}``, or ``"auto"``:
+            the roles that the column of the training dataset names. None: a single policy.
+        out: Run directory. None: ``roledrift`` inside the trainer's ``output_dir``, or
+            ``roledrift-2`` and so on if a run is there already.
+        overwrite: Replace the run that ``out`` already holds. A resumed training continues it.
         role_column: Dataset column that names each row's role. A ``rollout_func`` may return it
             instead.
         slot_column: Dataset column with the copy of the role (0, 1, ...), if there are several.
@@ -74,11 +78,12 @@ class RoleDriftCallback(TrainerCallback):
         ConfigError: If the workflow is wrong, or slots are named without one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (everything after ``out`` is optional and named)
         self,
         workflow: Workflow | str | Mapping[str, int] | None = None,
         out: str | Path | None = None,
         *,
+        overwrite: bool = False,
         role_column: str = "role",
         slot_column: str | None = None,
         config: Config | Mapping[str, Any] | str | Path | None = None,
@@ -90,18 +95,21 @@ class RoleDriftCallback(TrainerCallback):
         self._alone = workflow is None
         if self._alone and slot_column is not None:
             raise ConfigError(
-                f"slot_column={slot_column!r} needs a workflow that has slots: say "
-                "RoleDriftCallback({'generator': 3, 'aggregator': 1}, ...)"
+                f"slot_column={slot_column!r} needs a workflow that has slots: pass "
+                "workflow='auto' or {'generator': 3, 'aggregator': 1}"
             )
-        self.workflow = Workflow.of(POLICY if workflow is None else workflow, routing=routing)
+        self._routing, self._auto = routing, workflow == AUTO
+        known = POLICY if workflow is None or self._auto else workflow
+        self.workflow = Workflow.of(known, routing=routing)
+        if slot_column is None:  # copies of a role are then one and the same
+            self.workflow = self.workflow.without_slots()
         self.trainer = trainer
         self.monitor: MetricMonitor | None = None
-        self._out = out
+        self._out, self._overwrite = out, overwrite
         self._columns = (None if self._alone else role_column, slot_column)
         self._config = config
         self._accuracy = accuracy
         self._facts = facts
-        self._where = Path()
         self._wraps: dict[str, Any] = {}
         self._watch: Watch | ForwardWatch | None = None
         self._ending: Ending | None = None
@@ -125,24 +133,28 @@ class RoleDriftCallback(TrainerCallback):
             return
         trainer = self.trainer or _find_trainer(self)
         generates = check_trainer(trainer)
+        if self._auto:
+            self.workflow = workflow_of_data(trainer, self._columns, self._routing)
         if generates:
             check_dataset(trainer, self.workflow, self._columns)
         else:
             check_columns(trainer, self._columns[0])
-        out = Path(self._out or Path(str(args.output_dir)) / "roledrift")
-        resume = continues(out, args, state.global_step)
+        out = run_directory(self._out, args, state.global_step, overwrite=self._overwrite)
+        resume = continues(out, args, state.global_step, overwrite=self._overwrite)
         canaries = _canaries(out) if resume else ()
         told = StatisticsLog(self.workflow.role_names)
         settings = read_config(self._config)
         probe, said = self._gradients(trainer, settings, generates)
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
-        facts["notes"] = {"gradients": said, **devices_note(trainer), **(facts.get("notes") or {})}
+        notes = {"gradients": said, "steps": state.max_steps, **devices_note(trainer)}
+        facts["notes"] = notes | dict(facts.get("notes") or {})
         self.monitor = open_monitor(
             self.workflow,
             out,
             config=settings,
             resume=resume,
+            overwrite=self._overwrite and not resume,
             reducer=TorchReducer.if_several(),
             sinks=(told,),
             **facts,
@@ -158,14 +170,8 @@ class RoleDriftCallback(TrainerCallback):
             self._watch.measure_gradients(probe)
         self._ending = Ending(self.monitor, self._watch, alone=self._alone)
         self._wrap(self._watch, told, self._ending)
-        self._where = out
-        roles = ", ".join(f"{one.name} x{one.slots}" for one in self.workflow.roles)
-        say(
-            args,
-            f"roledrift {__version__} watches {host}: {roles}, from step {state.global_step + 1}; "
-            f"run directory {out}\n"
-            f"  {said.splitlines()[0].replace('not measured', 'role gradients not measured', 1)}",
-        )
+        covered = said.splitlines()[0].replace("not measured", "Role gradients are not measured", 1)
+        say(args, f"  {covered[:1].upper()}{covered[1:]}")
 
     def _gradients(
         self, trainer: Any, settings: Config, generates: bool
@@ -234,12 +240,9 @@ class RoleDriftCallback(TrainerCallback):
             folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
             self.monitor.note_checkpoint(state.global_step, folder)
 
-    def on_train_end(self, args: TrainingArguments, *_: Any, **__: Any) -> None:
-        """Take the wraps off, close the run and say what it is."""
-        watched = self._watch is not None
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        """Take the wraps off and close the run, which says what it is."""
         self.detach()
-        if watched and self.monitor is not None:
-            say(args, self.monitor.closing_line(self._where))
 
     def detach(self) -> None:
         """Leave the trainer as it was. Calling it again does nothing."""
@@ -382,11 +385,9 @@ def _find_trainer(callback: TrainerCallback) -> Any:
 
 
 def say(args: TrainingArguments, lines: str) -> None:
-    """On standard error, where alerts are, and of the first process only."""
-    if args.process_index == 0 and lines:
-        with suppress(OSError, ValueError):  # nobody reads it any more
-            sys.stderr.write(f"{lines}\n")
-            sys.stderr.flush()
+    """Print on standard error, where alerts are, from the first process only."""
+    if args.process_index == 0:
+        show(lines)
 
 
 def _canaries(out: Path) -> list[str]:

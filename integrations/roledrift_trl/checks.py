@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from transformers import Trainer, TrainingArguments
 
+from roledrift.assembly import free
 from roledrift.capture.lora_layers import is_compiled
 from roledrift.costs import NOTE_DEVICES
 from roledrift.errors import AttachError, ConfigError, StoreError
 from roledrift.store.reader import is_run
-from roledrift.workflow import Workflow
+from roledrift.workflow import Workflow, in_order
+
+AUTO = "auto"
+"""The workflow whose roles are those that the training dataset names."""
 
 _METHODS = (
     "_generate_and_score_completions",
@@ -38,7 +42,7 @@ def check_trainer(trainer: Any) -> bool:
     if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
         if any(one.__module__.partition(".")[0] == "trl" for one in type(trainer).__mro__):
             raise AttachError(
-                f"{type(trainer).__name__} builds its batches anew, so no row has a role: "
+                f"{type(trainer).__name__} rebuilds its batches, so rows lose their role: "
                 "RoleDriftCallback watches trl.GRPOTrainer, trl.RLOOTrainer and "
                 "transformers.Trainer. Fine-tune on roles' texts with transformers.Trainer; for "
                 "another loop use roledrift.open_monitor and TokenCapture"
@@ -129,7 +133,39 @@ def _check_roles(dataset: Any, workflow: Workflow, column: str) -> None:
         try:
             workflow.index(value)
         except ConfigError as error:
-            raise ConfigError(f"column {column!r} of the training dataset: {error}") from None
+            raise ConfigError(
+                f"column {column!r} of the training dataset: {error} Pass workflow='auto' to take "
+                f"the roles from the column, or pass {{{value!r}: 1, ...}} or a Workflow(...)"
+            ) from None
+
+
+def workflow_of_data(
+    trainer: Any,
+    columns: tuple[str | None, str | None],
+    routing: Literal["shared", "isolated"] | None,
+) -> Workflow:
+    """The workflow whose roles and slots are those that the training dataset names.
+
+    Raises:
+        ConfigError: If the dataset does not name them, or cannot be read ahead.
+    """
+    dataset, (role, slot) = trainer.train_dataset, columns
+    lacking = [one for one in columns if one and one not in (dataset.column_names or ())]
+    if lacking or not hasattr(dataset, "unique"):
+        why = f"which has no column {lacking[0]!r}" if lacking else "which is streamed"
+        raise ConfigError(
+            f"workflow='auto' reads the roles from the training dataset, {why}: name the column "
+            "with role_column=..., or the roles, such as {'solver': 3, 'judge': 1}"
+        )
+    names = dataset.unique(role)
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise ConfigError(f"column {role!r} holds {wrong[0]!r}: every row needs a role name")
+    slots = dict.fromkeys(in_order(names), 1)
+    for name, number in set(zip(dataset[role], dataset[slot], strict=True)) if slot else ():
+        if isinstance(number, int):  # any other value is refused with the rest of the dataset
+            slots[name] = max(slots[name], number + 1)
+    return Workflow.of(slots, routing=routing)
 
 
 def _check_slots(dataset: Any, workflow: Workflow, columns: tuple[str, str]) -> None:
@@ -146,7 +182,22 @@ def _check_slots(dataset: Any, workflow: Workflow, columns: tuple[str, str]) -> 
             )
 
 
-def continues(out: Path, args: TrainingArguments, step: int) -> bool:
+def run_directory(
+    out: str | Path | None, args: TrainingArguments, step: int, *, overwrite: bool
+) -> Path:
+    """``out``, or a directory beside the checkpoints.
+
+    A new training gets a name at which no run lies; a resumed one gets that of the latest run.
+    """
+    first = Path(out or Path(str(args.output_dir)) / "roledrift")
+    unused = free(first)
+    if out or overwrite or unused == first or not step:
+        return first if out or overwrite else unused
+    number = int(unused.name.rpartition("-")[2]) - 1
+    return first if number == 1 else first.with_name(f"{first.name}-{number}")
+
+
+def continues(out: Path, args: TrainingArguments, step: int, *, overwrite: bool = False) -> bool:
     """Does this training go on with a run that is there already?
 
     A checkpoint may be from before the callback was added: then there is none, and a run begins.
@@ -155,10 +206,11 @@ def continues(out: Path, args: TrainingArguments, step: int) -> bool:
         StoreError: If a run is there that this training does not go on with.
     """
     there = is_run(out)
-    if there and not step and args.process_index == 0:
+    if there and not step and not overwrite and args.process_index == 0:
         raise StoreError(
-            f"{out}: a run is here already; give another directory with RoleDriftCallback(out=...),"
-            " or continue its training with train(resume_from_checkpoint=...)"
+            f"{out}: a run is here already; leave RoleDriftCallback(out=...) out to have the "
+            "directory named automatically, pass overwrite=True to replace the run, or continue "
+            "its training with train(resume_from_checkpoint=...)"
         )
     return there and step > 0
 

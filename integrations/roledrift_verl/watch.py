@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,7 @@ def settings_of(config: Any) -> Settings | None:
         if key not in known:
             near = get_close_matches(str(key), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {known}"
-            raise ConfigError(f"roledrift.{key} is no setting of the verl plugin; {hint}")
+            raise ConfigError(f"unknown setting roledrift.{key} of the verl plugin; {hint}")
     for name in ("workflow", "out", "roles"):
         said = os.environ.get(f"ROLEDRIFT_{name.upper()}", "")
         if said and not section.get(name):
@@ -134,10 +133,10 @@ class Watch:
             host=f"verl.{type(trainer).__name__}",
             notes={
                 "gradients": "measured in verl's workers; a record without any says why",
+                "steps": str(getattr(trainer, "total_training_steps", "")),
                 **_devices(place),
             },
         )
-        self._out = out
         self._config = from_mapping(self.monitor.header.config)
         self._sampler = TextSampler(self._config.sampling, seen)
         self._capture = TokenCapture(workflow)
@@ -148,11 +147,6 @@ class Watch:
         self._kept: dict[tuple[str, ...], verl_batch.Rows] = {}
         self._keys = Translator()
         self._nameless = False
-        say(
-            f"roledrift {version('roledrift')} watches verl.{type(trainer).__name__}: "
-            f"{', '.join(f'{one.name} x{one.slots}' for one in workflow.roles)}, from step "
-            f"{step + 1}; run directory {out}"
-        )
 
     def validated(self, metrics: Mapping[str, Any]) -> None:
         """Note the accuracy of a validation, as the log readers find it among verl's keys."""
@@ -293,7 +287,6 @@ class Watch:
     def finish(self) -> None:
         """Close the run and say what it is."""
         self.monitor.close()
-        say(self.monitor.closing_line(self._out))
 
     def _measure(self, rows: verl_batch.Rows, step: int) -> None:
         workflow = self.monitor.workflow

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from transformers import PreTrainedTokenizerFast
 
-from reference_trainer.episodes import Ask, Episode, Message, Outcome, Play, Reply, Span
+from reference_trainer.episodes import Ask, Episode, Outcome, Play, Reply, Span
 from reference_trainer.errors import SettingsError
 from reference_trainer.ranks import ALONE, Ranks, block
+from reference_trainer.rollout.chat import decode, encode
 from reference_trainer.rollout.engine import Completion, Engine, Sampling
 from reference_trainer.rollout.grading import Grading
 from reference_trainer.seeds import derive
@@ -32,6 +33,8 @@ class Stage:
         engine: Samples outputs.
         tokenizer: Of the policies' common base model.
         ranks: Processes that share the episodes.
+        released_chat: Conversations are rendered and replies read as in the paper's code, see
+            :mod:`reference_trainer.rollout.chat`.
     """
 
     script: Script
@@ -40,6 +43,7 @@ class Stage:
     engine: Engine
     tokenizer: PreTrainedTokenizerFast
     ranks: Ranks = ALONE
+    released_chat: bool = False
 
 
 Answered = tuple[Ask, tuple[int, ...], Completion | None, str]
@@ -138,7 +142,8 @@ def _answer(
 ) -> None:
     """Answer the pending asks of all waiting episodes."""
     asks = [ask for episode in waiting for ask in episode.asks]
-    prompts = encode([ask.messages for ask in asks], stage.tokenizer)
+    conversations = [ask.messages for ask in asks]
+    prompts = encode(conversations, stage.tokenizer, released=stage.released_chat)
     fits = [len(prompt) <= stage.scene.rules.max_prompt_tokens for prompt in prompts]
     completions: dict[int, Completion] = {}
     for policy in dict.fromkeys(stage.workflow.policy_of(ask.role) for ask in asks):
@@ -155,9 +160,8 @@ def _answer(
         )
         completions |= dict(zip(rows, drawn, strict=True))
     rows = list(completions)
-    outputs = [list(completions[i].output_ids) for i in rows]
-    # Decoding no rows at all gives one empty text.
-    decoded = stage.tokenizer.batch_decode(outputs, skip_special_tokens=True) if rows else []
+    outputs = [completions[i].output_ids for i in rows]
+    decoded = decode(outputs, stage.tokenizer, released=stage.released_chat)
     texts = dict(zip(rows, decoded, strict=True))
     answered = iter(
         (ask, prompts[i], completions.get(i), texts.get(i, "")) for i, ask in enumerate(asks)
@@ -185,28 +189,6 @@ def _advance(episode: _Running) -> None:
         episode.asks = episode.play.send(replies)
     except StopIteration as end:
         episode.outcome = end.value
-
-
-def encode(
-    conversations: Sequence[tuple[Message, ...]], tokenizer: PreTrainedTokenizerFast
-) -> list[tuple[int, ...]]:
-    """Token ids of the prompts; through the tokenizer's chat template if it has one."""
-    if tokenizer.chat_template is None:
-        texts = ["".join(message.text for message in messages) for messages in conversations]
-    else:
-        texts = [
-            str(
-                tokenizer.apply_chat_template(
-                    [{"role": message.speaker, "content": message.text} for message in messages],
-                    tokenize=False,
-                    add_generation_prompt=True,
-                    # Reasoning models would spend the whole output on it; others ignore this.
-                    enable_thinking=False,
-                )
-            )
-            for messages in conversations
-        ]
-    return [tuple(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]
 
 
 def _finish(episode: _Running, workflow: Workflow) -> Episode:

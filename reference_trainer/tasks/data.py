@@ -10,26 +10,22 @@ import ast
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from reference_trainer.tasks.data_files import DataError as DataError
+from reference_trainer.tasks.data_files import Halves, fixed_splits, read_table
 from reference_trainer.tasks.unit_tests import UnitTest
-from roledrift import RoleDriftError
 
 DAPO_MATH = "open-r1/DAPO-Math-17k-Processed"
 DEEPCODER = "agentica-org/DeepCoder-Preview-Dataset"
+AIME_2025 = "MathArena/aime_2025"
 
 _SPLIT_SEED = 42
 _MATH_TEST_SHARE = 0.1
 TEST_ROWS = 1000
 """Of DeepCoder, as in the paper's code."""
-
-_SUFFIXES = (".parquet", ".jsonl", ".json")
-
-
-class DataError(RoleDriftError, ValueError):
-    """A data set cannot be read; the message says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,7 @@ class MathRow:
 
     Attributes:
         id: Stable name.
-        question: The problem.
+        question: The problem, as it stands in the file.
         answer: The final answer.
     """
 
@@ -53,15 +49,18 @@ class CodeRow:
 
     Attributes:
         id: Stable name.
-        question: The problem.
+        question: The problem, as it stands in the file.
         starter_code: Code that solutions must begin with, often empty.
         tests: At least one.
+        prepared: The question already says what form a program must have, as in rows that the
+            paper's code prepared.
     """
 
     id: str
     question: str
     starter_code: str
     tests: tuple[UnitTest, ...]
+    prepared: bool = False
 
 
 Row = TypeVar("Row", MathRow, CodeRow)
@@ -81,24 +80,46 @@ class Splits(Generic[Row]):
     test: tuple[Row, ...]
     dropped: Mapping[str, int]
 
+    @property
+    def summary(self) -> str:
+        """How many rows there are, and how many were left out and why."""
+        text = f"{len(self.train)} rows to train on, {len(self.test)} to test on"
+        reasons = ", ".join(f"{count} with {reason}" for reason, count in self.dropped.items())
+        return f"{text}; left out: {reasons}" if reasons else text
+
 
 class _UnusableError(Exception):
     """A row is left out; the message is the reason counted."""
 
 
-def load_dapo_math(source: str | Path = DAPO_MATH, *, config: str = "en") -> Splits[MathRow]:
+def load_dapo_math(
+    source: str | Path = DAPO_MATH, *, config: str = "en", validation: str | Path = ""
+) -> Splits[MathRow]:
     """DAPO-Math: a random tenth, drawn with seed 42, is the test split.
 
     Args:
-        source: A parquet or jsonl file, a folder of them, or an id on the hub.
+        source: A parquet or jsonl file; a folder of them, or of folders named like configurations;
+            or an id on the hub. Files ``train`` and ``test`` in a folder are the splits as they
+            are.
         config: Configuration of a hub data set.
+        validation: Such a source whose rows replace the test split, e.g. ``AIME_2025``.
 
     Raises:
         DataError: If there is nothing to read, or no row of it can be used.
     """
-    table = _table(source, config)
-    halves = table.train_test_split(test_size=_MATH_TEST_SHARE, seed=_SPLIT_SEED)
-    return _parsed(source, halves["train"], halves["test"], _math_row)
+    halves = fixed_splits(source)
+    if halves is None:
+        parts = read_table(source, config).train_test_split(
+            test_size=_MATH_TEST_SHARE, seed=_SPLIT_SEED
+        )
+        halves = Halves(parts["train"], parts["test"])
+    splits = _parsed(source, halves, _MATH)
+    if not validation:
+        return splits
+    rows = Halves(halves.train.select([]), read_table(validation, None), named=True)
+    other = _parsed(validation, rows, _MATH)
+    dropped = Counter(splits.dropped) + Counter(other.dropped)
+    return Splits(splits.train, other.test, dropped)
 
 
 def load_deepcoder(
@@ -121,68 +142,44 @@ def load_deepcoder(
     Raises:
         DataError: As for :func:`load_dapo_math`, or if there are no more rows than ``test_rows``.
     """
-    table = _table(source, subset)
-    if len(table) <= test_rows:
-        raise DataError(
-            f"{source} has {len(table)} rows, which leaves none to train on after {test_rows} test "
-            "rows; set a smaller test_rows (task.test_rows)"
-        )
-    table = table.shuffle(seed=_SPLIT_SEED)
-    test, train = table.select(range(test_rows)), table.select(range(test_rows, len(table)))
-    return _parsed(source, train, test, _code_row)
+    halves = fixed_splits(source)
+    if halves is None:
+        table = read_table(source, subset)
+        if len(table) <= test_rows:
+            raise DataError(
+                f"{source} has {len(table)} rows, which leaves none to train on after {test_rows} "
+                "test rows; set a smaller test_rows (task.test_rows)"
+            )
+        table = table.shuffle(seed=_SPLIT_SEED)
+        test, train = table.select(range(test_rows)), table.select(range(test_rows, len(table)))
+        halves = Halves(train, test)
+    return _parsed(source, halves, _CODE)
 
 
-def _table(source: str | Path, config: str) -> Any:
-    """The rows as one ``datasets.Dataset``, each with its number in ``row_number``."""
-    try:
-        import datasets
-    except ImportError as error:
-        raise DataError(
-            "reading data sets needs the package `datasets`: pip install datasets"
-        ) from error
-    files = _files(source)
-    try:
-        if files is None:
-            table = datasets.load_dataset(str(source), config, split="train")
-        else:
-            kind = "parquet" if files[0].suffix == ".parquet" else "json"
-            table = datasets.load_dataset(kind, data_files=[str(f) for f in files], split="train")
-    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        raise DataError(f"cannot read {source} (configuration {config!r}): {error}") from error
-    if len(table) == 0:
-        raise DataError(f"{source} has no rows")
-    return table.add_column("row_number", list(range(len(table))))
+@dataclass(frozen=True, slots=True)
+class _Form(Generic[Row]):
+    """How rows of a kind are read, and which columns that takes, in words."""
+
+    parse: Callable[[Mapping[str, Any]], Row]
+    columns: str
 
 
-def _files(source: str | Path) -> list[Path] | None:
-    """Files of a local source; None for an id on the hub."""
-    path = Path(source)
-    if path.is_file():
-        if path.suffix not in _SUFFIXES:
-            raise DataError(f"{path} is no data file; expected one of {', '.join(_SUFFIXES)}")
-        return [path]
-    if path.is_dir():
-        for suffix in _SUFFIXES:
-            if found := sorted(path.rglob(f"*{suffix}")):
-                return found
-        raise DataError(f"{path} holds no {', '.join(_SUFFIXES)} files")
-    if isinstance(source, Path) or path.suffix in _SUFFIXES or str(source).count("/") != 1:
-        raise DataError(f"{source} is neither a file, a folder nor a hub id of the form owner/name")
-    return None
-
-
-def _parsed(
-    source: str | Path, train: Any, test: Any, parse: Callable[[Mapping[str, Any]], Row]
-) -> Splits[Row]:
+def _parsed(source: str | Path, halves: Halves, form: _Form[Row]) -> Splits[Row]:
     dropped: Counter[str] = Counter()
-    splits = Splits(
-        tuple(_usable(train, parse, dropped)), tuple(_usable(test, parse, dropped)), dropped
-    )
-    if not splits.train:
-        raise DataError(
-            f"no row of {source} can be used: {dict(dropped)}; its columns are {train.column_names}"
-        )
-    return splits
+    tables: dict[str, Any] = {"train": halves.train, "test": halves.test}
+    rows = {name: tuple(_usable(part, form.parse, dropped)) for name, part in tables.items()}
+    for name, table in tables.items():
+        if len(table) and not rows[name]:
+            counts = ", ".join(f"{reason}: {count}" for reason, count in dropped.items())
+            present = sorted(set(table.column_names) - {"row_number"})
+            raise DataError(
+                f"no row of the {name} split of {source} can be used ({counts}). Expected are the "
+                f"columns {form.columns}; it has {present}. "
+                "Rename its columns, or give another source in task.source"
+            )
+        if halves.named:
+            rows[name] = tuple(replace(row, id=f"{name}/{row.id}") for row in rows[name])
+    return Splits(rows["train"], rows["test"], dropped)
 
 
 def _usable(
@@ -204,9 +201,15 @@ def _text(row: Mapping[str, Any], *columns: str) -> str:
     return ""
 
 
+def _question(row: Mapping[str, Any], *columns: str) -> str:
+    """The first of ``columns`` with text in it, with the blanks around it, else an empty string."""
+    texts = (row.get(column) for column in columns)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
 def _math_row(row: Mapping[str, Any]) -> MathRow:
-    question = _text(row, "question", "prompt")
-    answer = _text(row, "final_answer", "solution")
+    question = _question(row, "question", "prompt", "problem")
+    answer = _text(row, "final_answer", "solution", "answer")
     model = row.get("reward_model")
     if not answer and isinstance(model, Mapping):
         answer = _text(model, "ground_truth")
@@ -219,8 +222,9 @@ def _math_row(row: Mapping[str, Any]) -> MathRow:
     return MathRow(name or f"dapo_{row['row_number']}", question, answer)
 
 
-def _code_row(row: Mapping[str, Any]) -> CodeRow:
-    question = _text(row, "question", "problem")
+def code_row(row: Mapping[str, Any]) -> CodeRow:
+    """A row of DeepCoder, with its number in ``row_number``."""
+    question = _question(row, "question", "problem")
     if not question:
         raise _UnusableError("no question")
     tests = _decoded(row.get("ground_truth") or row.get("tests"))
@@ -232,6 +236,7 @@ def _code_row(row: Mapping[str, Any]) -> CodeRow:
         question,
         starter if isinstance(starter, str) else "",
         tuple(_unit_test(test, function) for test in _listed(tests)),
+        prepared=bool(_text(row, "question")) and "### Format:" in question,
     )
 
 
@@ -314,3 +319,10 @@ def _value(value: Any) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
         raise _UnusableError("malformed tests") from error
+
+
+_MATH = _Form(
+    _math_row,
+    "question, prompt or problem, and final_answer, solution, answer or reward_model.ground_truth",
+)
+_CODE = _Form(code_row, "question or problem, and ground_truth or tests")

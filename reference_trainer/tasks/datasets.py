@@ -19,6 +19,8 @@ from reference_trainer.tasks.data import (
     load_deepcoder,
 )
 from reference_trainer.tasks.math_answers import Verifier, grade_math
+from reference_trainer.tasks.released_code import passes_released, released_block
+from reference_trainer.tasks.released_math import grade_released_math, released_verifier
 from reference_trainer.tasks.sandbox import Limits, Sandbox, default_sandbox
 from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
 
@@ -32,6 +34,22 @@ _FUNCTION = (
 )
 _STARTER = "\n\nBegin your program with this code:\n```python\n{code}\n```"
 
+# What LiveCodeBench's prompts put around a question, in our words.
+_RELEASED = (
+    "You are good at programming in Python. What follows is the specification of a problem: write "
+    "a correct Python program that does what it says and passes all tests.\n\n{question}"
+    "### Format: {format}\n```python\n{code}\n```\n\n"
+    "### Answer: (in the format above, with the backticks)\n\n"
+)
+_RELEASED_STARTER = (
+    "Write the solution into the starter code below, and put your code between the delimiters."
+)
+_RELEASED_STREAMS = (
+    "Read the input from stdin, solve the problem, and write the answer to stdout (do not test on "
+    "the sample input yourself). Put your code between delimiters as shown below. When the program "
+    "is run it must read the input, do the computation and write the output to STDOUT."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class DapoMathTask:
@@ -40,21 +58,25 @@ class DapoMathTask:
     Attributes:
         splits: Rows; ``test`` is the validation split. An index beyond the last row starts over.
         verifier: Where answers are compared; None for the process's own.
+        released: Grade by the rules of the paper's code.
         name: ``"dapo_math"``.
     """
 
     splits: Splits[MathRow]
     verifier: Verifier | None = None
+    released: bool = False
     name: str = "dapo_math"
 
     def problem(self, split: Split, index: int) -> Problem:
         """Row ``index`` of ``split``."""
         row = _row(self.splits, split, index)
-        return Problem(row.id, row.question, row.answer)
+        question = row.question if self.released else row.question.strip()
+        return Problem(row.id, question, row.answer)
 
     def grade(self, problem: Problem, text: str) -> Grade:
         """Compare the last box of ``text`` with the answer."""
-        grade = grade_math(text, problem.answer, verifier=self.verifier)
+        grader = grade_released_math if self.released else grade_math
+        grade = grader(text, problem.answer, verifier=self.verifier)
         return Grade(grade.correct, grade.answer or None)
 
 
@@ -66,12 +88,14 @@ class DeepCoderTask:
         splits: Rows; ``test`` is the validation split. An index beyond the last row starts over.
         sandbox: Where programs run; None for the process's own.
         limits: Limits of one test; None for the sandbox's usual ones.
+        released: Pose and grade by the rules of the paper's code.
         name: ``"deepcoder"``.
     """
 
     splits: Splits[CodeRow]
     sandbox: Sandbox | None = None
     limits: Limits | None = None
+    released: bool = False
     name: str = "deepcoder"
     _tests: dict[str, tuple[UnitTest, ...]] = field(init=False, repr=False, compare=False)
 
@@ -95,16 +119,23 @@ class DeepCoderTask:
         ``answer`` stays empty: the tests are kept by id.
         """
         row = _row(self.splits, split, index)
-        return Problem(row.id, row.question + _demanded(row), "")
+        if row.prepared:
+            return Problem(row.id, row.question, "")
+        question = _as_released(row) if self.released else row.question.strip() + _demanded(row)
+        return Problem(row.id, question, "")
 
     def grade(self, problem: Problem, text: str) -> Grade:
         """Run the last fenced block of ``text`` on the row's tests, up to the first failure."""
-        program = last_code_block(text)
+        program = released_block(text) if self.released else last_code_block(text)
         if program is None:
             return Grade(False, None)
+        tests = self._tests[problem.id]
+        if self.released:
+            passed = passes_released(program, tests, limits=self.limits, sandbox=self.sandbox)
+            return Grade(passed, program)
         report = grade_tests(
             program,
-            self._tests[problem.id],
+            tests,
             limits=self.limits,
             stop_at_first_failure=True,
             sandbox=self.sandbox,
@@ -119,16 +150,19 @@ class DapoMathSource:
     Attributes:
         source: A file, a folder, or an id on the hub.
         subset: Configuration of a hub data set; files have none.
+        validation: A source whose rows are validated on instead of the test split; empty for that.
         name: ``"dapo_math"``.
     """
 
     source: str = DAPO_MATH
     subset: str = "en"
+    validation: str = ""
     name: Literal["dapo_math"] = "dapo_math"
 
-    def load(self) -> DapoMathTask:
+    def load(self, *, released: bool = False) -> DapoMathTask:
         """Read the rows; raises like the loader."""
-        return DapoMathTask(load_dapo_math(self.source, config=self.subset))
+        splits = load_dapo_math(self.source, config=self.subset, validation=self.validation)
+        return DapoMathTask(splits, released_verifier() if released else None, released)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +181,26 @@ class DeepCoderSource:
     test_rows: int = TEST_ROWS
     name: Literal["deepcoder"] = "deepcoder"
 
-    def load(self, sandbox: Sandbox | None = None, limits: Limits | None = None) -> DeepCoderTask:
+    def load(
+        self,
+        sandbox: Sandbox | None = None,
+        limits: Limits | None = None,
+        *,
+        released: bool = False,
+    ) -> DeepCoderTask:
         """Read the rows for a task that runs programs in ``sandbox``; raises like the loader."""
         splits = load_deepcoder(self.source, subset=self.subset, test_rows=self.test_rows)
-        return DeepCoderTask(splits, sandbox, limits)
+        return DeepCoderTask(splits, sandbox, limits, released)
+
+
+def _as_released(row: CodeRow) -> str:
+    """The question with what the paper's code puts around it; nothing precedes the format."""
+    starter = row.starter_code
+    return _RELEASED.format(
+        question=row.question,
+        format=_RELEASED_STARTER if starter else _RELEASED_STREAMS,
+        code=starter or "# YOUR CODE HERE",
+    )
 
 
 def _demanded(row: CodeRow) -> str:

@@ -8,6 +8,8 @@ when it takes too long. Integers and equal texts, nearly all answers of DAPO-Mat
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import resource
@@ -15,6 +17,7 @@ import select
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,6 +33,7 @@ _FIRST_ANSWER_SECONDS = 60.0
 """Allowance for loading sympy."""
 
 Reason = Literal["correct", "wrong", "no answer", "too long", "timeout"]
+Rules = Literal["math-verify", "prm800k"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +70,16 @@ class MathGrade:
 
 
 class Verifier:
-    """math-verify in a process of its own. Threads may share it; one comparison runs at a time.
+    """Compares answers in a process of its own. Threads may share it; one comparison at a time.
 
     Args:
         seconds: Time for one comparison; the process is replaced if it takes longer.
+        rules: What compares: math-verify, or mathruler by the rules of PRM800K.
     """
 
-    def __init__(self, seconds: float = 5.0) -> None:
+    def __init__(self, seconds: float = 5.0, *, rules: Rules = "math-verify") -> None:
         self._seconds = seconds
+        self._rules = rules
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -98,7 +104,7 @@ class Verifier:
     def _started(self) -> subprocess.Popen[bytes] | None:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+                [sys.executable, "-c", f"from {__name__} import serve; serve({self._rules!r})"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -108,7 +114,8 @@ class Verifier:
             if _ask(self._process, b'["1", "1"]\n', _FIRST_ANSWER_SECONDS) != b"1":
                 self._end()
                 raise ModuleNotFoundError(
-                    "math-verify does not start; `pip install math-verify[antlr4_13_2]`"
+                    "the comparison of answers does not start; `pip install "
+                    "math-verify[antlr4_13_2] mathruler`"
                 )
         return self._process
 
@@ -215,22 +222,42 @@ def _digits(integer: str) -> tuple[bool, str]:
     return integer.startswith("-") and bool(digits), digits
 
 
-def serve() -> None:
+def serve(rules: Rules) -> None:
     """The verifier's process: pairs of answers as JSON lines in, ``1`` or ``0`` out."""
-    from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
-
+    same = {"math-verify": _by_math_verify, "prm800k": _by_prm800k}[rules]()
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    configs = [LatexExtractionConfig(), ExprExtractionConfig()]
     for line in sys.stdin.buffer:
         answer, truth = json.loads(line)
         try:
-            read = [
-                parse(f"\\boxed{{{text}}}", extraction_config=configs, parsing_timeout=None)
-                for text in (truth, answer)
-            ]
-            equal = all(read) and verify(*read, timeout_seconds=None)
+            equal = same(answer, truth)
         except (Exception, RecursionError, MemoryError):
             # Anything can come out of a parser fed with hostile text; it is not the right answer.
             equal = False
         sys.stdout.buffer.write(b"1" if equal else b"0")
         sys.stdout.buffer.flush()
+
+
+def _by_math_verify() -> Callable[[str, str], bool]:
+    from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
+
+    configs = [LatexExtractionConfig(), ExprExtractionConfig()]
+
+    def same(answer: str, truth: str) -> bool:
+        read = [
+            parse(f"\\boxed{{{text}}}", extraction_config=configs, parsing_timeout=None)
+            for text in (truth, answer)
+        ]
+        return bool(all(read) and verify(*read, timeout_seconds=None))
+
+    return same
+
+
+def _by_prm800k() -> Callable[[str, str], bool]:
+    from mathruler.grader import grade_answer
+
+    def same(answer: str, truth: str) -> bool:
+        # It evaluates what it reads, of expressions with at most two letters of their own.
+        with contextlib.redirect_stdout(io.StringIO()):
+            return bool(grade_answer(answer, truth))
+
+    return same

@@ -224,6 +224,8 @@ def _fresh_interpreter(home: str, name: str) -> dict[str, Any]:
         del sys.modules[ours]
     sys.modules["__main__"] = sys.modules[name] = module
     module.__dict__["__builtins__"] = builtins
+    # Names that only the `site` module defines, which this interpreter starts without.
+    vars(builtins).update(exit=sys.exit, quit=sys.exit)
     os.environ.update(HOME=home, TMPDIR=home)
     sys.argv = ["solution.py"]
     # These stay open for as long as the process lives.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import atexit
+import sysconfig
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from reference_trainer.errors import SettingsError
 from reference_trainer.tasks.protection import Floor, shortfall
 from reference_trainer.tasks.sandbox import Limits, Sandbox, default_sandbox
+
+SITE_PACKAGES = "site-packages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,8 @@ class SandboxSettings:
             keeps one of them.
         seconds: Wall clock of one test.
         memory_gib: Memory of one test in GiB.
-        library: Folders that programs can import from besides the standard library.
+        library: Folders that programs can import from besides the standard library;
+            ``site-packages`` is the one that the trainer's own packages are in.
     """
 
     floor: Floor = "confined"
@@ -47,7 +52,12 @@ def problems(settings: SandboxSettings) -> list[str]:
         found.append(f"sandbox.workers must be 0 or more, got {settings.workers}")
     if min(settings.seconds, settings.memory_gib) <= 0.0:
         found.append("sandbox.seconds and sandbox.memory_gib must be greater than 0")
-    return found
+    return found + [
+        f"sandbox.library: there is no folder {folder}; name folders that hold packages, or "
+        f"{SITE_PACKAGES!r}"
+        for folder in settings.library
+        if folder != SITE_PACKAGES and not Path(folder).is_dir()
+    ]
 
 
 def open_sandbox(settings: SandboxSettings) -> Sandbox:
@@ -67,6 +77,8 @@ def open_sandbox(settings: SandboxSettings) -> Sandbox:
 def _started(workers: int, library: tuple[str, ...]) -> Sandbox:
     if not workers and not library:
         return default_sandbox()
-    sandbox = Sandbox(workers=workers or None, library=library)
+    own = sysconfig.get_path("purelib")
+    folders = [own if folder == SITE_PACKAGES else folder for folder in library]
+    sandbox = Sandbox(workers=workers or None, library=folders)
     atexit.register(sandbox.close)
     return sandbox

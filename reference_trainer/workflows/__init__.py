@@ -14,6 +14,7 @@ from typing import Literal
 
 from reference_trainer.episodes import Play
 from reference_trainer.tasks import Problem, Task
+from reference_trainer.workflows.parsers import OWN, Parsers
 from reference_trainer.workflows.prompts import Prompts
 from roledrift import Workflow
 
@@ -53,12 +54,14 @@ class Scene:
             length limit does not matter; then nothing rewards the tag and the role may drift away
             from it. A judge without its tag does not approve.
         rules: What the workflows leave open.
+        parsers: How selections, verdicts and plans are read.
     """
 
     task: Task
     prompts: Prompts
     lenient_selection: bool = False
     rules: Rules = Rules()
+    parsers: Parsers = OWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reference_trainer.episodes import Ask, Judgement, Message, Outcome, Parse, Play, Reply
 from reference_trainer.tasks import Problem
 from reference_trainer.workflows import Scene, Script
-from reference_trainer.workflows.parse import parse_answer, parse_verdict
+from reference_trainer.workflows.parse import parse_answer
 from reference_trainer.workflows.prompts import Prompts
 from roledrift import EVAL_OPT
 
@@ -43,7 +43,7 @@ def play(problem: Problem, scene: Scene) -> Play:
         judgements.append(Judgement(parse_answer(grade), grade.correct))
         approves = _approves(said, scene)
         agrees = approves is not None and approves == grade.correct
-        judgements.append(Judgement(parse_verdict(said.text), agrees))
+        judgements.append(Judgement(scene.parsers.verdict(said.text), agrees))
         rounds.append(Round(reply.text, said.text))
         if said.finish_reason == "overflow":
             return Outcome(False, tuple(judgements))
@@ -92,7 +92,7 @@ def _answers(rounds: list[Round]) -> list[Message]:
 
 def _approves(reply: Reply, scene: Scene) -> bool | None:
     """What the verdict says; None if it cannot be told, which is never an approval."""
-    parse = parse_verdict(reply.text)
+    parse = scene.parsers.verdict(reply.text)
     complete = reply.finish_reason == "stop" or scene.lenient_selection
     if parse.how != "tag" or not complete:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference_trainer.episodes import Ask, Judgement, Message, Outcome, Play
 from reference_trainer.tasks import Problem
 from reference_trainer.workflows import Scene, Script
-from reference_trainer.workflows.parse import parse_answer, parse_strategies
+from reference_trainer.workflows.parse import parse_answer
 from roledrift import ORCH_WORKERS
 
 _MOST = ORCH_WORKERS.role("worker").slots
@@ -21,7 +21,7 @@ def play(problem: Problem, scene: Scene) -> Play:
     prompts = scene.prompts
     request = prompts.fill("orchestrator", question=problem.question)
     (plan,) = yield [Ask("orchestrator", 0, 0, (Message("user", request),))]
-    parse, strategies = parse_strategies(plan.text, most=_MOST)
+    parse, strategies = scene.parsers.strategies(plan.text, most=_MOST)
     planned = Judgement(parse, None)
     usable = parse.how == "tag" and plan.finish_reason == "stop"
     if not strategies or not (usable or scene.lenient_selection):

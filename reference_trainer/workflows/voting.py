@@ -5,7 +5,7 @@ from __future__ import annotations
 from reference_trainer.episodes import Ask, Judgement, Message, Outcome, Play
 from reference_trainer.tasks import Problem
 from reference_trainer.workflows import Rules, Scene, Script
-from reference_trainer.workflows.parse import parse_answer, parse_selection
+from reference_trainer.workflows.parse import parse_answer
 from roledrift import VOTING
 
 
@@ -24,7 +24,7 @@ def play(problem: Problem, scene: Scene) -> Play:
     request = prompts.fill("aggregator", question=problem.question, candidates=candidates)
     (choice,) = yield [Ask("aggregator", 0, 1, (Message("user", request),))]
     grades = [scene.task.grade(problem, reply.text) for reply in replies]
-    parse = parse_selection(choice.text, candidates=scene.rules.voters)
+    parse = scene.parsers.selection(choice.text, candidates=scene.rules.voters)
     if scene.lenient_selection:
         chosen = int(parse.value or 1)
     else:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from roledrift import gram
 from roledrift.records import GramRecord, Sample, StepRecord, StoredStats
 from roledrift.sums import EVERYONE
 
@@ -105,23 +106,19 @@ def _parts(
             yield place(group, roles), stats.body
         else:
             yield place(group, roles), {name: asdict(one) for name, one in stats.items()}
-    for gram in record.gradients:
-        for group, norm in gradient_norms(gram, roles).items():
+    for measured in record.gradients:
+        for group, norm in gradient_norms(measured).items():
             yield place(group, roles), {GRADIENT_NORM: {"mean": norm}}
 
 
-def gradient_norms(gram: GramRecord, roles: Sequence[str]) -> dict[str, float]:
+def gradient_norms(measured: GramRecord) -> dict[str, float]:
     """Norm of the gradient of each label, and of each role whose slots are the labels.
 
     ``||g||`` is the root of ``<g, g>``; for a role, of the sum over its slots of ``<g_i, g_j>``.
     """
-    members: dict[str, list[int]] = {}
-    for index, label in enumerate(gram.labels):
-        members.setdefault(label, []).append(index)
-        scope, role, _ = place(label, roles)
-        if scope == "slot":
-            members.setdefault(role, []).append(index)
+    coarse = gram.by_role(measured)
     return {
-        group: math.sqrt(max(sum(gram.products[i][j] for i in rows for j in rows), 0.0))
-        for group, rows in members.items()
+        label: norm
+        for record in (measured, coarse)
+        for label, norm in zip(record.labels, gram.norms(record).tolist(), strict=True)
     }

@@ -306,11 +306,6 @@ def open_runs(folder: Path | str) -> Runs:
     return Runs(folder, runs, problems)
 
 
-def incidents_of(stored: StoredRun) -> tuple[Incident, ...]:
-    """Incidents as they were recorded, or as a replay finds them if nobody judged the run."""
-    return Run(stored).incidents
-
-
 def _known(run: Run) -> tuple[str, str]:
     """Outcome and sentence as far as they were recorded: a folder is shown without a replay."""
     try:

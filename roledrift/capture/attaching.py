@@ -55,4 +55,4 @@ def attach_gradients(
     try:
         return probe, probe.attach(model, scaler=scaler).describe()
     except AttachError as error:
-        return None, f"not measured: {error}"
+        return None, f"not measured, but all other statistics are: {error}"

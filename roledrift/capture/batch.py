@@ -289,7 +289,7 @@ def _column(name: str, values: Any, device: torch.device) -> Tensor:
     try:
         column = torch.as_tensor(np.asarray(values))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CaptureError(f"{name} is no column of numbers: {error}") from None
+        raise CaptureError(f"{name} is not a column of numbers: {error}") from None
     if device.type == "mps" and column.dtype == torch.float64:
         column = column.to(torch.float32)
     return column.to(device)

@@ -4,7 +4,7 @@ Each sequence is one role's span, and the weight gradient of a LoRA layer is a s
 the part of it that belongs to a role is the same sum over that role's rows. The probe adds those
 parts up per group (role, or role and slot) over the micro-batches of an optimizer step, averages
 them over ranks, and hands over the matrix of their inner products: norms before clipping, cosines
-and shares of gradient mass all follow from it (:mod:`roledrift.measure.coherence`).
+and shares of gradient mass all follow from it (:mod:`roledrift.gram`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class RoleGradientProbe:
         store: ``"fold"`` (at most 1 MiB, relative error stated), ``"full"`` (exact, one copy of the
             trainable weights per group) or ``"sketch"`` (any linear layer, also in full
             fine-tuning; larger stated error).
-        slots: A group per slot (coarsen with :func:`roledrift.measure.coherence.by_role`).
+        slots: A group per slot (coarsen with :func:`roledrift.gram.by_role`).
         halves: Also split slots by problem (:func:`roledrift.detect.by_problem.by_problem`).
         reduction: How the host combines gradients over ranks.
 
@@ -148,8 +148,8 @@ class RoleGradientProbe:
         parts = [part for part in parts if part.adapter in policies]
         if not parts:
             raise AttachError(
-                f"{type(model).__name__} has no trained LoRA linear layer to observe: use "
-                "store='sketch' for linear layers that are trained in full, or RoleOrderedGradients"
+                f"{type(model).__name__} trains no LoRA layers. For layers trained in full, set "
+                "gradients.store='sketch', or use RoleOrderedGradients in a loop of your own"
             )
         self._scaler = scaler
         self._watch = Watch(measuring=self._step % (self._every * self._factor) == 0)

@@ -24,6 +24,7 @@ from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.records import RunHeader, StepRecord
+from roledrift.report.moods import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
@@ -107,7 +108,7 @@ def check(
     """Check runs and print the outcome.
 
     Args:
-        paths: Runs or folders of runs.
+        paths: Runs or folders of runs; the worst is printed first.
         config: TOML file to judge by; None judges each run by what it was watched with.
         fail_on: Which outcomes exit with 1, a name in :data:`~roledrift.cli.findings.COUNTS`.
         as_json: Print one JSON document instead of text.
@@ -136,6 +137,7 @@ def check(
             for shown, place in places
             for one in _below(place, settings, fail_on, limits, costs)
         ]
+    checked.sort(key=_urgency)
     code = console.worst(one.code for one in checked)
     if as_json:
         console.write_json(_document(checked, code))
@@ -144,6 +146,10 @@ def check(
     else:
         text(checked, everything=limits.everything)
     return code
+
+
+def _urgency(one: Checked) -> tuple[int, bool, float]:
+    return urgency(one.outcome, next(iter(one.incidents), None))
 
 
 def _below(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,8 @@ RESAMPLES = 2_000
 _FEWEST = 5
 _WIDE = 100
 _OF_TEXTS = " of kept texts"
-_QUANTITIES = (("length", "p50"), ("reward", "mean"), ("entropy", "mean"), ("ppl", "mean"),
-               ("update.k3", "mean"), ("rollout.chi2", "mean"), ("truncated", "mean"))  # fmt: skip
+_QUANTITIES = ("length", "reward", "entropy", "ppl", "update.k3", "rollout.chi2", "truncated")
+"""Means of a step; the same as on a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,9 @@ class Difference:
             likewise ``high``.
         pairs: Number of pairs, or of values of the shorter run where nothing pairs.
         paired: ``step``, ``prompt and step``, or ``no``.
+        a_last: Value at the last step of the first run that has one, paired or not: what the longer
+            run did in the end is in no pair. NaN for texts; likewise ``b_last``.
+        a_last_step: That step; likewise ``b_last_step``.
     """
 
     role: str
@@ -49,6 +52,10 @@ class Difference:
     high: float
     pairs: int
     paired: str
+    a_last: float = math.nan
+    b_last: float = math.nan
+    a_last_step: int | None = None
+    b_last_step: int | None = None
 
     @property
     def of_texts(self) -> bool:
@@ -139,7 +146,7 @@ def _counted(steps: Sequence[int]) -> str:
 def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
     """Settings in which two runs differ: name, and both values."""
     from roledrift.report.build import build_run
-    from roledrift.report.summary import summarise
+    from roledrift.report.sweep.summary import summarise
 
     one, two = (summarise(view, build_run(view, "")).settings for view in (a, b))
     names = sorted({*one, *two})
@@ -151,9 +158,8 @@ def differences(a: View, b: View) -> tuple[Difference, ...]:
     """Statistics per role paired by step, and reward and tokens of kept texts paired by prompt."""
     found: list[Difference] = []
     for role in (*(one for one in a.roles if one in b.roles), "*"):
-        for name, attribute in _QUANTITIES:
-            one, two = a.curve(role, name, attribute), b.curve(role, name, attribute)
-            found += _difference(role, name, one, two, "step")
+        for name in _QUANTITIES:
+            found += _difference(role, name, a.curve(role, name), b.curve(role, name), "step")
     for name, one, two in (
         ("reward of the step", a.reward, b.reward),
         ("validation accuracy", a.validation, b.validation),
@@ -191,7 +197,12 @@ def _difference(
         low, high = interval(left, right)
     a_mean, b_mean = sum(left) / len(left), sum(right) / len(right)
     pairs = min(len(left), len(right))
-    return [Difference(role, name, a_mean, b_mean, low, high, pairs, paired)]
+    found = Difference(role, name, a_mean, b_mean, low, high, pairs, paired)
+    if not found.of_texts:
+        ends = max(one), max(two)
+        found = replace(found, a_last=one[ends[0]], b_last=two[ends[1]],
+                        a_last_step=ends[0], b_last_step=ends[1])  # fmt: skip
+    return [found]
 
 
 def _print(
@@ -223,7 +234,8 @@ def _print(
     if not found:
         console.say("the two runs share no such statistic of a role: there is nothing to compare")
     for title, rows in _tables(found):
-        show(title, ("role", "quantity", "A", "B", "B - A", "95 %", "n", ""), rows)
+        heads = ("role", "quantity", "A", "B", "B - A", "95 %", "n", "")
+        show(title, (*heads, "A at its end", "B at its end")[: len(rows[0])], rows)
     if changed:
         show("Settings that differ", ("setting", "A", "B"), changed)
 
@@ -235,6 +247,8 @@ def _tables(found: Sequence[Difference]) -> list[tuple[str, list[tuple[str, ...]
     titles = {"step": "Paired by step", "prompt and step": "Kept texts, paired by prompt and step"}
     tables = []
     for paired in dict.fromkeys(one.paired for one in found):
+        those = [one for one in found if one.paired == paired]
+        ends = not all(one.of_texts for one in those)
         rows: list[tuple[str, ...]] = [
             (
                 "all" if one.role == "*" else one.role,
@@ -245,12 +259,23 @@ def _tables(found: Sequence[Difference]) -> list[tuple[str, list[tuple[str, ...]
                 f"{number(one.low)} to {number(one.high)}" if one.low == one.low else "too few",
                 str(one.pairs),
                 "*" if one.clear else "",
+                *(
+                    (_end(one.a_last, one.a_last_step), _end(one.b_last, one.b_last_step))[
+                        : 2 * ends
+                    ]
+                ),
             )
-            for one in found
-            if one.paired == paired
+            for one in those
         ]
         tables.append((f"{titles.get(paired, 'Not paired')} (*: the interval leaves out 0)", rows))
     return tables
+
+
+def _end(value: float, step: int | None) -> str:
+    """A value and the step at which a run ended with it."""
+    from roledrift.report.numbers import number
+
+    return "–" if step is None else f"{number(value)} (step {step})"
 
 
 def interval(values: Sequence[float], other: Sequence[float] | None = None) -> tuple[float, float]:

@@ -7,13 +7,16 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from roledrift.analysis.runs import incidents_of
+from roledrift.analysis.runs import Run
 from roledrift.cli import console
 from roledrift.cli.findings import silence
 from roledrift.errors import RoleDriftError
+from roledrift.judgement import Incident
+from roledrift.records import StepRecord
 from roledrift.report.moods import urgency
-from roledrift.store.reader import find_runs, open_run
+from roledrift.store.reader import StoredRun, find_runs, open_run
 from roledrift.store.silence import silent_for
+from roledrift.store.starts import concluded
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,8 @@ class Row:
         state: ``finished``, ``open``, ``silent`` (open, but nothing came for longer than its steps
             and pauses take), ``empty`` or ``unreadable``.
         outcome: Severity of the incident that the run is about, ``suspicious`` if it has passed or
-            the run is silent; empty if nothing was found.
+            the run is silent; without an incident ``clean`` or ``no verdict`` once the run has
+            ended, and empty while it goes on.
         role: Role of the incident; likewise ``finding`` and ``onset``.
         sentence: The incident as every output tells it; or why the run is silent or unreadable.
     """
@@ -96,7 +100,7 @@ def ls(
     return console.CLEAN if rows else console.INCONCLUSIVE
 
 
-_Key = tuple[int, float, bool]
+_Key = tuple[int, bool, float]
 
 
 def _row(path: Path, folder: str) -> tuple[_Key, Row]:
@@ -107,17 +111,13 @@ def _row(path: Path, folder: str) -> tuple[_Key, Row]:
     try:
         run = open_run(path)
         steps = run.steps()
-        incident = next(iter(incidents_of(run)), None)
+        incident = next(iter(Run(run).incidents), None)
         state: str = run.state
         quiet = silent_for(steps, state=state, now=time.time())
+        outcome, sentence = _outcome(run, steps, incident, quiet)
     except RoleDriftError as error:
         why = str(error).removeprefix(str(path)).lstrip("/: ")
         return urgency("", None), Row(name, str(path), sentence=why)
-    outcome = sentence = ""
-    if incident is not None:
-        outcome, sentence = incident.outcome, incident.sentence
-    elif quiet is not None:
-        outcome, sentence = "suspicious", silence(steps[-1].step, quiet).text
     row = Row(
         run=name,
         path=str(run.path),
@@ -133,6 +133,23 @@ def _row(path: Path, folder: str) -> tuple[_Key, Row]:
         sentence=sentence,
     )
     return urgency(outcome, incident), row
+
+
+def _outcome(
+    run: StoredRun, steps: list[StepRecord], incident: Incident | None, quiet: float | None
+) -> tuple[str, str]:
+    """What a run is, and the sentence that says it."""
+    if incident is not None:
+        return incident.outcome, incident.sentence
+    if quiet is not None:
+        return "suspicious", silence(steps[-1].step, quiet).text
+    if run.state == "open" and run.judged:
+        return "", f"No incident in {len(steps)} steps so far."
+    known = concluded(Path(run.path)) if run.judged else None
+    if known is not None:
+        return known
+    verdict = Run(run).verdict
+    return verdict.outcome, verdict.sentence
 
 
 def _print(rows: list[Row]) -> None:

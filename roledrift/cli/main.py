@@ -70,7 +70,7 @@ def _check(
 
     \b
     The recorded steps are replayed through the detectors. Exit code:
-    0 clean, or suspicious   1 failing, or an input problem   2 could not be done   3 no verdict
+    0 clean, or suspicious   1 failing, or an input problem   2 an error   3 no verdict
     """
     from roledrift.cli.check import Only, check
     from roledrift.config import CostsConfig
@@ -95,13 +95,17 @@ def _ls(
     ] = "runs",
     state: Annotated[
         str,
-        typer.Option("--state", metavar="LIST", help="Only open,finished,silent,empty,unreadable."),
+        typer.Option(
+            "--state",
+            metavar="LIST",
+            help="Only runs in these states: open, finished, silent, empty, unreadable.",
+        ),
     ] = "",
     sort: Annotated[
-        Order, typer.Option("--sort", help="Worst severity first, by path, or longest first.")
+        Order, typer.Option("--sort", help="Order: worst first, by path, or longest first.")
     ] = Order.severity,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=0, help="At most N runs; 0 is all.")
+        int, typer.Option("--limit", metavar="N", min=0, help="List at most N runs; 0 lists all.")
     ] = 0,
     as_json: Json = False,
 ) -> None:
@@ -128,13 +132,14 @@ def _report(
     roledrift report runs/voting
     roledrift report runs/ -o report --format html,csv,tex
 
-    Up to three runs share a page; more get an index and a page each.
+    One run is a page. A folder is a table, small multiples and a page per run.
     """
     from roledrift.cli.report import Shown, report
     from roledrift.config import CostsConfig
 
     costs = CostsConfig(how.devices, how.gpu_hour_cost)
-    shown = Shown(how.formats, not how.no_text, how.redact, how.jobs, how.by, how.look, costs)
+    texts = not how.no_text
+    shown = Shown(how.formats, texts, how.redact, how.jobs, how.by, how.look, how.paper, costs)
     raise typer.Exit(report(paths, how.out, shown=shown, config=how.config, as_json=how.as_json))
 
 
@@ -142,13 +147,15 @@ def _report(
 def _watch(
     runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
     every: Annotated[
-        float, typer.Option("--every", min=0.1, help="Seconds between two looks.")
+        float, typer.Option("--every", min=0.1, help="Seconds between two updates.")
     ] = 5.0,
     until_alert: Annotated[
         bool,
-        typer.Option("--until-alert", help="Exit with 1 at the first failing or input problem."),
+        typer.Option(
+            "--until-alert", help="Exit with 1 at the first failing run or input problem."
+        ),
     ] = False,
-    once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show the current state and exit.")] = False,
     as_json: Json = False,
 ) -> None:
     """Follow runs as they go.
@@ -157,8 +164,8 @@ def _watch(
     roledrift watch runs/voting
     roledrift watch runs/voting --until-alert || scancel $JOB
 
-    A line per step, alerts, and a word when a run falls silent; on a terminal a table. It ends when
-    all runs have finished.
+    Prints a line per step, incidents, and a notice when a run goes silent. On a terminal, it
+    draws a live table. Ends when all runs have finished.
     """
     from roledrift.cli.watch import Watching, watch
 
@@ -171,13 +178,16 @@ def _view(
     runs: Annotated[list[str], run_argument("RUN", "Runs or folders of runs.")],
     host: Annotated[
         str,
-        typer.Option("--host", help="Address to listen at; a token guards a public one."),
+        typer.Option(
+            "--host", help="Address to listen on; any other than localhost needs a token."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port; 0 is any free one.")
+        int, typer.Option("--port", min=0, max=65535, help="Port; 0 picks a free one.")
     ] = 8642,
     out: Annotated[
-        Path | None, typer.Option("--export", metavar="DIR", help="Write a static copy instead.")
+        Path | None,
+        typer.Option("--export", metavar="DIR", help="Write a static copy instead of serving."),
     ] = None,
     look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     as_json: Json = False,
@@ -207,7 +217,7 @@ def _compare(
     ] = Pairing.both,
     as_json: Json = False,
 ) -> None:
-    """Say what differs between two runs.
+    """Compare two runs.
 
     \b
     roledrift compare runs/shared runs/isolated
@@ -225,20 +235,21 @@ def _compare(
 def _doctor(
     path: Annotated[str | None, run_argument("RUN", "A run.")] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Leave with 3 if a switch of the run is off.")
+        bool,
+        typer.Option("--strict", help="Exit with 3 if a setting that supplies answers is off."),
     ] = False,
     webhook: Annotated[
         bool, typer.Option("--test-webhook", help="Send a test message to the webhook.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Look at this machine, or at what a run can answer.
+    """Check this machine, or what a run can answer.
 
     \b
     roledrift doctor
     roledrift doctor runs/voting
 
-    Of a run: which questions it answers, and which switch to turn on for the others.
+    For a run: which questions it answers, and which setting supplies the others.
     """
     from roledrift.cli.doctor import doctor
 
@@ -247,19 +258,24 @@ def _doctor(
 
 @app.command("demo")
 def _demo(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which one; see --list.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Name of a recorded run; see --list.")
+    ] = "",
     listing: Annotated[
-        bool, typer.Option("--list", help="Name the recorded runs and what happened in each.")
+        bool, typer.Option("--list", help="List the recorded runs and what happened in each.")
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", metavar="DIR", help="Where run and report go; else roledrift-demo/NAME."
+            "-o",
+            "--out",
+            metavar="DIR",
+            help="Directory for run and report; default roledrift-demo/NAME.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Judge and report a recorded run that comes with the package.
+    """Judge a recorded run that comes with the package, and report on it.
 
     \b
     roledrift demo

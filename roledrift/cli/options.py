@@ -84,7 +84,7 @@ ConfigFile = Annotated[
         "--config",
         envvar="ROLEDRIFT_CONFIG",
         metavar="FILE",
-        help="Judge by this roledrift.toml; else by what the run was watched with.",
+        help="Judge by this roledrift.toml instead of the run's own configuration.",
     ),
 ]
 GpuHourCost = Annotated[
@@ -94,7 +94,7 @@ GpuHourCost = Annotated[
         envvar="ROLEDRIFT_GPU_HOUR_COST",
         metavar="MONEY",
         min=0.0,
-        help="What a GPU hour costs, for the estimate of what the run cost.",
+        help="Price of a GPU hour, to estimate what the run cost.",
     ),
 ]
 Devices = Annotated[
@@ -104,7 +104,7 @@ Devices = Annotated[
         envvar="ROLEDRIFT_DEVICES",
         metavar="N",
         min=0,
-        help="GPUs that the run occupies, where it does not say so itself.",
+        help="Number of GPUs of the run, if it was not recorded.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -115,25 +115,34 @@ class Reported:
     """Options of ``roledrift report``."""
 
     out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="Where the report is written.")
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Directory for the report.")
     ] = Path("report")
     formats: Annotated[
         str,
-        typer.Option("--format", metavar="LIST", help="Any of html,md,json,csv,tex,png,status."),
+        typer.Option(
+            "--format",
+            metavar="LIST",
+            help="Formats, separated by commas: html,md,json,csv,tex,png,status.",
+        ),
     ] = "html,md,json"
     config: ConfigFile = None
     no_text: Annotated[
-        bool, typer.Option("--no-text", help="Leave out what models wrote, to share the page.")
+        bool, typer.Option("--no-text", help="Leave out all texts written by models.")
     ] = False
     redact: Annotated[
-        str, typer.Option("--redact", metavar="REGEX", help="Replace what this matches.")
+        str,
+        typer.Option("--redact", metavar="REGEX", help="Replace every match of REGEX in texts."),
     ] = ""
     jobs: Annotated[
-        int, typer.Option("--jobs", min=0, help="Processes; 0 is one per processor.")
+        int, typer.Option("--jobs", min=0, help="Number of processes; 0 is one per CPU.")
     ] = 0
     by: Annotated[
-        str, typer.Option("--by", metavar="KEYS", help="Group the runs: policy,scale or a setting.")
+        str,
+        typer.Option("--by", metavar="KEYS", help="Group the runs by policy, scale or a setting."),
     ] = ""
+    paper: Annotated[
+        bool, typer.Option("--paper", help="With the tables of arXiv 2605.24202 for any runs.")
+    ] = False
     look: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False
     gpu_hour_cost: GpuHourCost = 0.0
     devices: Devices = 0
@@ -148,23 +157,25 @@ class Judged:
     fail_on: FailOn = "input"
     findings: Annotated[
         list[str] | None,
-        typer.Option("--finding", metavar="NAME", help="Judge only this one; may be repeated."),
+        typer.Option("--finding", metavar="NAME", help="Judge only this finding; may be repeated."),
     ] = None
     steps: Annotated[
         str,
         typer.Option("--step-range", metavar="A:B", help="Replay only steps A to B."),
     ] = ""
-    style: Annotated[Style, typer.Option("--format", help="How to print it.")] = Style.text
+    style: Annotated[Style, typer.Option("--format", help="Output format.")] = Style.text
     everything: Annotated[
         bool,
         typer.Option(
-            "-v", "--all", help="Every verdict, also those that do not apply, and their sources."
+            "-v",
+            "--all",
+            help="Print every verdict, also those that do not apply, and its sources.",
         ),
     ] = False
     gpu_hour_cost: GpuHourCost = 0.0
     devices: Devices = 0
     exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Leave with 0 instead of 1 or 3.")
+        bool, typer.Option("--exit-zero", help="Exit with 0 instead of 1 or 3.")
     ] = False
     as_json: Json = False
 
@@ -178,26 +189,40 @@ class Imported:
         typer.Option("-o", "--out", metavar="RUN", help="Run directory, or folder for several."),
     ] = None
     form: Annotated[
-        str, typer.Option("--as", metavar="FORMAT", help="Do not guess the format.")
+        str,
+        typer.Option(
+            "--as", metavar="FORMAT", help="Format of the source, instead of guessing it."
+        ),
     ] = ""
     roles: Annotated[
         str,
-        typer.Option("--roles", metavar="MAP", help="Names to roles: 0=generator:0,..."),
+        typer.Option("--roles", metavar="MAP", help="Map names to roles: 0=generator:0,..."),
     ] = ""
     mapping: Annotated[
         Path | None,
-        typer.Option("--mapping", metavar="FILE", help="TOML: which column of a table is what."),
+        typer.Option(
+            "--mapping",
+            metavar="FILE",
+            help="TOML file that says what each column of a table holds.",
+        ),
     ] = None
     routing: Annotated[
-        str, typer.Option("--routing", metavar="WORD", help="shared or isolated policies.")
+        str,
+        typer.Option(
+            "--routing", metavar="WORD", help="Policies of the roles: shared or isolated."
+        ),
     ] = ""
     tokenizer: Annotated[
         str,
-        typer.Option("--tokenizer", metavar="NAME", help="Count tokens where the log does not."),
+        typer.Option(
+            "--tokenizer",
+            metavar="NAME",
+            help="Tokenizer to count tokens with where the log has no counts.",
+        ),
     ] = ""
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read everything, write nothing.")] = (
-        False
-    )
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read everything but write nothing.")
+    ] = False
     as_json: Json = False
 
 

@@ -18,8 +18,8 @@ from roledrift.errors import RoleDriftError
 from roledrift.store.reader import find_runs
 
 FORMATS = ("html", "md", "json", "csv", "tex", "png", "status")
-TOGETHER = 3
-"""Up to so many runs share one page; more get an index and a page each."""
+COMPARED = 2
+"""So many runs are read together: their texts are put side by side. More are read one at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Shown:
         jobs: Processes that share the work; 0 for one per processor.
         by: Comma-separated; what the runs of one curve have in common.
         look: Open the page in a browser.
+        paper: With the paper's tables and figures even if no run is of its grid.
         costs: What the estimate of costs cannot know by itself.
     """
 
@@ -42,6 +43,7 @@ class Shown:
     jobs: int = 0
     by: str = ""
     look: bool = False
+    paper: bool = False
     costs: CostsConfig | None = None
 
 
@@ -125,7 +127,7 @@ def _write(
 
     paths = [place for _, place in places]
     count, jobs = len(_found(paths)), shown.jobs or processes()
-    if count > TOGETHER and jobs > 1:
+    if count > COMPARED and jobs > 1:
         call_in()
     from rich.progress import Progress
 
@@ -142,13 +144,21 @@ def _write(
     errors = console.console(errors=True)
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
         task = progress.add_task("reading and judging", total=count)
-        if count <= TOGETHER:
-            built = build_report(paths, config, sharing, command=command, by=by, costs=shown.costs)
+        if count <= COMPARED:
+            built = build_report(
+                paths,
+                config,
+                sharing,
+                command=command,
+                by=by,
+                paper=shown.paper,
+                costs=shown.costs,
+            )
             return write_report(built, out, formats)
         return write_folder(
             paths,
             out,
-            Asked(formats, config, sharing, command, by, jobs, shown.costs),
+            Asked(formats, config, sharing, command, by, jobs, shown.paper, shown.costs),
             seen=lambda done, _: progress.update(task, completed=done),
         )
 

@@ -163,6 +163,8 @@ def title(verdict: Verdict, finding: Finding, onset: int) -> str:
     if "{ratio" in template and not (value is not None and base):
         template = "{who} shows " + finding.name + " since step {onset}"
     the = _whose(verdict.role)
+    if verdict.role == "policy":  # the role of a run that names none
+        template = template.replace("policy of {the}", "policy")
     return _short(
         template.format(
             who=the[:1].upper() + the[1:],

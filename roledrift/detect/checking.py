@@ -49,7 +49,7 @@ class CheckedDetector:
             if not isinstance(one, Verdict) or one.detector != self.name:
                 raise TypeError(f"update returned {one!r}, no Verdict of detector {self.name!r}")
             if one.role not in self._roles:
-                raise TypeError(f"update judged {one.role!r}, which is no role of the workflow")
+                raise TypeError(f"update judged {one.role!r}, which is not a role of the workflow")
             if one.state == "drift" and one.finding not in self._findings:
                 known = sorted(self._findings)
                 raise TypeError(f"update found {one.finding!r}; the card's findings are {known}")

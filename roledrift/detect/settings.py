@@ -59,13 +59,13 @@ def checked(
         elif card.settings is not None:
             build(card.settings, section, f"detectors.{name}", problems)
     problems += [
-        f"findings: {name!r} is no finding" + near(name, findings)
+        f"findings: unknown finding {name!r}" + near(name, findings)
         for name in config.findings
         if name not in findings
     ]
     known = [*SEVERITIES, *findings]
     problems += [
-        f"stop_on: {name!r} is no finding or severity" + near(name, known)
+        f"stop_on: unknown finding or severity {name!r}" + near(name, known)
         for name in config.stop_on
         if name not in known
     ]

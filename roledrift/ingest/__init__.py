@@ -89,8 +89,8 @@ def sniff(path: Path) -> tuple[Format, str]:
     if not os.access(path, os.R_OK):
         raise StoreError(f"{path}: may not be read")
     raise StoreError(
-        f"{path}: not recognised as any of {', '.join(known)}; `roledrift import` can be told the "
-        "format (--as) or what its columns are (--mapping)"
+        f"{path}: not recognised as any of {', '.join(known)}; give `roledrift import` the "
+        "format (--as) or say what its columns are (--mapping)"
     )
 
 

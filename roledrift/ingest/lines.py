@@ -54,7 +54,7 @@ def documents(path: Path, ledger: Ledger) -> Iterator[tuple[str, dict[str, Any]]
         if isinstance(body, dict):
             yield where, body
         elif body is not None:
-            ledger.skip("line is no JSON object", where)
+            ledger.skip("line is not a JSON object", where)
 
 
 def document(path: Path, ledger: Ledger) -> dict[str, Any] | None:
@@ -70,7 +70,7 @@ def document(path: Path, ledger: Ledger) -> dict[str, Any] | None:
         ledger.skip(f"unreadable file ({type(error).__name__})", path.name)
         return None
     if body is not None and not isinstance(body, dict):
-        ledger.skip("file is no JSON object", path.name)
+        ledger.skip("file is not a JSON object", path.name)
         return None
     return body
 

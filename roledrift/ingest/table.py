@@ -289,7 +289,7 @@ class _Plan:
         for name, column in self.unseen.items():
             near = get_close_matches(column, there, n=1)
             hint = f", did you mean {near[0]!r}?" if near else ""
-            said.append(f"the mapping's {name} = {column!r} is no column{hint}")
+            said.append(f"the mapping's {name} = {column!r} is not a column{hint}")
         return f"{'; '.join(said)} (there are {', '.join(there[:20])})"
 
     def events(self, row: Mapping[str, Any], where: str, job: Job) -> Iterator[SpanRow | Series]:
@@ -320,7 +320,7 @@ class _Plan:
             raw = self._get(row, column)
             value = whole(raw) if column in _WHOLES else number(raw)
             if value is None and raw not in (None, ""):
-                job.ledger.skip(f"{column} is no number", where, step=step)
+                job.ledger.skip(f"{column} is not a number", where, step=step)
             if value is not None and not (column == "tokens" and value < 0):
                 setattr(span, column, value)
         for column in self._texts:

@@ -53,7 +53,7 @@ def _read(job: Job) -> Events:
         for step, when, body in database.execute(query, (run,)):
             data = json.loads(body)
             if not isinstance(data, dict):
-                job.ledger.skip("row is no JSON object", job.source.name)
+                job.ledger.skip("row is not a JSON object", job.source.name)
                 continue
             data = {"timestamp": when, **flat(data)}
             found = step_of(data)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, TextIO
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from roledrift.judgement import Severity
@@ -44,6 +46,53 @@ def printable(text: str, limit: int = _LONGEST) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
+def say(lines: str, stream: TextIO | None = None) -> None:
+    """Write whole lines without breaking a progress bar of ``tqdm`` that is being drawn.
+
+    Args:
+        lines: What to write; nothing if it is empty.
+        stream: Where to write; None is standard error. A stream that is gone is no error.
+    """
+    if lines:
+        with suppress(OSError, ValueError):
+            _write(stream or sys.stderr, lines)
+
+
+class LogBetweenBars(logging.Handler):
+    """Shows warnings of roledrift's log while nobody else does, between the bars of ``tqdm``.
+
+    Python would write them bare, and into a bar. A program that has set logging up gets them from
+    its own handlers alone.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one warning."""
+        if not logging.root.handlers:
+            say(f"roledrift: {printable(record.getMessage(), _SENTENCE)}")
+
+    @classmethod
+    def install(cls) -> None:
+        """Listen to the log of roledrift. Calling it again does nothing."""
+        log = logging.getLogger("roledrift")
+        if not any(isinstance(one, cls) for one in log.handlers):
+            log.addHandler(cls(logging.WARNING))
+
+
+def _write(stream: TextIO, lines: str) -> None:
+    coding = getattr(stream, "encoding", None) or "utf-8"
+    with _between_bars(stream):
+        stream.write(f"{lines}\n".encode(coding, "replace").decode(coding))
+        stream.flush()
+
+
+def _between_bars(stream: TextIO) -> AbstractContextManager[Any]:
+    """Clear the bars of ``tqdm``, if the program has loaded it, and draw them again afterwards."""
+    bars = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    write: Any = getattr(bars, "external_write_mode", None)
+    context: AbstractContextManager[Any] = nullcontext() if write is None else write(file=stream)
+    return context
+
+
 class ConsoleNotifier:
     """Writes notices to a text stream; a :class:`~roledrift.protocols.Notifier`.
 
@@ -64,10 +113,7 @@ class ConsoleNotifier:
         if _colours(stream):
             word, colour = _word(notice), _COLOURS[notice.severity]
             lines[0] = lines[0].replace(word, f"\x1b[{colour}m{word}\x1b[0m", 1)
-        coding = getattr(stream, "encoding", None) or "utf-8"
-        text = "".join(line + "\n" for line in lines)
-        stream.write(text.encode(coding, "replace").decode(coding))
-        stream.flush()
+        _write(stream, "\n".join(lines))
 
 
 def _word(notice: Notice) -> str:

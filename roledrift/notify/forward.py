@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from roledrift.gram import norms
 from roledrift.judgement import Alert, Incident
 from roledrift.notify.logbooks import logbook
 from roledrift.records import Sample, StepRecord
@@ -39,10 +40,9 @@ class StatisticsLog:
                 if stat is not None and stat.n and math.isfinite(stat.mean):
                     self._add(f"roledrift/{role}/{name}", stat.n, stat.n * stat.mean)
         for gram in record.gradients:
-            for label, row in zip(gram.labels, range(len(gram.labels)), strict=True):
-                square = gram.products[row][row]
-                if math.isfinite(square):
-                    self._add(f"roledrift/{label}/grad_norm", 1.0, math.sqrt(max(square, 0.0)))
+            for label, norm in zip(gram.labels, norms(gram).tolist(), strict=True):
+                if math.isfinite(norm):
+                    self._add(f"roledrift/{label}/grad_norm", 1.0, norm)
 
     def _add(self, name: str, n: float, total: float) -> None:
         before = self._pooled.get(name, (0.0, 0.0))

@@ -5,40 +5,37 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError, StoreError
-from roledrift.report.index import overview
-from roledrift.report.model import ANCHORS, Block, Diffs, Report, RunReport, Section, map_text
-from roledrift.report.pairings import of_two
+from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import (
     alerts,
     costing,
     data,
+    first_screen,
     gradients,
     method,
-    outcome,
     roles,
     texts,
-    timeline,
-    verdict,
+    verdicts,
 )
-from roledrift.report.summary import Unreadable, summarise
+from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.summary import Unreadable, summarise
+from roledrift.report.texts.pairings import of_two
 from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
 SECTIONS: tuple[Callable[[View], Section], ...] = (
-    verdict.build,
-    timeline.build,
+    first_screen.build,
+    alerts.build,
+    verdicts.build,
+    texts.build,
     roles.build,
     gradients.build,
-    alerts.build,
-    texts.build,
-    outcome.build,
     costing.build,
     data.build,
 )
@@ -52,6 +49,7 @@ def build_report(
     *,
     command: str | None = None,
     by: Sequence[str] = (),
+    paper: bool = False,
     costs: CostsConfig | None = None,
 ) -> Report:
     """Read and judge runs.
@@ -62,7 +60,8 @@ def build_report(
         sharing: What may be shown; None is everything.
         command: How the report says it was made; None makes one of ``paths``.
         by: What the runs of one curve have in common; see
-            :func:`~roledrift.report.index.overview`.
+            :func:`~roledrift.report.sweep.index.overview`.
+        paper: With the paper's tables and figures even if no run is of its grid.
         costs: What the estimate of costs cannot know by itself.
 
     Returns:
@@ -79,8 +78,7 @@ def build_report(
     unreadable: list[Unreadable] = []
     for at, path in enumerate(found):
         try:
-            view = load(path, key_of(at, path), config, sharing, costs)
-            views.append(replace(view, sharers=len(found)))
+            views.append(load(path, key_of(at, path), config, sharing, costs))
         except (RoleDriftError, OSError) as error:
             if len(found) == 1:
                 raise
@@ -93,7 +91,7 @@ def build_report(
         title=runs[0].name if len(found) == 1 else f"{len(runs)} runs",
         version=__version__,
         command=command,
-        overview=_overview(views, runs, by, unreadable) if len(found) > 1 else (),
+        overview=_overview(views, runs, by, unreadable, paper=paper) if len(found) > 1 else (),
         runs=runs,
     )
     return cleaned(report, sharing)
@@ -131,6 +129,15 @@ def key_of(index: int, path: Path) -> str:
     return f"run{index + 1}-{slug}" if slug else f"run{index + 1}"
 
 
+PAGES = "runs"
+"""Folder of the runs' own pages, beside ``index.html``."""
+
+
+def page_of(key: str) -> str:
+    """The page of a run, relative to the index of several."""
+    return f"{PAGES}/{key}.html"
+
+
 def build_run(view: View, command: str) -> RunReport:
     """One run with all its sections."""
     sections = [make(view) for make in SECTIONS] + [method.build(view, command)]
@@ -139,12 +146,12 @@ def build_run(view: View, command: str) -> RunReport:
         name=view.header.run or view.path.name,
         state=view.conclusion.outcome,
         headline=view.conclusion.sentence,
+        lead=first_screen.lead(view),
         incident=view.conclusion.incident,
         notes=tuple(f"{name}: {value}" for name, value in sorted(view.header.notes.items())),
-        notices=verdict.notices(view),
+        notices=first_screen.notices(view),
         roles=view.roles,
         facts=_facts(view),
-        quality=next(one.count for one in sections if one.key == "data"),
         sections=tuple(sections),
     )
 
@@ -177,10 +184,18 @@ def _overview(
     runs: Sequence[RunReport],
     by: Sequence[str],
     unreadable: Sequence[Unreadable],
+    *,
+    paper: bool,
 ) -> tuple[Block, ...]:
-    summaries = [summarise(view, run) for view, run in zip(views, runs, strict=True)]
-    found = overview(summaries, by, unreadable)
+    summaries = [
+        summarise(view, run, page_of(run.key)) for view, run in zip(views, runs, strict=True)
+    ]
+    found = overview(summaries, by, unreadable, paper=paper)
     if len(views) == 2:
         # Two runs are meant to be compared: their texts side by side come right after the table.
-        found = (*found[:2], Diffs("overview-diffs", (of_two(*views),)), *found[2:])
+        a, b = views
+        links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
+        pairing = of_two(a, b, links)
+        texts = Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent)
+        found = (*found[:2], texts, *found[2:])
     return found

@@ -1,37 +1,78 @@
-"""From curves to panels and their tables: what the sections with charts share."""
+"""From curves to panels: what the sections with charts share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from roledrift.report.draw.palette import tone
 from roledrift.report.model import Cell, Line, Mark, Panel, Table
 from roledrift.report.numbers import DASH, cell, count
-from roledrift.report.palette import tone
+from roledrift.report.sections.names import role_name
 from roledrift.report.view import View, spread, thinned
 
 TABLE_ROWS = 60
+_APART = 8.0
+"""Largest over smallest value from which on a logarithmic axis shows all roles."""
+
+_POSITIVE = 0.9
+"""Share of values above 0 from which on a logarithmic axis shows a curve."""
+
+Curves = Mapping[str, Mapping[int, float]]
+"""Role (or ``*``) to step to value."""
 
 
-def marks(view: View, role: str | None = None) -> tuple[Mark, ...]:
-    """Onsets of alerts, of one role or of all; at most one per step."""
-    found = {
-        one.alert.onset: f"onset {one.alert.onset}"
-        for one in reversed(view.findings)
-        if role is None or one.alert.role == role
-    }
-    return tuple(Mark(step, found[step]) for step in sorted(found))
+def marks(view: View) -> tuple[Mark, ...]:
+    """The onset of the cause, or of the first alert; nothing without one."""
+    return tuple(Mark(one.alert.onset, f"onset {one.alert.onset}") for one in view.findings[:1])
 
 
 def role_line(view: View, role: str, curve: Mapping[int, float], *, label: str = "") -> Line:
     """The main line of a role."""
     kept = thinned(dict(curve))
-    return Line(label or role, tuple(kept), tuple(kept.values()), role, tone=tone(role, view.roles))
+    name = label or role_name(role)
+    return Line(name, tuple(kept), tuple(kept.values()), role, tone=tone(role, view.roles))
 
 
-def panel(view: View, title: str, lines: Sequence[Line], **how: object) -> Panel:
-    """A panel over the whole run with its baseline window shaded."""
-    return Panel(title, tuple(lines), view.span, baseline=view.baseline, **how)  # type: ignore[arg-type]
+def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
+             marked: Sequence[Mark] | None = None, slots: Sequence[Line] = (),
+             limit: Sequence[Line] = ()) -> Panel:  # fmt: skip
+    """All roles in one panel over the whole run, its baseline window shaded.
+
+    The axis is logarithmic where that is asked for, and where roles are so far apart that the
+    smaller one would be a flat line.
+
+    Args:
+        view: The run.
+        title: Quantity and unit.
+        curves: Of every role.
+        log: Logarithmic if nearly every value is above 0.
+        share: Values are in [0, 1].
+        marked: Steps to mark; None for the onset of the cause.
+        slots: Thin lines behind those of the roles.
+        limit: A threshold.
+    """
+    values = [value for curve in curves.values() for value in curve.values()]
+    finite = [value for value in values if math.isfinite(value)]
+    above = bool(finite) and min(finite) > 0
+    if not log and above and not share:
+        log = max(finite) > _APART * min(finite)
+    # An estimate of something small is often below 0: then a logarithmic axis has no place for it.
+    log = log and sum(value > 0 for value in finite) > _POSITIVE * len(finite)
+    own = (role_line(view, role, curve) for role, curve in curves.items() if curve)
+    lines = (*slots, *own, *limit)
+    odd = odd_values(list(curves.values()), log=log)
+    shown = Panel(
+        f"{title}, log scale" if log else title,
+        lines,
+        view.span,
+        log=log,
+        baseline=view.baseline,
+        marks=marks(view) if marked is None else tuple(marked),
+        note=f"Not drawn: {odd}." if odd else "",
+    )
+    return replace(shown, limits=limits([shown], log=log, share=share))
 
 
 def limits(panels: Sequence[Panel], *, log: bool, share: bool) -> tuple[float, float] | None:
@@ -68,6 +109,16 @@ def _drawn(values: Sequence[float], *, log: bool) -> Sequence[float]:
     if values and math.isfinite(sum(values)) and not (log and min(values) <= 0):
         return values
     return [value for value in values if math.isfinite(value) and (value > 0 or not log)]
+
+
+def level(curves: Curves) -> str:
+    """The values of roles that never change; empty if some role's does, or is seen once only."""
+    there = {role: set(curve.values()) for role, curve in curves.items() if curve}
+    if not there or any(len(curve) < 2 for curve in curves.values() if curve):
+        return ""
+    if any(len(values) > 1 or not math.isfinite(min(values)) for values in there.values()):
+        return ""
+    return ", ".join(f"{role} {cell(values.pop()).text}" for role, values in there.items())
 
 
 def table(

@@ -145,7 +145,7 @@ def unpack_demo(demo: Demo, run: Path) -> None:
         except OSError as error:
             reason = error.strerror or "its files cannot be written"
             raise StoreError(
-                f"{run}: cannot be made ({reason}); give a directory that can with --out"
+                f"{run}: cannot be created ({reason}); give another directory with --out"
             ) from error
 
 

@@ -12,19 +12,15 @@ from pathlib import Path
 from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError
-from roledrift.report.build import build_run, cleaned, command_of, key_of, runs_in
+from roledrift.report.build import PAGES, build_run, cleaned, command_of, key_of, runs_in
 from roledrift.report.crew import end_with_parent, fresh
-from roledrift.report.index import overview
 from roledrift.report.model import Report, RunReport
-from roledrift.report.summary import Summary, Unreadable, readable, summarise
+from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.summary import Summary, Unreadable, readable, summarise
 from roledrift.report.view import Sharing, load
 from roledrift.report.write import write_page, write_report
 
 _GARBAGE = 1_000_000
-
-PAGES = "runs"
-"""Folder of the runs' own pages, beside ``index.html``."""
-
 
 Result = tuple[Summary, RunReport] | Unreadable
 """What is known of a run when its page is written."""
@@ -40,8 +36,9 @@ class Asked:
         sharing: What may be shown; None is everything.
         command: How the report says it was made; empty makes one of the paths.
         by: What the runs of one curve of the index have in common; see
-            :func:`~roledrift.report.index.overview`.
+            :func:`~roledrift.report.sweep.index.overview`.
         jobs: Processes that share the work.
+        paper: With the paper's tables and figures even if no run is of its grid.
         costs: What the estimate of costs cannot know by itself.
     """
 
@@ -51,6 +48,7 @@ class Asked:
     command: str = ""
     by: tuple[str, ...] = ()
     jobs: int = 1
+    paper: bool = False
     costs: CostsConfig | None = None
 
 
@@ -111,7 +109,7 @@ def write_folder(
         title=f"{len(done)} runs",
         version=__version__,
         command=asked.command or command_of(given),
-        overview=overview(summaries, asked.by, unreadable),
+        overview=overview(summaries, asked.by, unreadable, paper=asked.paper),
         runs=tuple(run for _, run in done),
     )
     return write_report(cleaned(index, asked.sharing), out, asked.formats)

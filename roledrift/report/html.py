@@ -13,28 +13,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from roledrift.report.cells import UNKNOWN, Cell
-from roledrift.report.figures import heat_svg, is_wide, panel_svg, plot_svg, strip_svg
-from roledrift.report.island import island
+from roledrift.report.draw.figures import panel_svg, plot_svg, stacked_svg
+from roledrift.report.draw.palette import tone, variables
 from roledrift.report.model import (
     Browser,
     Excerpt,
-    Heat,
     Panel,
     Plot,
     Report,
-    RunReport,
-    Strip,
 )
-from roledrift.report.moods import urgency
 from roledrift.report.numbers import number
-from roledrift.report.palette import tone, variables
+from roledrift.report.texts.island import island
 
 _LONG = 60
 """Letters from which a cell is a sentence, and needs room."""
 
 
 def render_html(report: Report) -> str:
-    """``report`` as an HTML document that works from a file.
+    """``report`` as an HTML document that works from a file: of several runs, the page of all.
 
     The same report gives the same bytes.
     """
@@ -64,8 +60,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(panel_svg=_panel, strip_svg=_strip, heat_svg=_heat, plot_svg=_plot)
-    environment.globals.update(is_wide=is_wide, spoken=spoken, lanes=_lanes)
+    environment.globals.update(panel_svg=_panel, stacked_svg=_stacked)
+    environment.globals.update(plot_svg=_plot, spoken=spoken)
     environment.filters.update(
         cells=_cells,
         island=_island,
@@ -73,7 +69,6 @@ def _environment() -> Environment:
         slug=_slug,
         run_of=_run_of,
         tone=tone,
-        worst=_worst,
     )
     return environment
 
@@ -96,16 +91,12 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _panel(panel: Panel, key: str, columns: int) -> Markup:
-    return Markup(panel_svg(panel, key, columns))
+def _panel(panel: Panel, key: str) -> Markup:
+    return Markup(panel_svg(panel, key))
 
 
-def _strip(strip: Strip, narrow: bool) -> Markup:
-    return Markup(strip_svg(strip, narrow=narrow))
-
-
-def _heat(heat: Heat, narrow: bool) -> Markup:
-    return Markup(heat_svg(heat, narrow=narrow))
+def _stacked(panel: Panel, key: str, place: int, narrow: bool) -> Markup:
+    return Markup(stacked_svg(panel, key, place, narrow=narrow))
 
 
 def _plot(plot: Plot) -> Markup:
@@ -116,9 +107,13 @@ def _island(browser: Browser) -> Markup:
     return Markup(island(browser))
 
 
-def heading(one: Excerpt) -> str:
-    """What is known about a text but for its role, on one line."""
+def heading(one: Excerpt, short: bool = False) -> str:
+    """What is known about a text but for its role, on one line; or only what matters most."""
     parts = [f"step {one.step}"]
+    if short:
+        parts += [f"{one.tokens} tokens"] if one.tokens else []
+        parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
+        return " · ".join(parts)
     parts += [f"turn {one.turn}"] if one.turn else []
     parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
     parts += [f"advantage {one.advantage.text}"] if one.advantage.text != UNKNOWN.text else []
@@ -138,16 +133,6 @@ def spoken(panel: Panel) -> str:
         (first, start), (last, end) = there[0], there[-1]
         said.append(f"{line.label} {number(start)} at step {first}, {number(end)} at step {last}")
     return "; ".join((*said, *(mark.label for mark in panel.marks)))
-
-
-def _lanes(strip: Strip) -> str:
-    said = []
-    for lane in strip.lanes:
-        bars = [f"steps {bar.first} to {bar.last}" for bar in lane.bars]
-        said.append(
-            f"{lane.label}: {', '.join((*bars, *(f'step {at}' for at in lane.ticks[:20])))}"
-        )
-    return "; ".join(said)
 
 
 def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:
@@ -174,11 +159,6 @@ def _cell(cell: Cell) -> str:
         shown = f'<a href="{escape(cell.href)}">{shown}</a>'
     note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
     return f"{start}{shown}{note}</td>"
-
-
-def _worst(runs: Sequence[RunReport]) -> list[RunReport]:
-    """The worst first, then by onset."""
-    return sorted(runs, key=lambda run: urgency(run.state, run.incident))
 
 
 def _slug(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from roledrift.report.diffing import side
 from roledrift.report.model import (
     Advice,
     Block,
@@ -17,11 +16,12 @@ from roledrift.report.model import (
     Table,
 )
 from roledrift.report.sanitise import escaped, fenced, one_line
+from roledrift.report.texts.diffing import side
 
 LINES = 200
 """Most lines that a rendering has."""
 
-_SHOWN = ("verdict", "alerts", "outcome", "costs", "data")
+_SHOWN = ("summary", "alerts", "verdicts", "costs", "data")
 _TEXT = 400
 _ROWS = 30
 

@@ -1,8 +1,8 @@
 """What a report is: plain frozen values that every renderer reads and none computes on.
 
-A report is a list of runs, a run a list of sections, a section a list of blocks. A new section is a
-function that returns :class:`Section`; a new kind of block is a class here and one macro in each
-renderer.
+A report is a list of runs, a run a list of sections, a section a list of blocks. The first section
+is the first screen. A new section is a function that returns :class:`Section`; a new kind of block
+is a class here and one macro in each renderer.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_
 
 from roledrift.judgement import Incident
 from roledrift.report.cells import Cell, Table
+from roledrift.report.draw.plots import Plot
 from roledrift.report.moods import Mood
-from roledrift.report.passages import Browser, Diff, Diffs, Excerpt, Excerpts, Pairing, Pairs
-from roledrift.report.plots import Plot
+from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
 
 __all__ = [
-    "Advice", "Bar", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Excerpts",
-    "Figure", "Heat", "Lane", "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot",
-    "Prose",    "Report", "RunReport", "Section", "Strip", "Table", "map_text", "plain",
+    "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure",
+    "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report",
+    "RunReport", "Section", "Table", "map_text", "plain",
 ]  # fmt: skip
 
-REPORT_SCHEMA = 3
+REPORT_SCHEMA = 4
 """Version of the layout of ``report.json``."""
 
 
@@ -49,7 +49,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do, most effective first."""
+    """What to do: the one action that counts, and what may follow it."""
 
     kind: ClassVar[str] = "advice"
     title: str
@@ -82,21 +82,31 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A vertical line at a step."""
+    """A vertical line at a step.
+
+    Attributes:
+        mild: Drawn grey and dashed: a place to go back to, not something that went wrong.
+    """
 
     step: int
     label: str
+    mild: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One small chart.
+    """One chart, usually of one quantity for all roles.
 
     Attributes:
         span: First and last step of the run: all panels of a run share it.
         limits: Lower and upper end of the value axis, shared between neighbours; None for free.
         baseline: First and last step of the baseline window.
         absent: Why there is nothing to draw; empty if there is.
+        note: What healthy looks like.
+        href: Where its title leads.
+        state: State of the run that it is about, shown beside its title.
+        margin: Letters that names at the right end have room for, at least: panels that stand one
+            below the other share an axis of steps.
     """
 
     title: str
@@ -107,17 +117,20 @@ class Panel:
     baseline: tuple[int, int] | None = None
     marks: tuple[Mark, ...] = ()
     absent: str = ""
-
-    @property
-    def tone(self) -> int:
-        """Index of the colour of its only role; -1 if it has several lines or none of a role."""
-        tones = {line.tone for line in self.lines if line.style in ("main", "slot")}
-        return tones.pop() if len(tones) == 1 else -1
+    note: str = ""
+    href: str = ""
+    state: Mood = ""
+    margin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Small multiples of one quantity, with what healthy looks like and its data as a table."""
+    """Small multiples, or charts one below the other on a common axis of steps.
+
+    Attributes:
+        stacked: One below the other, and wide.
+        table: Its data; None where ``report.json`` and the run directory are enough.
+    """
 
     kind: ClassVar[str] = "figure"
     key: str
@@ -125,62 +138,7 @@ class Figure:
     caption: str
     panels: tuple[Panel, ...]
     table: Table | None = None
-    across: int = 3
-
-    @property
-    def columns(self) -> int:
-        """Panels side by side: at most ``across``."""
-        return min(len(self.panels), self.across)
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A stretch of steps, both ends included."""
-
-    first: int
-    last: int
-    label: str = ""
-    state: Mood = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One line of a strip: bars and single steps."""
-
-    label: str
-    bars: tuple[Bar, ...] = ()
-    ticks: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """The whole run on one strip."""
-
-    kind: ClassVar[str] = "strip"
-    key: str
-    title: str
-    caption: str
-    span: tuple[int, int]
-    lanes: tuple[Lane, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Heat:
-    """Values in [-1, 1] over steps, one row per label.
-
-    Attributes:
-        values: One row per label, aligned with ``steps``; NaN where not measured.
-    """
-
-    kind: ClassVar[str] = "heat"
-    key: str
-    title: str
-    caption: str
-    labels: tuple[str, ...]
-    steps: tuple[int, ...]
-    values: tuple[tuple[float, ...], ...]
-    span: tuple[int, int]
-    table: Table | None = None
+    stacked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,21 +153,7 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-Block = (
-    Prose
-    | Note
-    | Advice
-    | Table
-    | Figure
-    | Strip
-    | Heat
-    | Plot
-    | Excerpts
-    | Pairs
-    | Diffs
-    | Browser
-    | Card
-)
+Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | Browser | Card
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +162,15 @@ class Section:
 
     Attributes:
         key: Stable name, also the anchor.
-        count: Findings in it, shown beside its name; 0 shows nothing.
+        summary: What is in it, said beside its title while it is closed.
+        opened: Shown open.
     """
 
     key: str
     title: str
     blocks: tuple[Block, ...]
-    count: int = 0
+    summary: str = ""
+    opened: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +181,9 @@ class RunReport:
         key: Anchor, unique in the report.
         state: What the run is, by the rule of every output.
         headline: The sentence of its first incident, or why there is none.
+        lead: The beginning of ``headline``: the cause alone.
         roles: Role names in registry order; gives the colours.
         facts: Short facts for the top line.
-        quality: Number of remarks about the data.
         notes: What the run says of itself, such as its learning rate.
         notices: What to know before the verdict is believed, e.g. that the run was not closed.
         page: Page of its own, relative to the index; empty if it is on this page.
@@ -249,9 +195,9 @@ class RunReport:
     name: str
     state: Mood
     headline: str
+    lead: str
     roles: tuple[str, ...]
     facts: tuple[str, ...]
-    quality: int
     sections: tuple[Section, ...]
     page: str = ""
     data: str = ""

@@ -45,8 +45,8 @@ def mood_of(verdict: Verdict, alerts: Open) -> Mood:
     return (verdict.severity or "suspicious") if verdict.state == "drift" else verdict.state
 
 
-def urgency(outcome: Outcome | str, incident: Incident | None) -> tuple[int, float, bool]:
-    """Sort key of a run: the worst outcome first, then the earliest onset, then damage.
+def urgency(outcome: Outcome | str, incident: Incident | None) -> tuple[int, bool, float]:
+    """Sort key of a run: the worst outcome first, then damage, then the earliest onset.
 
     Args:
         outcome: As :func:`roledrift.detect.conclusion.conclude` says; any other word comes last.
@@ -54,7 +54,7 @@ def urgency(outcome: Outcome | str, incident: Incident | None) -> tuple[int, flo
     """
     worst = MOODS[::-1].index(outcome) if outcome in MOODS else len(MOODS)
     onset = math.inf if incident is None else float(incident.onset)
-    return worst, onset, incident is None or not incident.damage
+    return worst, incident is None or not incident.damage, onset
 
 
 def holds(incident: Incident, alert: Alert) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from roledrift.report.model import Cell
+from roledrift.report.cells import Cell
 
 DASH = "–"
 
@@ -35,6 +35,8 @@ def ratio(value: float | None) -> str:
     """A ratio as ``x7.4``."""
     if value is None or not math.isfinite(value):
         return DASH
+    if value < 0.01:
+        return f"x{number(value)}"
     digits = 0 if value >= 99.95 else (1 if value >= 1.95 else 2)
     return f"x{value:.{digits}f}"
 
@@ -54,14 +56,9 @@ def count(value: int) -> Cell:
     return Cell(str(value), float(value))
 
 
-def change(before: float | None, after: float | None) -> Cell:
-    """A cell with ``after`` over ``before``; a difference where the ratio says nothing."""
-    if before is None or after is None or not (math.isfinite(before) and math.isfinite(after)):
-        return Cell(DASH)
-    if before > 1e-12 and after >= 0:
-        return Cell(ratio(after / before), after / before)
-    difference = after - before
-    return Cell(f"{'+' if difference > 0 else ''}{number(difference)}", difference)
+def stepped(value: float, step: int) -> Cell:
+    """A cell with a number and the step at which it was reached."""
+    return Cell(number(value), value, note=f"step {step}")
 
 
 def average(values: Sequence[float]) -> float | None:

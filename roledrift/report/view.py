@@ -128,7 +128,6 @@ class View:
         state: ``finished``, ``open`` or ``empty``.
         samples: Texts that may be shown; ``counted``: texts that numbers are computed from.
         texts: How many texts the run directory holds.
-        sharers: How many runs share its page.
     """
 
     key: str
@@ -145,7 +144,6 @@ class View:
     config: Config
     config_note: str
     replay: Replay
-    sharers: int = 1
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from roledrift.errors import ConfigError, StoreError
+from roledrift.report.build import page_of
 from roledrift.report.model import REPORT_SCHEMA, Report, plain
 from roledrift.report.tabular import tables, to_csv, to_latex
 
@@ -25,9 +27,10 @@ def write_report(
     Args:
         report: What to write.
         out_dir: Directory; made if it is not there.
-        formats: Any of ``html`` (``index.html``), ``md`` (``report.md``), ``json``
-            (``report.json``), ``csv`` and ``tex`` (the overview's tables in ``tables/``), ``png``
-            (every figure in ``figures/``), ``status`` (``status.png``: one picture for a chat).
+        formats: Any of ``html`` (``index.html``; of several runs also a page each in ``runs/``),
+            ``md`` (``report.md``), ``json`` (``report.json``), ``csv`` and ``tex`` (the overview's
+            tables in ``tables/``), ``png`` (every figure in ``figures/``), ``status``
+            (``status.png``: one picture for a chat).
 
     Returns:
         The files, in the order of ``formats``.
@@ -45,12 +48,14 @@ def write_report(
         if name in _PAGES:
             file, render = _PAGES[name]
             written.append(_put(folder / file, render(report).encode()))
+            if name == "html" and report.overview:
+                _pages(report, folder)
         elif name == "status":
-            from roledrift.report.poster import poster
+            from roledrift.report.draw.poster import poster
 
             written.append(_put(folder / "status.png", poster(report)))
         elif name == "png":
-            from roledrift.report.pictures import pictures
+            from roledrift.report.draw.pictures import pictures
 
             written += [_put(folder / "figures" / file, body) for file, body in pictures(report)]
         else:
@@ -59,6 +64,14 @@ def write_report(
                 where = folder / TABLES / f"{table.key}.{name}"
                 written.append(_put(where, render_table(table).encode()))
     return written
+
+
+def _pages(report: Report, folder: Path) -> None:
+    """A page for every run that has none yet; those of a large folder are written one by one."""
+    for run in report.runs:
+        if run.sections:
+            alone = replace(report, title=run.name, overview=(), runs=(run,), home="../index.html")
+            write_page(alone, folder / page_of(run.key))
 
 
 def write_page(report: Report, path: Path) -> Path:

@@ -6,6 +6,7 @@
     steps.<writer>.jsonl               a line per step; a new file per process start
     alerts.<writer>.jsonl              a line per alert
     incidents.<writer>.jsonl           a line per change of an incident
+    starts.json                        where the run's statistics started, written at its end
     samples/<step>-<writer>.parquet    texts of one step
 
 Writers only append to files of their own: no locks, no database, no memory map, so any file system
@@ -27,6 +28,7 @@ from roledrift.errors import StoreError
 from roledrift.store import regular
 
 HEADER = "run.json"
+STARTS = "starts.json"
 SAMPLES = "samples"
 MOST_BYTES = 2 * 2**30
 """Largest file of a run directory that is read; of ``run.json``, :data:`MOST_OF_HEADER`."""
@@ -74,6 +76,11 @@ def writers(names: list[str], kind: str) -> list[str]:
     """Writers with a file of ``kind`` (``"steps"``, ``"alerts"``, ``"incidents"``), sorted."""
     found = (_LINES.match(name) for name in names)
     return sorted(match[2] for match in found if match and match[1] == kind)
+
+
+def files_of_run(names: list[str]) -> list[str]:
+    """Those of ``names`` that a run directory is made of, without the folder of texts."""
+    return [name for name in names if name in (HEADER, STARTS) or _LINES.match(name)]
 
 
 def sample_owner(name: str) -> tuple[int, str] | None:

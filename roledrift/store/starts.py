@@ -15,9 +15,9 @@ from typing import Any
 
 from roledrift.judgement import Alert, Incident
 from roledrift.records import RunHeader, Sample, StepRecord
+from roledrift.store import layout
 from roledrift.store.regular import content
 
-NAME = "starts.json"
 _MOST_BYTES = 1 << 20
 _MOST_RUNS = 20
 _MOST_SEEN = 200
@@ -32,11 +32,11 @@ class StartsWriter:
     Args:
         path: Run directory.
         header: What the run is.
-        summary: Outcome of the run and its starts, asked for at the end.
+        summary: Outcome of the run, its sentence, and its starts, asked for at the end.
     """
 
     def __init__(
-        self, path: Path, header: RunHeader, summary: Callable[[], tuple[str, Starts]]
+        self, path: Path, header: RunHeader, summary: Callable[[], tuple[str, str, Starts]]
     ) -> None:
         self._path, self._header, self._summary = path, header, summary
 
@@ -54,11 +54,19 @@ class StartsWriter:
 
     def close(self) -> None:
         """Write the file, in one go."""
-        outcome, starts = self._summary()
-        body = {"v": 1, "kind": "starts", "outcome": outcome, **_identity(self._header)}
-        draft = self._path / f".{NAME}.tmp"
+        outcome, sentence, starts = self._summary()
+        said = {"outcome": outcome, "sentence": sentence}
+        body = {"v": 1, "kind": "starts", **said, **_identity(self._header)}
+        draft = self._path / f".{layout.STARTS}.tmp"
         draft.write_text(json.dumps(body | {"starts": starts}), encoding="utf-8")
-        os.replace(draft, self._path / NAME)
+        os.replace(draft, self._path / layout.STARTS)
+
+
+def concluded(path: Path) -> tuple[str, str] | None:
+    """Outcome and sentence of a run when it ended; None if none were kept or can be read."""
+    body = _read(path / layout.STARTS)
+    outcome, sentence = body.get("outcome"), body.get("sentence")
+    return (outcome, sentence) if isinstance(outcome, str) and isinstance(sentence, str) else None
 
 
 def earlier_starts(path: Path, header: RunHeader) -> list[Starts]:
@@ -74,7 +82,9 @@ def earlier_starts(path: Path, header: RunHeader) -> list[Starts]:
         beside = [one for one in path.resolve().parent.iterdir() if one != path.resolve()]
     except OSError:
         return []
-    files = [one / NAME for one in sorted(beside)[-_MOST_SEEN:] if (one / NAME).is_file()]
+    files = [
+        path for one in sorted(beside)[-_MOST_SEEN:] if (path := one / layout.STARTS).is_file()
+    ]
     found = []
     for file in sorted(files, key=_age, reverse=True):
         body = _read(file)

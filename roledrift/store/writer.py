@@ -43,14 +43,15 @@ class RunWriter:
         path: Local run directory; created if needed.
         header: What the run is. For a resumed run the stored header stays.
         resume: Add to the run that is there, if there is one.
+        overwrite: Remove the files of the run that is there, if there is one. Other files stay.
         writer: Name of this process, for example ``"trainer"``; made unique if it is taken. None
             makes one of host, process id and time.
         judged: The run is judged as it goes on. Its file of incidents is there from the start, so
             that a run without any can be told from one that nobody judged.
 
     Raises:
-        StoreError: If a run is there and ``resume`` is false, if the stored run has other roles or
-            another routing, or if the directory cannot be written.
+        StoreError: If a run is there and neither ``resume`` nor ``overwrite`` is set, if the stored
+            run has other roles or another routing, or if the directory cannot be written.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class RunWriter:
         header: RunHeader,
         *,
         resume: bool = False,
+        overwrite: bool = False,
         writer: str | None = None,
         judged: bool = False,
     ) -> None:
@@ -74,6 +76,12 @@ class RunWriter:
         self._synced: dict[str, LineFile] = {}
         with _writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
+            if overwrite and resume:
+                raise StoreError(
+                    "resume=True continues a run and overwrite=True removes it: set one of them"
+                )
+            if overwrite:
+                _remove(self.path)
             self._begin(header, resume=resume)
             base = layout.writer_name() if writer is None else layout.safe_name(writer)
             segment = _next_segment(self.path)
@@ -170,8 +178,8 @@ class RunWriter:
         there = final.exists() or bool(layout.writers(os.listdir(self.path), "steps"))
         if there and not resume:
             raise StoreError(
-                f"{self.path}: a run is here already;"
-                " give another directory, or resume=True to add to it"
+                f"{self.path}: a run is here already; give another directory, overwrite=True to "
+                "replace it, or resume=True to add to it"
             )
         if final.exists():
             _same_run(final, header)
@@ -194,6 +202,22 @@ class RunWriter:
         raise AssertionError("unreachable: count() never ends")
 
 
+def _remove(run: Path) -> None:
+    """Delete the files of a run, the header last, so that what is interrupted is still a run."""
+    folder = run / layout.SAMPLES
+    texts = (
+        [file for file in os.listdir(folder) if layout.sample_owner(file)]
+        if folder.is_dir()
+        else []
+    )
+    for file in texts:
+        (folder / file).unlink()
+    for file in sorted(
+        layout.files_of_run(os.listdir(run)), key=lambda name: name == layout.HEADER
+    ):
+        (run / file).unlink()
+
+
 def _same_run(path: Path, header: RunHeader) -> None:
     try:
         stored = from_json(content(path, layout.MOST_OF_HEADER).decode())
@@ -202,7 +226,7 @@ def _same_run(path: Path, header: RunHeader) -> None:
             f"{path}: cannot resume, the header is unreadable ({error}); give another directory"
         ) from None
     if not isinstance(stored, RunHeader):
-        raise StoreError(f"{path}: cannot resume, this is no run header; give another directory")
+        raise StoreError(f"{path}: cannot resume, this is not a run header; give another directory")
     mine, its = header.workflow, stored.workflow
     if (mine.role_names, mine.policies) != (its.role_names, its.policies):
         routes = [dict(zip(one.role_names, one.policies, strict=True)) for one in (its, mine)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from roledrift.report.palette import variables
+from roledrift.report.draw.palette import variables
 
 PAGE = "index.html"
 STATIC = (

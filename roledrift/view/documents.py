@@ -18,7 +18,7 @@ SCHEMA = "roledrift.page/1"
 LONGEST = 6000
 """Characters of a text that a page shows."""
 
-_UNITS = {one.name: one.unit.replace(", median", "") for one in QUANTITIES}
+_UNITS = {one.name: one.unit.replace(", mean", "") for one in QUANTITIES}
 _LOGS = {one.name for one in QUANTITIES if one.log}
 _STEP_UNITS = {"lr": "learning rate"}
 

@@ -89,7 +89,7 @@ class FollowedRun:
             for group, stats in record.groups.items():
                 self._addresses |= dict.fromkeys((group, name) for name in stats)
             for gram in record.gradients:
-                norms = gradient_norms(gram, self._workflow.role_names)
+                norms = gradient_norms(gram)
                 self._addresses |= dict.fromkeys((group, GRADIENT_NORM) for group in norms)
         self._records = records
 
@@ -167,7 +167,7 @@ class FollowedRun:
             elif name == GRADIENT_NORM:
                 norms: dict[str, float] = {}
                 for gram in record.gradients:
-                    norms |= gradient_norms(gram, self._workflow.role_names)
+                    norms |= gradient_norms(gram)
                 column.append(norms.get(group))
             else:
                 column.append(record.mean(group, name))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from roledrift.capture.gradients import RoleGradientProbe
-from roledrift.measure.coherence import matrix
+from roledrift.gram import matrix
 from roledrift.records import GramRecord
 from roledrift.workflow import Role, Workflow
 

@@ -60,7 +60,7 @@ def test_columns_may_be_lists_or_arrays():
         ({"clip": (0.2,)}, "clip is"),
         ({"steps_between": -1}, "steps_between is -1"),
         ({"rewards": torch.zeros(B)}, "did you mean 'reward'"),
-        ({"slot": ["a", "b", "c"]}, "slot is no column of numbers"),
+        ({"slot": ["a", "b", "c"]}, "slot is not a column of numbers"),
     ],
 )
 def test_misfits_are_refused_with_the_reason(columns, message):

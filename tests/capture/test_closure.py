@@ -30,7 +30,7 @@ from torch import nn
 from transformers import Qwen3ForCausalLM
 
 from roledrift.capture.gradients import RoleGradientProbe
-from roledrift.measure.coherence import total_norm
+from roledrift.gram import total_norm
 from roledrift.records import GramRecord
 
 

@@ -17,7 +17,7 @@ from gradient_models import (
 
 from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.errors import CaptureError
-from roledrift.measure.coherence import matrix
+from roledrift.gram import matrix
 
 PROMPTS = torch.tensor([4, 7, 0, 2, 1, 5, 8, 3])
 """Generator rows: slot 0 on an even and an odd problem, slot 1 on an odd and an even one, slot 2

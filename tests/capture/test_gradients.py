@@ -28,7 +28,7 @@ from transformers import Qwen3ForCausalLM
 
 from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.errors import AttachError, CaptureError
-from roledrift.measure.coherence import by_role, leakage, matrix
+from roledrift.gram import by_role, mass_shares, matrix
 
 MODES = ["none", "nonreentrant", "reentrant"]
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.bfloat16: 4e-3}
@@ -245,7 +245,7 @@ def test_leakage_shows_attention_across_packed_rows(apart: bool) -> None:
     with probe.groups(*labels):
         packed(model, ids, weight_B * (ROLES == 1), apart=apart).backward()
     (record,) = probe.drain_gradients()
-    leaked = leakage(by_role(record), "aggregator")
+    leaked = 1 - mass_shares(by_role(record))[by_role(record).labels.index("aggregator")]
     assert leaked < 1e-20 if apart else leaked > 0.01
 
 

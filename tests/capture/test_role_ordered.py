@@ -21,7 +21,7 @@ from transformers import Qwen3ForCausalLM
 
 from roledrift.capture.role_ordered import RoleOrderedGradients
 from roledrift.errors import AttachError, CaptureError, ConfigError
-from roledrift.measure.coherence import matrix
+from roledrift.gram import matrix
 from roledrift.protocols import GradientSource
 from roledrift.records import GramRecord
 

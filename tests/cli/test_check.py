@@ -97,9 +97,9 @@ def test_of_several_runs_the_worst_code_wins(tmp_path: Path) -> None:
     assert check(clean, drift, tmp_path / "nothing")[0] == 2
     _, out, _ = check(tmp_path)
     assert [line.split(": ")[1] for line in out.splitlines() if str(tmp_path) in line] == [
-        "clean",
         "failing",
         "no verdict",
+        "clean",
     ]
 
 

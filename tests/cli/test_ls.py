@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from roledrift.cli.ls import incidents_of
+from roledrift.analysis.runs import Run, open_runs
 from roledrift.cli.main import app
 from roledrift.records import RunHeader
 from roledrift.store.reader import open_run
+from roledrift.store.starts import StartsWriter
 from roledrift.store.writer import RunWriter
 from tests.cli.runs import HOSTILE, crash_run, write_run
 from tests.store.records import incident
@@ -40,10 +41,10 @@ def test_a_row_per_run_the_worst_first(tmp_path: Path) -> None:
     assert rows[0].split() == [
         *("sweep/c", "voting", "shared", "12", "finished", "failing", "Of", "c."),
     ]
-    assert rows[-1].split() == ["a", "voting", "shared", "3", "finished"]
+    assert rows[-1].split()[:7] == ["a", "voting", "shared", "3", "finished", "no", "verdict"]
 
 
-def test_of_equally_bad_runs_the_earliest_and_the_damaged_come_first(tmp_path: Path) -> None:
+def test_of_equally_bad_runs_the_damaged_and_then_the_earliest_come_first(tmp_path: Path) -> None:
     for name in "abc":
         write_run(tmp_path / name, 9)
     record(tmp_path / "a", 6)
@@ -51,7 +52,23 @@ def test_of_equally_bad_runs_the_earliest_and_the_damaged_come_first(tmp_path: P
     header = open_run(tmp_path / "c").header
     RunWriter(tmp_path / "c", header, resume=True).write_incident(incident(6, onset=2))
     rows = json.loads(ls(tmp_path, "--json")[1])["runs"]
-    assert [row["run"] for row in rows] == ["c", "b", "a"]
+    assert [row["run"] for row in rows] == ["b", "c", "a"]
+
+
+def test_a_run_that_ended_without_an_incident_says_what_it_was(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "a", 40)
+    (row,) = json.loads(ls(tmp_path, "--json")[1])["runs"]
+    replayed = open_runs(tmp_path)[0].verdict
+    assert (row["outcome"], row["sentence"]) == ("clean", replayed.sentence)
+    header = open_run(path).header
+    RunWriter(path, header, resume=True, judged=True).close()
+    StartsWriter(path, header, lambda: ("no verdict", "As its monitor said.", {})).close()
+    (row,) = json.loads(ls(tmp_path, "--json")[1])["runs"]
+    assert (row["outcome"], row["sentence"]) == ("no verdict", "As its monitor said.")
+    RunWriter(path, header, resume=True, judged=True)
+    (row,) = json.loads(ls(tmp_path, "--json")[1])["runs"]
+    assert (row["state"], row["outcome"]) == ("open", "")
+    assert "40 steps so far" in row["sentence"]
 
 
 def test_an_incident_that_has_passed_is_suspicious(tmp_path: Path) -> None:
@@ -65,10 +82,10 @@ def test_an_incident_that_has_passed_is_suspicious(tmp_path: Path) -> None:
 def test_a_run_that_nobody_judged_is_replayed(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", inflate_from=15)
     assert not open_run(path).judged
-    (again,) = incidents_of(open_run(path))
+    (again,) = Run(open_run(path)).incidents
     assert again.sentence in ls(tmp_path)[1]
     RunWriter(path, open_run(path).header, resume=True, judged=True).close()
-    assert incidents_of(open_run(path)) == (), "its monitor found nothing"
+    assert Run(open_run(path)).incidents == (), "its monitor found nothing"
 
 
 def test_json(tmp_path: Path) -> None:
@@ -84,11 +101,11 @@ def test_json(tmp_path: Path) -> None:
         "steps": 3,
         "last_step": 2,
         "state": "finished",
-        "outcome": "",
+        "outcome": "no verdict",
         "role": "",
         "finding": "",
         "onset": None,
-        "sentence": "",
+        "sentence": open_runs(tmp_path)[0].verdict.sentence,
     }
 
 
@@ -133,7 +150,7 @@ def test_a_crashed_run_is_silent(tmp_path: Path) -> None:
     assert code == 0
     assert (crashed["state"], crashed["outcome"]) == ("silent", "suspicious")
     assert "since step 19. The run may have crashed." in crashed["sentence"]
-    assert (running["state"], running["outcome"], running["sentence"]) == ("open", "", "")
+    assert (running["state"], running["outcome"]) == ("open", "clean")
 
 
 def test_some_of_them_in_another_order(tmp_path: Path) -> None:

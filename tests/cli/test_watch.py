@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from roledrift.cli.watch import Watched, Watching, board, sparkline, watch
-from roledrift.detect.suite import DetectorSuite
+from roledrift.cli.watch import Watching, watch
 from roledrift.records import RunHeader, StepRecord
-from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
 from tests.cli.runs import crash_run, write_run
@@ -76,14 +74,6 @@ def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert watch([str(tmp_path / "bare")]) == 3
 
 
-def test_sparklines() -> None:
-    assert sparkline([1, 2, 3]) == "▁▅█"
-    assert sparkline([1, float("nan"), 3], plain=True) == "_ @"
-    assert sparkline([2, 2]) == "▁▁"
-    assert sparkline([float("nan")]) == ""
-    assert "length" in board([]).plain
-
-
 def test_a_crashed_run_is_silent_at_the_first_look(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,35 +106,3 @@ def test_no_step_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path = write_run(tmp_path / "empty", 0)
     assert watch([str(path)], Watching(once=True)) == 3
     assert "no step recorded yet" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("width", [40, 80, 120])
-def test_the_board_fits(width: int, tmp_path: Path) -> None:
-    run = open_run(write_run(tmp_path / "drift", inflate_from=15))
-    one = Watched(run.path, DetectorSuite(run.header.workflow), VOTING.role_names, state="finished")
-    for record in run.steps():
-        one.alerts += one.suite.update(record)
-        one.records.append(record)
-    one.last = 29
-    lines = board([one], width=width).plain.splitlines()
-    assert lines[1] == "drift  step 29  finished  failing"
-    (incident,) = one.suite.incidents
-    shown = next(n for n, line in enumerate(lines) if line.startswith("  generator"))
-    assert " ".join(line.strip() for line in lines[2:shown]) == incident.sentence
-    assert lines[shown + 1].split()[:2] == ["aggregator", "failing"]
-    assert lines[shown + 1].endswith("20.8")
-    if width >= 80:
-        assert max(map(len, lines)) <= width
-        assert "▁" in lines[shown + 1]
-
-
-def test_the_worst_run_stands_first(tmp_path: Path) -> None:
-    watched = []
-    for name, begins in (("a", None), ("b", 15)):
-        run = open_run(write_run(tmp_path / name, inflate_from=begins))
-        suite = DetectorSuite(run.header.workflow)
-        for record in run.steps():
-            suite.update(record)
-        watched.append(Watched(run.path, suite, VOTING.role_names, run.steps(), last=29))
-    lines = board(watched).plain.splitlines()
-    assert [line[0] for line in lines[1:] if not line.startswith(" ")] == ["b", "a"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -19,12 +20,12 @@ from roledrift.detect.conclusion import conclude
 from roledrift.judgement import Incident
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.webhook import WebhookNotifier
-from roledrift.report import poster as status_image
 from roledrift.report.build import build_report
+from roledrift.report.draw import poster as status_image
+from roledrift.report.draw.poster import poster
 from roledrift.report.html import render_html
 from roledrift.report.markdown import render_markdown
 from roledrift.report.model import Report, Table
-from roledrift.report.poster import poster
 from roledrift.report.sanitise import escaped
 from roledrift.report.write import write_report
 from roledrift.store.reader import open_run
@@ -106,7 +107,8 @@ def of_the_report(path: Path, incident: Incident, folder: Path) -> Report:
     assert (run.state, run.headline) == (incident.severity, incident.sentence)
     assert run.incident is not None
     assert cause(run.incident) == cause(incident)
-    assert f"<h1>{escape(incident.sentence)}</h1>" in render_html(report).replace("&#34;", "&quot;")
+    (head,) = re.findall(r"<h1>(.*?)</h1>", render_html(report))
+    assert re.sub(r"<[^>]+>", "", head).replace("&#34;", "&quot;") == escape(incident.sentence)
     assert f"**{run.state}**: {escaped(incident.sentence)}" in render_markdown(report)
     write_report(report, folder, ("json",))
     body = json.loads((folder / "report.json").read_text())["runs"][0]
@@ -116,8 +118,9 @@ def of_the_report(path: Path, incident: Incident, folder: Path) -> Report:
     assert isinstance(table, Table)
     worst = table.rows[0]
     assert [cell.text for cell in worst[:4]] == [
-        *("hot", incident.severity, incident.sentence, str(incident.onset))
+        *("hot", incident.severity, run.lead, str(incident.onset))
     ]
+    assert incident.sentence.startswith(run.lead)
     return report
 
 

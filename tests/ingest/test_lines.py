@@ -19,7 +19,7 @@ def test_half_lines_and_other_things_are_counted(tmp_path: Path) -> None:
     assert ledger.counts == {
         "broken or half-written JSON": 3,
         "bytes that are no UTF-8 were replaced": 2,
-        "line is no JSON object": 1,
+        "line is not a JSON object": 1,
     }
 
 

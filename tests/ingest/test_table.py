@@ -155,7 +155,7 @@ def test_odd_csv_rows(tmp_path: Path) -> None:
     events, one = read(file, "table", mapping=mapping)
     assert [(row.step, row.tokens) for row in spans(events)][:3] == [(0, 5), (1, None), (2, 3)]
     assert one.ledger.counts["CSV row with too many fields"] == 1
-    assert one.ledger.counts["tokens is no number"] >= 1
+    assert one.ledger.counts["tokens is not a number"] >= 1
 
 
 CELL = (
@@ -187,7 +187,7 @@ def test_no_row_raises(
         "text": "text",
     }
     if not all(any(key in row for row in rows) for key in ("stepr", "ole")) and rows:
-        with pytest.raises(ConfigError, match="is no column"):
+        with pytest.raises(ConfigError, match="is not a column"):
             read(file, "table", mapping={"columns": columns})
         return
     events, one = read(file, "table", mapping={"columns": columns})
@@ -205,13 +205,15 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read(table, "table", mapping=wrong)
     assert str(caught.value) == (
-        f"{table}: the mapping's columns.reward = 'scor' is no column, did you mean 'score'?; the "
-        "mapping's columns.text = 'txt' is no column, did you mean 'text'? (there are iteration, "
-        "agent, score, text)"
+        f"{table}: the mapping's columns.reward = 'scor' is not a column, did you mean 'score'?; "
+        "the mapping's columns.text = 'txt' is not a column, did you mean 'text'? (there are "
+        "iteration, agent, score, text)"
     )
     rows = write_lines(tmp_path / "a.jsonl", [{"meta": {"iter": 1}, "agent": "g"}])
     nested = {"columns": {"step": "meta.itr", "role": "agent"}}
-    with pytest.raises(ConfigError, match=r"'meta\.itr' is no column, did you mean 'meta\.iter'"):
+    with pytest.raises(
+        ConfigError, match=r"'meta\.itr' is not a column, did you mean 'meta\.iter'"
+    ):
         read(rows, "table", mapping=nested)
     nested["columns"] |= {"step": "meta.iter", "reward": "scor"}
     events, one = read(rows, "table", mapping=nested)

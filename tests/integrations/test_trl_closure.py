@@ -10,7 +10,7 @@ from peft import LoraConfig
 from roledrift_trl import RoleDriftCallback
 from transformers import TrainerCallback
 
-from roledrift.measure.coherence import total_norm
+from roledrift.gram import total_norm
 from roledrift.store.reader import open_run
 from tests.integrations.trl_tiny import make_trainer, trace, watched
 

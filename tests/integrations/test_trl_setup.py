@@ -8,9 +8,15 @@ import pytest
 import torch
 from datasets import Dataset
 from roledrift_trl import RoleDriftCallback
-from roledrift_trl.checks import devices_note, scales_in_place
+from roledrift_trl.checks import (
+    devices_note,
+    run_directory,
+    scales_in_place,
+    workflow_of_data,
+)
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
+from roledrift.assembly import open_monitor
 from roledrift.errors import AttachError, ConfigError, StoreError
 from roledrift.store.reader import open_run
 from tests.integrations.trl_tiny import (
@@ -33,7 +39,7 @@ from tests.integrations.trl_tiny import (
                 lambda row: {"role": row["role"].replace("aggregator", "agregator")}
             ),
             {},
-            "Did you mean 'aggregator'",
+            r"Did you mean 'aggregator'.*workflow='auto'.*Workflow\(\.\.\.\)",
         ),
         (tiny_dataset().map(lambda _, i: {"role": None}, with_indices=True), {}, "holds None"),
         (tiny_dataset(), {"remove_unused_columns": True}, "remove_unused_columns=False"),
@@ -120,8 +126,64 @@ def test_without_a_trainer_it_says_how_to_name_it(tmp_path: Path) -> None:
 
 def test_an_old_run_is_not_overwritten(tmp_path: Path) -> None:
     watched(tmp_path, max_steps=1)
-    with pytest.raises(StoreError, match=r"out=\.\.\..*resume_from_checkpoint"):
+    with pytest.raises(StoreError, match=r"out=\.\.\..*overwrite=True.*resume_from_checkpoint"):
         watched(tmp_path, max_steps=1)
+
+
+def test_roles_and_slots_come_from_the_data(tmp_path: Path) -> None:
+    names = {"generator": "solver", "aggregator": "aggregator"}
+    rows = [{**row, "role": names[row["role"]]} for row in tiny_dataset()]
+    trained = make_trainer(
+        tmp_path,
+        [RoleDriftCallback("auto", slot_column="copy")],
+        train_dataset=Dataset.from_list(rows),
+        max_steps=1,
+    )
+    trained.train()
+    run = open_run(tmp_path / "trainer" / "roledrift")
+    roles = [(role.name, role.slots, role.duty) for role in run.header.workflow.roles]
+    assert roles == [("aggregator", 3, "select"), ("solver", 3, "solve")]
+    assert {"aggregator", "solver"} <= run.steps()[0].groups.keys()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "says"),
+    [
+        (tiny_dataset().remove_columns("role"), "no column 'role'"),
+        (tiny_dataset().to_iterable_dataset(), "is streamed"),
+        (tiny_dataset().map(lambda _: {"role": None}), "holds None"),
+    ],
+)
+def test_roles_that_the_data_do_not_name_are_asked_for(
+    tmp_path: Path, dataset: Any, says: str
+) -> None:
+    trainer = SimpleNamespace(train_dataset=dataset)
+    with pytest.raises(ConfigError, match=says):
+        workflow_of_data(trainer, ("role", None), None)
+
+
+def test_data_without_slots_have_none() -> None:
+    assert {role.slots for role in RoleDriftCallback("voting").workflow.roles} == {1}
+    assert RoleDriftCallback("voting", slot_column="copy").workflow.role("generator").slots == 3
+
+
+def test_a_second_training_gets_a_directory_of_its_own(tmp_path: Path) -> None:
+    args = SimpleNamespace(output_dir=tmp_path, process_index=0)
+    places = []
+    for _ in range(2):
+        places.append(run_directory(None, args, 0, overwrite=False))
+        open_monitor("voting", places[-1]).close()
+    assert [one.name for one in places] == ["roledrift", "roledrift-2"]
+    assert run_directory(None, args, 5, overwrite=False) == places[1]  # what is resumed
+    assert run_directory(None, args, 0, overwrite=True) == places[0]
+    assert run_directory(tmp_path / "x", args, 0, overwrite=False) == tmp_path / "x"
+
+
+def test_an_old_run_is_replaced_where_that_is_wanted(tmp_path: Path) -> None:
+    watched(tmp_path, max_steps=2)
+    callback = RoleDriftCallback(PAIR, tmp_path / "run", overwrite=True)
+    make_trainer(tmp_path, [callback], max_steps=1).train()
+    assert [record.step for record in open_run(tmp_path / "run").steps()] == [1]
 
 
 def test_the_run_directory_and_header_have_defaults(tmp_path: Path) -> None:

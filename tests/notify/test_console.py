@@ -1,12 +1,14 @@
 import io
+import logging
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 from roledrift.notices import Notice
-from roledrift.notify.console import ConsoleNotifier, printable
+from roledrift.notify.console import ConsoleNotifier, LogBetweenBars, printable
 from roledrift.protocols import Notifier
 from tests.notify.alerts import ALERT, HEADER, INCIDENT, NOTICE
 
@@ -120,3 +122,30 @@ def test_whatever_a_model_writes_is_one_harmless_line(text: str) -> None:
     shown.encode("utf-8")
     assert not any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in shown)
     assert len(told(replace(NOTICE, change="closed", text=text, stops=False)).splitlines()) == 1
+
+
+def test_warnings_are_shown_while_nobody_handles_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = logging.getLogger("roledrift")
+    monkeypatch.setattr(log, "handlers", [])
+    LogBetweenBars.install()
+    LogBetweenBars.install()
+    log.warning("from here on, %s", "less")
+    assert capsys.readouterr().err == "", "the handlers of the root show it"
+    monkeypatch.setattr(logging.root, "handlers", [])
+    log.info("a detail")
+    log.warning("from here on, %s", "less")
+    assert capsys.readouterr().err == "roledrift: from here on, less\n"
+
+
+def test_a_notice_stands_beside_a_progress_bar_not_in_it() -> None:
+    stream = io.StringIO()
+    with tqdm(total=40, file=stream, mininterval=0, ncols=60) as bar:
+        bar.update(2)
+        ConsoleNotifier(stream).notify(NOTICE, HEADER)
+        bar.update(1)
+    # What a terminal shows of a line is what was written after its last carriage return.
+    shown = [line.rsplit("\r", 1)[-1] for line in stream.getvalue().split("\n")]
+    assert shown[:3] == told(NOTICE).splitlines()
+    assert " 3/40 " in shown[3]

@@ -24,6 +24,7 @@ from reference_trainer.checkpoint import (
 from reference_trainer.config import CheckpointSettings, Config
 from reference_trainer.errors import SettingsError
 from reference_trainer.grid import load_source
+from reference_trainer.manifest import write_manifest
 from reference_trainer.policies import AdapterBank
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
@@ -172,6 +173,24 @@ def test_a_run_without_a_whole_checkpoint_says_what_to_do(
     (tmp_path / "global_step_1" / "manifest.json").unlink()
     with pytest.raises(SettingsError, match=r"no manifest\.json.*an earlier version"):
         latest_whole(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["state.pt", "position.json"])
+def test_a_whole_checkpoint_of_another_version(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path, file: str
+) -> None:
+    bank = make_bank("shared")
+    where = save_checkpoint(bank, tmp_path, Position(1, 0), keep=0)
+    if file == "state.pt":
+        state = torch.load(where / file, weights_only=True)
+        torch.save({"optimizers": state["optimizers"]}, where / file)
+    else:
+        (where / file).write_text('{"step": 1, "problem": 0}')
+    (where / "manifest.json").unlink()
+    write_manifest(where)
+    assert latest_whole(tmp_path) == (where, ())
+    with pytest.raises(SettingsError, match=r"was written by another version.*Resume with the ver"):
+        restore(bank, where)
 
 
 def test_another_routing_is_refused(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:
@@ -324,6 +343,20 @@ def test_a_broken_description_is_a_clear_error(smoke: Config, tmp_path: Path) ->
     cut(tmp_path / "trainer" / "config.json")
     with pytest.raises(SettingsError, match=r"config\.json cannot be read"):
         folder.config()
+
+
+def test_a_damaged_trace_and_end_are_named(smoke: Config, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.begin(smoke)
+    folder.write({"step": 0})
+    for text in ("{", '{"reward": 1}', "[]"):
+        (tmp_path / "trainer" / "trace.jsonl").write_text(f'{{"step": 0}}\n{text}\n')
+        with pytest.raises(SettingsError, match=r"trace\.jsonl, line 2, is damaged.*step"):
+            folder.trace()
+    for text in ("{", "[]", '{"steps": "many", "stopped": ""}'):
+        (tmp_path / "trainer" / "finished.json").write_text(text)
+        with pytest.raises(SettingsError, match=r"finished\.json cannot be read.*Delete it"):
+            folder.finished()
 
 
 def test_other_settings_are_named_but_not_all_of_them(smoke: Config, tmp_path: Path) -> None:

@@ -15,6 +15,13 @@ def test_the_defaults_are_a_configuration() -> None:
     assert from_mapping({}) == Config()
 
 
+def test_every_policy_makes_the_same_number_of_steps_by_default_and_the_presets_as_the_paper() -> (
+    None
+):
+    assert Config().train.minibatch_counts == "episodes"
+    assert {load(name).train.minibatch_counts for name in presets()} == {"spans"}
+
+
 def test_all_problems_are_reported_together() -> None:
     with pytest.raises(SettingsError) as error:
         from_mapping(
@@ -99,7 +106,7 @@ def test_a_file_with_overrides(tmp_path: Path) -> None:
     file.write_text("name = ")
     with pytest.raises(SettingsError, match="not valid TOML"):
         load(file)
-    with pytest.raises(SettingsError, match="neither a TOML file nor a preset"):
+    with pytest.raises(SettingsError, match="neither a TOML or JSON file nor a preset"):
         load("voting")
 
 

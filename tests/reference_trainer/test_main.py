@@ -60,7 +60,7 @@ def test_wrong_settings_are_errors_not_tracebacks(
     for arguments, message in (
         ([*train, "--set", "train.stepz=2"], "did you mean 'steps'?"),
         ([*train, "--set", "train.steps"], "must look like"),
-        (["train", "nothing", "--out", "x"], "neither a TOML file nor a preset"),
+        (["train", "nothing", "--out", "x"], "neither a TOML or JSON file nor a preset"),
         (["evaluate", str(tmp_path)], "holds no trainer/config.json"),
     ):
         assert main(arguments) == 2

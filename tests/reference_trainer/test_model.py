@@ -9,7 +9,7 @@ from reference_trainer.config import Config, from_mapping
 from reference_trainer.episodes import Message
 from reference_trainer.errors import SettingsError
 from reference_trainer.model import ModelSettings, end_ids, load_model
-from reference_trainer.rollout.player import encode
+from reference_trainer.rollout.chat import encode
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import train
 from roledrift import open_run

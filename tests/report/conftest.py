@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from roledrift.detect.incidents import Incidents
 from roledrift.detect.suite import DetectorSuite
+from roledrift.judgement import Alert, Verdict
 from roledrift.records import GramRecord, RunHeader, Sample, Stat, StepRecord
 from roledrift.report.build import build_report
 from roledrift.report.model import Report
@@ -74,6 +77,15 @@ def samples(step: int, workflow: Workflow, text: str) -> list[Sample]:
         for role in workflow.roles
         for index in range(2)
     ]  # fmt: skip
+
+
+def judged(view: View, *alerts: Alert, latest: Sequence[Verdict] = ()) -> View:
+    """The view with these alerts and verdicts alone, and the incidents that they make."""
+    book = Incidents()
+    for alert in alerts:
+        book.update(alert.step, [alert])
+    seen = replace(view.replay, alerts=alerts, verdicts=tuple(latest), incidents=book.incidents)
+    return replace(view, replay=seen)
 
 
 @pytest.fixture(scope="session")

@@ -20,10 +20,7 @@ from roledrift.store.writer import RunWriter
 from roledrift.workflow import SINGLE, VOTING
 from tests.report.conftest import record
 
-KEYS = [
-    *("verdict", "timeline", "roles", "gradients", "alerts", "texts", "outcome", "costs", "data"),
-    "method",
-]
+KEYS = ["summary", "alerts", "verdicts", "texts", "roles", "gradients", "costs", "data", "method"]
 
 
 def test_a_run_has_all_sections_in_order(failing_report: Report) -> None:
@@ -45,15 +42,17 @@ def test_a_folder_of_runs_gets_an_overview(write_run: object, tmp_path: Path) ->
     shown = [[cell.text for cell in row[:3]] for row in overview.rows]
     incident = report.runs[1].incident
     assert incident is not None
-    assert shown[0] == ["b", "failing", incident.sentence]
+    assert shown[0] == ["b", "failing", report.runs[1].lead]
+    assert incident.sentence.startswith(report.runs[1].lead)
     assert overview.rows[0][2].note == f"aggregator: {incident.finding}"
     assert sorted(shown[1:]) == [["a", "no verdict", "–"], ["empty", "no verdict", "–"]]
     tally = report.overview[0]
     assert isinstance(tally, Prose)
     assert tally.text.startswith("1 failing, 2 no verdict. All runs: voting")
     assert "stress: length pays" in tally.text
-    assert {row[0].href for row in overview.rows} == {f"#{run.key}" for run in report.runs}
-    assert "Validation accuracy of all runs" in render_html(report)
+    pages = {f"runs/{run.key}.html#{run.key}" for run in report.runs}
+    assert {row[0].href for row in overview.rows} == pages
+    assert "Validation accuracy, or else the reward" in render_html(report)
 
 
 def test_a_run_given_twice_is_shown_once(failing_path: Path) -> None:
@@ -114,4 +113,4 @@ def test_what_must_not_be_shared_is_nowhere(tmp_path: Path) -> None:
 def test_texts_that_only_an_alert_carries_lead_nowhere(tmp_path: Path) -> None:
     html = render_html(build_report(carrying(tmp_path / "run")))
     assert "<ins>2 now</ins>" in html
-    assert "in the browser</a>" not in html
+    assert "all texts</a>" not in html

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import math
 
-from roledrift.report.curves import limits, odd_values, table
+from roledrift.report.curves import level, limits, odd_values, overlaid, table
 from roledrift.report.model import Line, Panel
+from roledrift.report.view import View
 
 
 def panel(*values: float) -> Panel:
@@ -36,3 +37,33 @@ def test_what_is_not_drawn_is_counted() -> None:
         "2 non-finite values are a gap; 1 value at or below 0 not on a log axis"
     )
     assert odd_values([{0: 1.0}], log=True) == ""
+
+
+def test_roles_that_are_far_apart_share_a_logarithmic_axis(failing: View) -> None:
+    near = {"generator": {0: 10.0, 1: 12.0}, "aggregator": {0: 4.0, 1: 5.0}}
+    far = {**near, "aggregator": {0: 1.0, 1: 1.5}}
+    assert not overlaid(failing, "q", near).log
+    shown = overlaid(failing, "q", far)
+    assert shown.log
+    assert shown.title == "q, log scale"
+    # Nothing at or below 0 has a place on such an axis, and shares have one of their own.
+    assert not overlaid(failing, "q", {"generator": {0: 0.0, 1: 100.0}}).log
+    assert not overlaid(failing, "q", far, share=True).log
+    often_below = {"generator": {0: 1e-4, 1: -1e-5, 2: 0.1}}
+    assert not overlaid(failing, "q", often_below, log=True).log
+    once_below = {"generator": dict.fromkeys(range(20), 0.1) | {20: -0.1}}
+    shown = overlaid(failing, "q", once_below, log=True)
+    assert shown.log
+    assert shown.note == "Not drawn: 1 value at or below 0 not on a log axis."
+
+
+def test_the_onset_of_the_cause_is_marked_once(failing: View) -> None:
+    (mark,) = overlaid(failing, "q", {"generator": {0: 1.0}}).marks
+    assert mark.step == failing.findings[0].alert.onset
+
+
+def test_what_never_changes_is_said_and_not_drawn() -> None:
+    assert level({"a": {0: 1.0, 1: 1.0}, "b": {0: 2.0, 1: 2.0}}) == "a 1, b 2"
+    assert level({"a": {0: 1.0, 1: 1.1}}) == ""
+    assert level({"a": {0: 1.0}}) == "", "seen once is not constant"
+    assert level({"a": {0: math.nan, 1: math.nan}}) == ""

@@ -37,7 +37,7 @@ def test_an_index_and_a_page_per_run_that_link_to_each_other(
     told: list[tuple[int, int]] = []
     formats = ("html", "md", "json", "csv", "tex")
     files = write_folder(
-        folder, tmp_path, Asked(formats, jobs=jobs), seen=lambda *at: told.append(at)
+        folder, tmp_path, Asked(formats, jobs=jobs, paper=True), seen=lambda *at: told.append(at)
     )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     index = (tmp_path / "index.html").read_text()
@@ -56,7 +56,7 @@ def test_an_index_and_a_page_per_run_that_link_to_each_other(
         assert run["sections"] == []
         own = json.loads((tmp_path / run["data"]).read_text())
         jsonschema.validate(own, report_schema())
-        assert next(one["key"] for one in own["runs"][0]["sections"]) == "verdict"
+        assert next(one["key"] for one in own["runs"][0]["sections"]) == "summary"
         assert own["runs"][0]["headline"] == run["headline"]
 
 

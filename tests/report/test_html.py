@@ -114,15 +114,31 @@ def test_a_figure_says_its_values_to_those_who_cannot_see_it(failing_report: Rep
     said = [attrs["aria-label"] for _, attrs in page.tags if attrs.get("role") == "img"]
     length = next(one for one in said if one.startswith("Response length"))
     assert re.search(r"generator [0-9.]+ at step 0, [0-9.]+ at step 39", length)
-    timeline = next(one for one in said if one.startswith("timeline"))
-    assert "recorded: steps 0 to 39" in timeline
     line = Line("a", (0, 1, 2), (math.nan, 1.0, math.inf))
     assert spoken(Panel("p", (line,), marks=(Mark(1, "onset 1"),))) == (
         "a 1 at step 1, 1 at step 1; onset 1"
     )
 
 
-def test_notices_stand_above_the_facts(failing_report: Report) -> None:
+def test_notices_stand_below_the_headline(failing_report: Report) -> None:
     run = replace(failing_report.runs[0], notices=("It was not closed <here>.",))
     html = render_html(replace(failing_report, runs=(run,)))
-    assert 0 < html.index("It was not closed &lt;here&gt;.") < html.index('class="facts"')
+    assert html.index("<h1>") < html.index("It was not closed &lt;here&gt;.") < html.index("<svg")
+
+
+def test_everything_below_the_first_screen_is_closed(failing_report: Report) -> None:
+    page = Page(render_html(failing_report))
+    sections = [attrs for tag, attrs in page.tags if tag == "details" and "id" in attrs]
+    assert [one["id"].split("-", 1)[1].split("-")[-1] for one in sections if "section" in
+            one["class"]] == [one.key for one in failing_report.runs[0].sections[1:]]  # fmt: skip
+    assert not [one for one in sections if "open" in one]
+
+
+def test_the_headline_is_the_sentence_of_the_incident_in_full(failing_report: Report) -> None:
+    run = failing_report.runs[0]
+    parts = replace(run, headline="A <b>. B.", lead="A <b>.")
+    html = render_html(replace(failing_report, runs=(parts,)))
+    assert '<h1>A &lt;b&gt;.<span class="rest"> B.</span></h1>' in html
+    # What was redacted on one side only is shown as one sentence.
+    odd = replace(run, headline="A. B.", lead="C.")
+    assert "<h1>A. B.</h1>" in render_html(replace(failing_report, runs=(odd,)))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from roledrift.report.build import build_report
 from roledrift.report.markdown import LINES, render_markdown
 from roledrift.report.model import Report
 from roledrift.report.sanitise import escaped
+from tests.report.conftest import HOSTILE
 
 
 def test_markdown_has_the_verdict_the_matrix_and_the_pairs(failing_report: Report) -> None:
@@ -23,7 +25,9 @@ def test_markdown_has_the_verdict_the_matrix_and_the_pairs(failing_report: Repor
 def test_hostile_text_is_fenced(hostile_report: Report, failing_report: Report) -> None:
     text = render_markdown(hostile_report)
     assert "\x1b" not in text
-    assert not [line for line in text.splitlines() if line.startswith("<")]
+    assert HOSTILE[:9] in text, "the pair is shown"
+    prose = re.sub(r"^(`{3,})text$.*?^\1$", "", text, flags=re.S | re.M)
+    assert not [line for line in prose.splitlines() if line.startswith("<")]
 
 
 def test_many_runs_fit_and_what_is_left_out_is_named(

@@ -5,8 +5,6 @@ import math
 
 from roledrift.report.model import (
     Cell,
-    Line,
-    Panel,
     Prose,
     Report,
     RunReport,
@@ -20,14 +18,14 @@ from roledrift.report.write import render_json
 def report(value: float) -> Report:
     table = Table(("a",), ((Cell("x", value),),))
     section = Section("data", "Data", (table, Prose("text")))
-    run = RunReport("run1", "r", "clean", "fine", ("generator",), (), 0, (section,))
+    run = RunReport("run1", "r", "clean", "fine", "fine", ("generator",), (), (section,))
     return Report("r", "0", "roledrift report r", (), (run,))
 
 
 def test_plain_is_strict_json_with_kinds() -> None:
     body = json.loads(render_json(report(math.nan)))
     blocks = body["runs"][0]["sections"][0]["blocks"]
-    assert body["v"] == 3
+    assert body["v"] == 4
     assert [block["kind"] for block in blocks] == ["table", "prose"]
     assert blocks[0]["rows"][0][0]["value"] == "NaN"
     json.dumps(body, allow_nan=False)
@@ -40,11 +38,3 @@ def test_every_text_is_reached_and_numbers_stay() -> None:
     assert isinstance(table, Table)
     assert table.columns == ("A",)
     assert table.rows[0][0] == Cell("X", 2.0)
-
-
-def test_a_panel_has_a_colour_only_if_its_lines_agree() -> None:
-    one, other = (Line("x", (0,), (1.0,), tone=tone) for tone in (0, 1))
-    limit = Line("limit", (0,), (1.0,), style="limit")
-    assert Panel("p", (one, limit)).tone == 0
-    assert Panel("p", (one, other)).tone == -1
-    assert Panel("p").tone == -1

@@ -29,11 +29,12 @@ def test_an_open_alert_speaks_for_its_verdict() -> None:
     assert mood_of(replace(verdict, state="drift", severity="failing"), {}) == "failing"
 
 
-def test_the_worst_run_comes_first_then_the_earliest_then_the_damaged() -> None:
+def test_the_worst_run_comes_first_then_the_damaged_then_the_earliest() -> None:
     quiet = replace(INCIDENT, damage="")
     order = [
         ("failing", replace(INCIDENT, onset=3)),
         ("failing", INCIDENT),
+        ("failing", replace(quiet, onset=1)),
         ("failing", quiet),
         ("input problem", replace(quiet, onset=1)),
         ("suspicious", quiet),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +80,7 @@ def opened(browser: Browser, page_file: Path) -> Iterator[tuple[Page, Seen]]:
 def test_search_filter_and_walk(opened: tuple[Page, Seen]) -> None:
     page, _ = opened
     where = page.locator(".browser .where")
+    page.locator(".texts > summary").click()
     assert where.inner_text() == "1 of 120"
     page.locator(".browser").scroll_into_view_if_needed()
     page.fill("input[name=search]", "needle8 ")
@@ -104,8 +106,7 @@ def test_search_filter_and_walk(opened: tuple[Page, Seen]) -> None:
 
 def test_pairings_by_key_and_a_link_to_each(opened: tuple[Page, Seen]) -> None:
     page, _ = opened
-    viewer = page.locator(".viewer")
-    viewer.scroll_into_view_if_needed()
+    page.locator(".texts > summary").click()
     page.evaluate("document.querySelector('.viewer').scrollIntoView()")
     for key in "1234":
         page.keyboard.press(key)
@@ -128,20 +129,23 @@ def test_pairings_by_key_and_a_link_to_each(opened: tuple[Page, Seen]) -> None:
 
 def test_an_alert_leads_to_its_evidence_and_the_text(opened: tuple[Page, Seen]) -> None:
     page, _ = opened
-    page.locator("section.verdict a").first.click()
-    card = page.locator("article.card").first
-    assert card.evaluate("one => one.getBoundingClientRect().top") < 200
-    link = card.locator(".sides a", has_text="in the browser").nth(1)
-    wanted = card.locator(".sides pre").nth(1).inner_text()
-    link.click()
+    page.locator(".alerts > summary").click()
+    page.locator(".alerts tbody a").first.click()
+    card = page.locator(".card").first
+    assert card.evaluate("one => one.open")
+    assert card.locator("svg").first.is_visible()
+    first = page.locator(".summary .pairs")
+    wanted = first.locator(".sides pre").nth(1).inner_text()
+    first.locator(".sides a", has_text="all texts").nth(1).click()
     page.wait_for_function("document.querySelector('.reading pre') !== null")
+    assert page.locator(".reading .current pre").first.is_visible(), "its section was opened"
     assert page.locator(".reading .current pre").first.inner_text() == wanted
 
 
 def test_a_link_to_a_text_opens_it(browser: Browser, page_file: Path) -> None:
     page = browser.new_page()
     page.goto(page_file.as_uri())
-    link = page.locator("a", has_text="in the browser").first.get_attribute("href") or ""
+    link = page.locator("a", has_text="all texts").first.get_attribute("href") or ""
     page.goto("about:blank")
     page.goto(page_file.as_uri() + link)
     assert "step" in page.locator(".reading .head").first.inner_text()
@@ -150,6 +154,7 @@ def test_a_link_to_a_text_opens_it(browser: Browser, page_file: Path) -> None:
 
 def test_hostile_texts_stay_texts(opened: tuple[Page, Seen]) -> None:
     page, _ = opened
+    page.locator(".texts > summary").click()
     page.fill("input[name=search]", "onerror")
     assert "<img src=http" in page.locator(".reading pre").first.inner_text()
     page.fill("input[name=search]", "AAAA")
@@ -180,17 +185,48 @@ def test_nothing_is_wider_than_the_window(
     page.close()
 
 
-def test_the_timeline_is_shown_once_and_fits(browser: Browser, page_file: Path) -> None:
+def test_the_figure_of_the_cause_is_shown_once_and_fits(browser: Browser, page_file: Path) -> None:
     for width in (390, 1440):
         page = browser.new_page(viewport={"width": width, "height": 900})
         page.goto(page_file.as_uri())
-        shown = page.locator("section.timeline .plot:visible")
-        assert shown.count() == 1
-        assert ("narrow" in (shown.get_attribute("class") or "")) == (width == 390)
+        shown = page.locator(".summary .plot:visible")
+        assert shown.count() == 2
+        for plot in shown.all():
+            assert ("narrow" in (plot.get_attribute("class") or "")) == (width == 390)
         page.close()
 
 
-def test_the_first_tab_leads_past_the_rail(opened: tuple[Page, Seen]) -> None:
+def screens(page: Page) -> float:
+    height: float = page.evaluate("document.documentElement.scrollHeight / window.innerHeight")
+    return height
+
+
+def test_the_page_is_short_and_its_first_screen_is_enough(
+    browser: Browser, page_file: Path
+) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(page_file.as_uri())
+    assert screens(page) <= 3
+    for part in ("h1", ".advice", ".summary figure", ".summary .pairs pre >> nth=0"):
+        box = page.locator(part).first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 800, part
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= 6
+    for summary in page.locator("details > summary:visible").all():
+        summary.click()
+    assert screens(page) > 3, "the rest is there for those who open it"
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    used = page.locator(".summary").bounding_box()
+    assert used is not None
+    assert used["width"] > 0.9 * 1920
+    page.close()
+    phone = browser.new_page(viewport={"width": 390, "height": 844})
+    phone.goto(page_file.as_uri())
+    assert screens(phone) <= 8
+    phone.close()
+
+
+def test_the_first_tab_leads_to_the_verdict(opened: tuple[Page, Seen]) -> None:
     page, _ = opened
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
@@ -199,12 +235,12 @@ def test_the_first_tab_leads_past_the_rail(opened: tuple[Page, Seen]) -> None:
     assert page.url.endswith("#main")
 
 
-def test_paper_holds_no_rail_no_controls_and_no_data_tables(opened: tuple[Page, Seen]) -> None:
+def test_paper_holds_no_controls(opened: tuple[Page, Seen]) -> None:
     page, _ = opened
+    page.locator(".texts > summary").click()
     page.emulate_media(media="print")
-    for gone in ("nav.rail", ".controls", "figure details.data", ".plot.long"):
-        assert page.locator(f"{gone} >> visible=true").count() == 0, gone
-    assert page.locator("section.timeline .plot.narrow").is_visible()
+    assert page.locator(".controls >> visible=true").count() == 0
+    assert page.locator(".summary svg >> visible=true").count() == 2
 
 
 def test_the_index_can_be_sorted_and_leads_to_the_runs(

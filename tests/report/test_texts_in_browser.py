@@ -72,6 +72,7 @@ def page(tab: Page, runs: Path) -> Iterator[Page]:
     seen = Seen(tab)
     tab.goto("about:blank")
     tab.goto((runs / "one" / "index.html").as_uri())
+    tab.locator(".texts > summary").click()
     tab.evaluate("document.querySelector('.viewer').scrollIntoView()")
     yield tab
     assert seen.trouble == []
@@ -171,13 +172,11 @@ def test_focus_can_be_seen_wherever_it_is(page: Page) -> None:
 
 
 def test_five_pairings_of_two_runs(tab: Page, runs: Path) -> None:
-    tab.goto((runs / "two" / "index.html").as_uri())
-    tab.evaluate("document.querySelectorAll('.viewer')[1].scrollIntoView()")
+    tab.goto((runs / "two" / "runs" / "run1-a.html").as_uri())
 
     def shown(key: str) -> tuple[list[str], list[str], str]:
         tab.keyboard.press(key)
-        own = "overview-diffs" if key == "5" else "run1-a-diffs"
-        one = tab.locator(f"#{own} .pairing[data-pairing='{key}'] .diff:visible")
+        one = tab.locator(f".viewer .pairing[data-pairing='{key}'] .diff:visible")
         heads = one.locator(".head").all_inner_texts()
         return (
             heads,
@@ -214,12 +213,16 @@ def test_five_pairings_of_two_runs(tab: Page, runs: Path) -> None:
     assert "by way 1" in texts[1]
     assert remark.startswith("Reads like generator by")
 
+    tab.goto((runs / "two" / "index.html").as_uri())
     heads, texts, _ = shown("5")
     places = [re.findall(r"(\w+/\d) step (\d+).* prompt (p\d)", head)[0] for head in heads]
     assert places[0] == places[1]
     assert [head.split()[0] for head in heads] == ["a", "b"]
     assert "in a add" in texts[0]
     assert "in b add" in texts[1]
+    tab.locator(".viewer .sides a:visible").nth(1).click()
+    expect(tab).to_have_url(re.compile(r"runs/run2-b\.html#run2-b-text-"))
+    expect(tab.locator(".reading .current pre").first).to_contain_text("in b add")
 
 
 def test_a_link_brings_back_the_text_and_the_filters(page: Page, runs: Path) -> None:
@@ -269,17 +272,16 @@ def test_links_that_lead_nowhere_say_so(page: Page) -> None:
     assert page.input_value("input[name=search]") == "way 1"
     page.keyboard.press("Escape")
     expect(told).to_be_empty()
-    page.evaluate("location.hash = '#run1-a-outcome'")
+    page.evaluate("location.hash = '#run1-a-method'")
     expect(told).to_be_empty()
 
 
-def test_from_an_alert_to_its_evidence_to_the_text_and_back(page: Page) -> None:
-    card = page.locator("article.card:has(.sides a)").first
-    page.evaluate("id => { location.hash = id }", card.get_attribute("id"))
-    link = card.locator(".sides a").nth(1)
-    link.scroll_into_view_if_needed()
+def test_from_the_first_screen_to_the_text_and_back(page: Page) -> None:
+    page.evaluate("location.hash = '#run1-a-summary'")
+    first = page.locator(".summary .pairs")
+    link = first.locator(".sides a").nth(1)
     before = page.evaluate("window.scrollY")
-    wanted = card.locator(".sides pre").nth(1).inner_text()
+    wanted = first.locator(".sides pre").nth(1).inner_text()
     link.click()
     expect(page.locator(".reading pre").first).to_have_text(wanted, use_inner_text=True)
     page.keyboard.press("j")
@@ -317,6 +319,7 @@ def test_ten_thousand_texts_are_all_in_one_page(tab: Page, tmp_path: Path) -> No
     assert '-data">"H4sI' in html
     seen = Seen(tab)
     tab.goto((tmp_path / "index.html").as_uri())
+    tab.locator(".texts > summary").click()
     expect(where(tab)).to_have_text("1 of 10,000")
     assert "All 10,000 texts." in tab.locator(".browser .caption").first.inner_text()
     tab.locator(".rows").focus()
@@ -353,6 +356,7 @@ def test_a_browser_that_cannot_unpack_says_so(browser: Browser, tmp_path: Path) 
 def test_without_scripts_texts_and_pairs_can_be_read(browser: Browser, runs: Path) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto((runs / "one" / "index.html").as_uri())
+    page.locator(".texts > summary").click()
     shown = page.locator(".viewer .diff")
     assert shown.count() > 20
     expect(shown.last).to_be_visible()
@@ -395,6 +399,7 @@ def test_hostile_words_stay_words_wherever_they_stand(tab: Page, tmp_path: Path)
     assert not set(raw) & set("\x00\x1b\u202e\u2066\u2028\ud800")
     seen = Seen(tab)
     tab.goto((tmp_path / "index.html").as_uri())
+    tab.locator(".texts > summary").click()
     for name, (_, begin) in HOSTILE.items():
         tab.fill("input[name=search]", f"{name}: ")
         expect(where(tab)).to_have_text("1 of 20")

@@ -13,7 +13,7 @@ from roledrift.records import Stat
 from roledrift.report.build import build_run
 from roledrift.report.html import render_html
 from roledrift.report.markdown import render_markdown
-from roledrift.report.model import Card, Report, Strip, Table
+from roledrift.report.model import Card, Report, Table
 from roledrift.report.view import View, load
 
 ALERT = Alert(
@@ -43,17 +43,14 @@ def strange(failing: View) -> View:
     return replace(failing, records=records, replay=replay)
 
 
-def test_it_is_in_the_matrix_the_timeline_and_has_a_card(strange: View) -> None:
+def test_it_is_in_the_matrix_and_has_a_card(strange: View) -> None:
     run = build_run(strange, "roledrift report run")
     assert run.state == "failing"
     assert run.headline == "The generator has seen a full moon since step 25."
     blocks = {one.key: one.blocks for one in run.sections}
-    matrix = blocks["verdict"][-1]
+    matrix = blocks["verdicts"][-1]
     assert isinstance(matrix, Table)
     assert "moon_phase" in [row[0].text for row in matrix.rows]
-    strip = blocks["timeline"][0]
-    assert isinstance(strip, Strip)
-    assert "generator · full_moon" in [lane.label for lane in strip.lanes]
     (card,) = (one for one in blocks["alerts"] if isinstance(one, Card))
     assert [one.kind for one in card.blocks][:2] == ["prose", "figure"]
     rest = next(

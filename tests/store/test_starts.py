@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from roledrift.store.starts import NAME, StartsWriter, earlier_starts
+from roledrift.store import layout
+from roledrift.store.starts import StartsWriter, earlier_starts
 from roledrift.workflow import EVAL_OPT
 from tests.store.records import HEADER
 
@@ -19,7 +20,7 @@ STARTS = {"aggregator": {"length": 2.5}, "generator": {"length": 5.0}}
 
 def _write(path: Path, outcome: str = "clean", header: Any = HEADER, starts: Any = STARTS) -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    StartsWriter(path, header, lambda: (outcome, starts)).close()
+    StartsWriter(path, header, lambda: (outcome, "A sentence.", starts)).close()
     return path
 
 
@@ -30,9 +31,9 @@ def _found(folder: Path, header: Any = HEADER) -> list[Any]:
 def test_healthy_siblings_of_the_same_kind_are_found_newest_first(tmp_path: Path) -> None:
     for number in range(3):
         _write(tmp_path / f"run-{number}", starts={"a": {"length": float(number)}})
-        (tmp_path / f"run-{number}" / NAME).touch()
+        (tmp_path / f"run-{number}" / layout.STARTS).touch()
     for number in range(3):
-        os.utime(tmp_path / f"run-{number}" / NAME, (number, number))
+        os.utime(tmp_path / f"run-{number}" / layout.STARTS, (number, number))
     assert [one["a"]["length"] for one in _found(tmp_path)] == [2.0, 1.0, 0.0]
 
 
@@ -65,7 +66,7 @@ def test_runs_of_another_kind_are_passed_over(tmp_path: Path, other: dict[str, A
 def test_a_run_is_no_sibling_of_itself_and_no_draft_is_left(tmp_path: Path) -> None:
     _write(tmp_path / "new")
     assert _found(tmp_path) == []
-    assert [one.name for one in (tmp_path / "new").iterdir()] == [NAME]
+    assert [one.name for one in (tmp_path / "new").iterdir()] == [layout.STARTS]
 
 
 def _body(**change: Any) -> str:
@@ -83,7 +84,7 @@ def _body(**change: Any) -> str:
 def test_what_cannot_be_read_is_passed_over(tmp_path: Path, text: str) -> None:
     _write(tmp_path / "good")
     (tmp_path / "bad").mkdir()
-    (tmp_path / "bad" / NAME).write_text(text, encoding="utf-8")
+    (tmp_path / "bad" / layout.STARTS).write_text(text, encoding="utf-8")
     assert len(_found(tmp_path)) == 1
 
 
@@ -93,16 +94,16 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path, text: str) -> None:
 )
 def test_starts_of_another_shape_are_passed_over(tmp_path: Path, starts: Any) -> None:
     path = _write(tmp_path / "odd")
-    body = json.loads((path / NAME).read_text())
-    (path / NAME).write_text(json.dumps(body | {"starts": starts}))
+    body = json.loads((path / layout.STARTS).read_text())
+    (path / layout.STARTS).write_text(json.dumps(body | {"starts": starts}))
     assert _found(tmp_path) == []
 
 
 def test_binary_and_huge_files_and_folders_are_passed_over(tmp_path: Path) -> None:
     for name, data in (("binary", b"\xff\xfe\x00"), ("huge", b" " * (1 << 21))):
         (tmp_path / name).mkdir()
-        (tmp_path / name / NAME).write_bytes(data)
-    (tmp_path / "folder" / NAME).mkdir(parents=True)
+        (tmp_path / name / layout.STARTS).write_bytes(data)
+    (tmp_path / "folder" / layout.STARTS).mkdir(parents=True)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     _write(tmp_path / "good")
     assert len(_found(tmp_path)) == 1

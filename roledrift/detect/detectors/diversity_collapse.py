@@ -71,7 +71,7 @@ class _DiversityCollapse:
             elif measured and not any(one.known for one in wrong):
                 lacks = max(min(one.start.lacks for one in wrong), 1)
                 yield waiting(
-                    NAME, role, f"{lacks} more batches of {POOL:.0f} pairs of wrong siblings"
+                    NAME, role, f"{lacks} more batches of {POOL:.0f} pairs of wrong sibling answers"
                 )
             else:
                 yield withheld

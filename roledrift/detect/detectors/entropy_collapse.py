@@ -25,6 +25,7 @@ from roledrift.detect.evidence.streams import Stream, StreamState
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
 from roledrift.detect.sources import BENCHMARK, CUI, DAPO, RAGEN, SPURIOUS
 from roledrift.detect.units import mean_of, reader, units
+from roledrift.gram import total_norm
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 from roledrift.sums import EVERYONE
@@ -162,7 +163,7 @@ def gradient_norm(record: StepRecord, policy: str, role: str) -> float | None:
     """
     for gram in record.gradients:
         if gram.policy == policy:
-            return math.sqrt(max(math.fsum(x for row in gram.products for x in row), 0.0))
+            return total_norm(gram)
     named = record.totals.get(f"grad_norm/{policy}", record.mean(role, "grad_norm"))
     return record.totals.get("grad_norm") if named is None else named
 
@@ -177,7 +178,7 @@ CARD = Card(
         Finding(
             NAME,
             "The entropy of {the} has fallen to {ratio:.0%} without a gain since step {onset}",
-            "A role has become sure of itself without a gain in accuracy.",
+            "A role's entropy has collapsed without a gain in accuracy.",
             "outcome",
             "suspicious",
             (

@@ -114,10 +114,13 @@ class Gradients:
         for unit in self._units:
             norm = _norm(record, unit, self._workflow)
             broken = mean_of(record, unit, "nonfinite_gradients")
-            if norm is None and broken is None:
+            loss = mean_of(record, unit, "pg_loss")
+            # Its gradient is not finite either, whether a log says so or not.
+            lost = loss is not None and not math.isfinite(loss)
+            if norm is None and broken is None and not lost:
                 continue
             state = self._norms.setdefault(unit, _Norms())
-            state.add(record.step, norm, bool(broken))
+            state.add(record.step, norm, bool(broken) or lost)
             verdicts.append(self._judge(unit, state))
         if not self._norms:
             return [*verdicts, self._absent]
@@ -246,7 +249,7 @@ CARD = Card(
         ),
     ),
     make=Gradients,
-    reads=("grad_norm", "nonfinite_gradients"),
+    reads=("grad_norm", "nonfinite_gradients", "pg_loss"),
     needs=("gradient norms",),
     order=4,
 )

@@ -92,6 +92,8 @@ def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
 
 
 def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
+    if record.totals.get("lr") == 0.0:
+        return Fact("lr", 0.0, True, "the learning rate is 0")
     updates, rows = stat_of(record, role, "updates"), stat_of(record, role, "advantage")
     equal, clipped, peak, k3 = (
         _known(record, role, name)

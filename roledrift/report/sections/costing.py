@@ -15,7 +15,7 @@ def build(view: View) -> Section:
     """The section on costs."""
     found = costs(view.records, view.header, view.config.costs)
     blocks = (Prose(found.sentence), _table(found))
-    return Section("costs", "What it cost", blocks)
+    return Section("costs", "What it cost", blocks, "an estimate")
 
 
 def _table(found: Costs) -> Table:

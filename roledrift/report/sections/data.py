@@ -1,4 +1,4 @@
-"""Data and cost: what the report rests on, what is wrong with it, and what watching cost."""
+"""Data and overhead: what the report rests on, what is wrong with it, and what watching cost."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from statistics import median
 
 from roledrift.report.model import Block, Cell, Note, Prose, Section, Table
 from roledrift.report.numbers import cell, count, number, percent
-from roledrift.report.sections.timeline import coverage
 from roledrift.report.view import View
 
 
 def build(view: View) -> Section:
-    """The data and cost section."""
+    """The section on data and overhead."""
     blocks: list[Block] = [_facts(view)]
     found = remarks(view)
     if found:
@@ -23,7 +22,11 @@ def build(view: View) -> Section:
     if labels:
         blocks.append(labels)
     blocks.extend(_cost(view))
-    return Section("data", "Data and cost", tuple(blocks), len(found))
+    notes = tuple(f"{name}: {value}" for name, value in sorted(view.header.notes.items()))
+    if notes:
+        blocks.append(Note("What the run says of itself:", notes))
+    summary = f"{len(found)} remark{'s' * (len(found) > 1)}" if found else "no remarks"
+    return Section("data", "Data and overhead", tuple(blocks), summary)
 
 
 def remarks(view: View) -> tuple[str, ...]:
@@ -31,9 +34,7 @@ def remarks(view: View) -> tuple[str, ...]:
     found = list(view.problems)
     if view.config_note:
         found.append(view.config_note)
-    bars = coverage(view) if view.records else ()
-    for a, b in pairwise(bars):
-        found.append(f"no records between steps {a.last} and {b.first}")
+    found += [f"no records between steps {a} and {b}" for a, b in _gaps(view)]
     found += [f"a later process took over at step {seam}" for seam in view.seams]
     if view.texts > len(view.counted):
         found.append(
@@ -52,6 +53,13 @@ def remarks(view: View) -> tuple[str, ...]:
     ]
     found += _odd(view, set(faults))
     return tuple(found)
+
+
+def _gaps(view: View) -> list[tuple[int, int]]:
+    """Neighbouring records that are more than twice as far apart as usual."""
+    pairs = list(pairwise(record.step for record in view.records))
+    usual = median(b - a for a, b in pairs) if pairs else 1
+    return [(a, b) for a, b in pairs if b - a > 2 * usual]
 
 
 def _missing(view: View) -> list[str]:

@@ -10,15 +10,15 @@ from itertools import combinations
 
 import numpy as np
 
+from roledrift import gram
 from roledrift.records import GramRecord, StepRecord
-from roledrift.report.curves import limits, marks, odd_values, panel, role_line, table
-from roledrift.report.model import Block, Figure, Heat, Line, Note, Prose, Section
+from roledrift.report.curves import marks, overlaid, role_line
+from roledrift.report.draw.palette import TONES
+from roledrift.report.model import Block, Figure, Line, Note, Panel, Prose, Section
 from roledrift.report.numbers import percent
-from roledrift.report.view import View, spread, thinned
-from roledrift.sums import Gram
+from roledrift.report.view import View, thinned
 
 Curve = dict[int, float]
-_HEAT_STEPS = 120
 _METHODS = {
     "exact": "exactly",
     "folded": "folded (random projections of the gradients)",
@@ -38,81 +38,59 @@ def build(view: View) -> Section:
             "monitor.add_gradients; without them nobody can tell whether one role outweighs "
             "the others."
         )
-        return Section("gradients", "Gradients", (note,))
+        return Section("gradients", "Gradients", (note,), "refused" if refused else "not measured")
     norms: dict[str, Curve] = {}
     shares: dict[str, Curve] = {}
     cosines: dict[str, Curve] = {}
     kappas: dict[str, Curve] = {}
     for record in view.records:
-        for gram in record.gradients:
-            _read(gram, record.step, norms, shares, cosines)
-            for role, kappa in coherence(gram).items():
-                kappas.setdefault(role, {})[record.step] = kappa
-    blocks: list[Block] = [Prose(_method(view)), _norms(view, norms)]
+        for measured in record.gradients:
+            _read(measured, record.step, norms, shares, cosines)
+            for role, slots in gram.slots_of(measured).items():
+                kappa = gram.coherence(measured, slots)
+                if len(slots) > 1 and math.isfinite(kappa):
+                    kappas.setdefault(role, {})[record.step] = kappa
+    panels = [_norms(view, norms)]
     if shares:
-        blocks.append(_mass(view, shares))
-    else:
-        blocks.append(
-            Note("No two roles share a policy, so there is no share of gradient mass to compare.")
-        )
+        panels += _mass(view, shares)
     if cosines:
-        blocks.append(_cosines(view, cosines))
-    blocks.append(_coherence(view, kappas))
-    return Section("gradients", "Gradients", tuple(blocks))
-
-
-def by_role(gram: GramRecord) -> Gram:
-    """The Gram matrix between roles: blocks of slots are summed, which is exact."""
-    products = np.asarray(gram.products, dtype=np.float64)
-    owners = [label.split("/")[0] for label in gram.labels]
-    roles = tuple(dict.fromkeys(owners))
-    member = np.array([[owner == role for owner in owners] for role in roles], dtype=np.float64)
-    return Gram(roles, member @ products @ member.T)
-
-
-def coherence(gram: GramRecord) -> dict[str, float]:
-    """Per role with several slots: ``||sum g_i|| / sqrt(sum ||g_i||²)``.
-
-    It is 1 for orthogonal slots and ``sqrt(N)`` for identical ones.
-    """
-    products = np.asarray(gram.products, dtype=np.float64)
-    owners = [label.split("/")[0] for label in gram.labels]
-    found = {}
-    for role in dict.fromkeys(owners):
-        rows = [index for index, owner in enumerate(owners) if owner == role]
-        block = products[np.ix_(rows, rows)]
-        mass = float(np.trace(block))
-        if len(rows) > 1 and mass > 0:
-            found[role] = math.sqrt(max(float(block.sum()), 0.0) / mass)
-    return found
+        panels.append(_cosines(view, cosines))
+    if kappas:
+        panels.append(_coherence(view, kappas))
+    blocks: list[Block] = [
+        Prose(_method(view)),
+        Figure(f"{view.key}-gradient-curves", "", "", tuple(panels)),
+    ]
+    if not shares:
+        blocks.append(Note("No two roles share a policy, so there is no share to compare."))
+    summary = f"measured in {len(next(iter(norms.values())))} records"
+    return Section("gradients", "Gradients", tuple(blocks), summary)
 
 
 def _read(
-    gram: GramRecord,
+    record: GramRecord,
     step: int,
     norms: dict[str, Curve],
     shares: dict[str, Curve],
     cosines: dict[str, Curve],
 ) -> None:
-    whole = by_role(gram)
-    squares = np.diag(whole.products)
-    mass = float(squares.sum())
-    for role, square in zip(whole.labels, squares.tolist(), strict=True):
-        norms.setdefault(role, {})[step] = math.sqrt(max(square, 0.0))
-        if len(whole.labels) > 1 and mass > 0:
-            shares.setdefault(role, {})[step] = square / mass
+    whole = gram.by_role(record)
+    mass, cosine = gram.mass_shares(whole), gram.cosines(whole)
+    for index, (role, norm) in enumerate(zip(whole.labels, gram.norms(whole), strict=True)):
+        norms.setdefault(role, {})[step] = float(norm)
+        if len(whole.labels) > 1 and np.isfinite(mass[index]):
+            shares.setdefault(role, {})[step] = float(mass[index])
     for (i, a), (j, b) in combinations(enumerate(whole.labels), 2):
-        size = math.sqrt(max(squares[i] * squares[j], 0.0))
-        if size > 0:
-            value = float(whole.products[i, j]) / size
-            cosines.setdefault(f"{a} · {b}", {})[step] = min(max(value, -1.0), 1.0)
+        if np.isfinite(cosine[i, j]):
+            cosines.setdefault(f"{a} · {b}", {})[step] = float(cosine[i, j])
 
 
 def _method(view: View) -> str:
     used: dict[str, float] = {}
     for record in view.records:
-        for gram in record.gradients:
-            used[gram.method] = max(used.get(gram.method, 0.0), gram.relative_error)
+        for measured in record.gradients:
+            error = max(used.get(measured.method, 0.0), measured.relative_error)
+            used[measured.method] = error
     words = [
         f"{_METHODS.get(method, method)}"
         + (f", relative standard error of a norm {percent(error)}" if error else "")
@@ -166,22 +144,10 @@ def _ordered(view: View, curves: dict[str, Curve]) -> dict[str, Curve]:
     return {**known, **{role: curve for role, curve in curves.items() if role not in known}}
 
 
-def _norms(view: View, curves: dict[str, Curve]) -> Figure:
-    curves = _ordered(view, curves)
-    panels = [
-        panel(view, role, [role_line(view, role, curve)], log=True, marks=marks(view, role))
-        for role, curve in curves.items()
-    ]
-    shared = limits(panels, log=True, share=False)
-    odd = odd_values(list(curves.values()), log=True)
-    return Figure(
-        f"{view.key}-gradient-norm",
-        "Gradient norm, before clipping, log scale",
-        "Healthy: level, and no role far above the others for long."
-        + (f" Not drawn: {odd}." if odd else ""),
-        tuple(replace(one, limits=shared) for one in panels),
-        table(curves, [mark.step for mark in marks(view)]),
-    )
+def _norms(view: View, curves: dict[str, Curve]) -> Panel:
+    shown = overlaid(view, "Gradient norm, before clipping", _ordered(view, curves), log=True)
+    healthy = "Healthy: level, and no role far above the others for long."
+    return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
 
 def _token_share(view: View, roles: Sequence[str]) -> dict[str, Curve]:
@@ -196,68 +162,50 @@ def _token_share(view: View, roles: Sequence[str]) -> dict[str, Curve]:
     return found
 
 
-def _mass(view: View, shares: dict[str, Curve]) -> Figure:
-    shares = _ordered(view, shares)
+def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
+    """The share of the gradient beside the share of tokens, role by role: they are compared."""
     tokens = _token_share(view, tuple(shares))
     panels = []
-    for role, curve in shares.items():
+    for role, curve in _ordered(view, shares).items():
         lines = [role_line(view, role, curve, label="gradient")]
         if role in tokens:
             kept = thinned(tokens[role])
             lines.append(Line("tokens", tuple(kept), tuple(kept.values()), style="other"))
-        panels.append(panel(view, role, lines, limits=(0.0, 1.02), marks=marks(view, role)))
-    columns = {f"{role}, gradient": curve for role, curve in shares.items()}
-    columns |= {f"{role}, tokens": tokens[role] for role in shares if role in tokens}
-    return Figure(
-        f"{view.key}-gradient-mass",
-        "Share of gradient mass beside share of tokens",
-        "Healthy: the two lines run close together. A role whose gradient share is far above its "
-        "share of tokens steers the shared policy. Shares are within one policy.",
-        tuple(panels),
-        table(columns, [mark.step for mark in marks(view)]),
-    )
-
-
-def _cosines(view: View, cosines: dict[str, Curve]) -> Heat:
-    steps = sorted({step for curve in cosines.values() for step in curve})
-    shown = spread(steps, _HEAT_STEPS, [mark.step for mark in marks(view)])
-    thin = "" if len(shown) == len(steps) else f" Shown: {len(shown)} of {len(steps)} steps."
-    return Heat(
-        f"{view.key}-gradient-cosine",
-        "Cosine between roles' gradients",
-        "Blue: the roles pull against each other (-1); red: in the same direction (+1). Healthy: "
-        f"pale, no lasting blue.{thin}",
-        tuple(cosines),
-        shown,
-        tuple(tuple(curve.get(step, math.nan) for step in shown) for curve in cosines.values()),
-        view.span,
-        table(cosines, [mark.step for mark in marks(view)]),
-    )
-
-
-def _coherence(view: View, kappas: dict[str, Curve]) -> Block:
-    if not kappas:
-        return Note(
-            "Coherence of slots needs gradients per slot of a role with several slots; this run "
-            "has gradients per role only, or no such role."
-        )
-    panels = []
-    for role, curve in _ordered(view, kappas).items():
-        slots = view.header.workflow.role(role).slots if role in view.roles else 1
-        ceiling = math.sqrt(max(slots, 2))
-        ends = view.span
-        lines = [
-            role_line(view, role, curve),
-            Line(f"ceiling √{slots}", ends, (ceiling, ceiling), style="limit"),
-        ]
         panels.append(
-            panel(view, role, lines, limits=(0.0, 1.08 * ceiling), marks=marks(view, role))
+            Panel(
+                f"Share of gradient mass, {role}",
+                tuple(lines),
+                view.span,
+                limits=(0.0, 1.02),
+                baseline=view.baseline,
+                marks=marks(view),
+                note="Healthy: close to its share of tokens; far above it, it steers the policy.",
+            )
         )
-    return Figure(
-        f"{view.key}-coherence",
-        "Coherence of slots (kappa)",
-        "1: the slots' gradients are orthogonal; the ceiling √N: they are identical and add up "
-        "to an N times larger step. Healthy: near 1, no steady climb.",
-        tuple(panels),
-        table(kappas, [mark.step for mark in marks(view)]),
+    return panels
+
+
+def _cosines(view: View, cosines: dict[str, Curve]) -> Panel:
+    lines = []
+    for at, (pair, curve) in enumerate(cosines.items()):
+        kept = thinned(curve)
+        lines.append(Line(pair, tuple(kept), tuple(kept.values()), tone=at % len(TONES)))
+    return Panel(
+        "Cosine between roles' gradients",
+        tuple(lines),
+        view.span,
+        limits=(-1.0, 1.0),
+        baseline=view.baseline,
+        marks=marks(view),
+        note="Below 0 the roles pull against each other. Healthy: not below 0 for long.",
     )
+
+
+def _coherence(view: View, kappas: dict[str, Curve]) -> Panel:
+    slots = max((view.header.workflow.role(role).slots for role in kappas if role in view.roles),
+                default=2)  # fmt: skip
+    ceiling = math.sqrt(max(slots, 2))
+    limit = Line(f"ceiling √{slots}", view.span, (ceiling, ceiling), style="limit")
+    shown = overlaid(view, "Coherence of slots (kappa)", _ordered(view, kappas), limit=(limit,))
+    healthy = "1: the slots' gradients are orthogonal; √N: identical. Healthy: no steady climb."
+    return replace(shown, limits=(0.0, 1.08 * ceiling), note=healthy)

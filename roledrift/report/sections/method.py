@@ -59,7 +59,7 @@ def build(view: View, command: str) -> Section:
         _settings(view),
         _versions(view),
     ]
-    return Section("method", "Method", tuple(blocks))
+    return Section("method", "Method", tuple(blocks), "detectors, words, configuration")
 
 
 def _detectors(view: View) -> Table:

@@ -21,6 +21,13 @@ _STATISTICS = {
     "wrong_jaccard": "overlap of wrong answers",
     "duplicates": "share of rows that are there twice",
     "updates": "optimizer steps",
+    "factor": "learning rate",
+    "grad_norm": "gradient norm",
+    "lr": "learning rate",
+    "policy_movement": "movement of the policy per step",
+    "reward_bias": "reward above that of all roles",
+    "rollout_gap": "gap between engine and trainer",
+    "zero_variance": "groups with equal rewards",
     "rollout.training_ppl": "perplexity under the trainer",
     "old.training_ppl": "perplexity at the start of the iteration",
 }
@@ -56,9 +63,7 @@ class Quantity:
     """One statistic that is drawn per role.
 
     Attributes:
-        name: Name in the records.
-        attribute: Which number of the statistic is the curve.
-        band: Draw the 5th to 95th percentile too.
+        name: Name in the records; the curve is its mean.
         healthy: What a healthy curve looks like.
         supply: The switch that makes it appear, for the note where it is absent.
         share: True for values in [0, 1].
@@ -69,8 +74,6 @@ class Quantity:
     unit: str
     healthy: str
     supply: str
-    attribute: str = "mean"
-    band: bool = False
     log: bool = False
     share: bool = False
 
@@ -88,11 +91,9 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity(
         "length",
         "Response length",
-        "tokens, median",
+        "tokens, mean",
         "level; a terse role stays at a few tokens",
         "mask_BT in RoleBatch with outputs=True",
-        "p50",
-        band=True,
     ),
     Quantity(
         "reward",

@@ -6,23 +6,22 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from roledrift.records import Sample
-from roledrift.report.episodes import episodes, order
-from roledrift.report.excerpts import excerpt, flags, key, over_time
-from roledrift.report.island import pack, written
-from roledrift.report.likeness import Likeness, learn
 from roledrift.report.model import (
     Block,
     Browser,
     Diffs,
     Excerpt,
-    Excerpts,
     Note,
     Pairing,
     Prose,
     Section,
 )
-from roledrift.report.pairings import across, of_run
 from roledrift.report.sections.names import QUANTITIES
+from roledrift.report.texts.episodes import episodes, order
+from roledrift.report.texts.excerpts import excerpt, flags, key
+from roledrift.report.texts.island import pack, written
+from roledrift.report.texts.likeness import Likeness, learn
+from roledrift.report.texts.pairings import across, of_run
 from roledrift.report.view import View
 
 PAGE = 2_800_000
@@ -47,13 +46,14 @@ _PARTS = 16
 def build(view: View) -> Section:
     """The texts section."""
     if not view.samples and view.counted:
-        return Section("texts", "Texts", (Note(f"{len(view.counted)} texts are left out."),))
+        note = Note(f"{len(view.counted)} texts are left out.")
+        return Section("texts", "Texts", (note,), "left out")
     if not view.samples:
         note = Note(
             "No texts were kept. Give RoleBatch its text column, or call monitor.add_samples, with "
             "[sampling] per_role above 0."
         )
-        return Section("texts", "Texts", (note,))
+        return Section("texts", "Texts", (note,), "none kept")
     sampling = view.config.sampling
     steps = sorted({one.step for one in view.samples})
     kept = f"{view.texts} texts are kept, of which this report reads {len(view.samples)}"
@@ -65,14 +65,14 @@ def build(view: View) -> Section:
         f"prompts every {'step' if sampling.every == 1 else f'{sampling.every} steps'}."
     )
     blocks: list[Block] = [Prose(lead)]
-    for role in view.roles:
-        items = over_time(view, role)
-        blocks.append(Excerpts(role, items) if items else Note(f"No text of {role} was kept."))
+    wordless = [role for role in view.roles if not any(one.role == role for one in view.samples)]
+    if wordless:
+        blocks.append(Note(f"No text of {', '.join(wordless)} was kept."))
     likeness = learn(view.samples, view.roles, view.baseline[1] if view.baseline else None)
     pairings = of_run(view, likeness)
     blocks.append(Diffs(f"{view.key}-diffs", pairings))
     blocks.append(_browser(view, likeness, pairings))
-    return Section("texts", "Texts", tuple(blocks))
+    return Section("texts", "Texts", tuple(blocks), f"{view.texts:,} kept, of {len(steps)} steps")
 
 
 def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing]) -> Browser:
@@ -129,17 +129,14 @@ def _room(view: View, pairings: Sequence[Pairing]) -> int:
         for diff in pairing.diffs
     ]
     evidence = 3 * len(view.findings) * max(pairs, default=0)
-    return min(
-        max(PAGE // view.sharers - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET
-    )
+    return min(max(PAGE - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET)
 
 
 def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:
     """Keys of the texts that another part of the page leads to."""
     pairs = [(diff.left.key, diff.right.key) for one in pairings for diff in one.diffs]
     evidence = [(key(a), key(b)) for one in view.findings for a, b, _ in across(view, one)]
-    shown = [tuple(one.key for one in over_time(view, role)) for role in view.roles]
-    return frozenset(name for names in (*pairs, *evidence, *shown) for name in names)
+    return frozenset(name for names in (*pairs, *evidence) for name in names)
 
 
 def _evenly(

@@ -31,24 +31,4 @@
       });
     });
   }
-
-  const links = new Map(Array.from(document.querySelectorAll(".rail a"), (link) => [link.hash.slice(1), link]));
-  const watcher = new IntersectionObserver((entries) => {
-    for (const entry of entries) {
-      if (!entry.isIntersecting) continue;
-      for (const link of links.values()) { link.classList.remove("here"); link.removeAttribute("aria-current"); }
-      const here = links.get(entry.target.id);
-      here.classList.add("here");
-      here.setAttribute("aria-current", "true");
-    }
-  }, { rootMargin: "0px 0px -75% 0px" });
-  for (const id of links.keys()) {
-    const target = id && document.getElementById(id);
-    if (target) watcher.observe(target);
-  }
-
-  window.addEventListener("beforeprint", () => {
-    // Tables of data stay closed: on paper they would be most of the pages.
-    for (const details of document.querySelectorAll("details")) details.open = !details.matches(".data") || details.closest(".method") !== null;
-  });
 })();

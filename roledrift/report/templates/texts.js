@@ -238,6 +238,7 @@
     });
     const controls = {
       box,
+      paint,
       move: (by) => go(at + by),
       step: (by) => {
         const here = found[at];
@@ -305,7 +306,6 @@
         while (all[index] && all[index].dataset.step === all[at].dataset.step) index += by;
         if (all[index]) { at = index; show(); }
       },
-      has: (wanted) => Boolean(pairings[place(wanted)]?.querySelector(".diff")),
       pairing: (wanted) => choose(place(wanted)),
       link: () => (diffs()[at] ? diffs()[at].id : box.id),
       open: (id) => {
@@ -347,6 +347,13 @@
     else failed();
   };
 
+  // What is in a closed section has to be opened before it can be shown.
+  const reveal = (node) => {
+    for (let one = node && node.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+    return node;
+  };
+  const show = (node) => reveal(node).scrollIntoView();
+
   const viewers = Array.from(document.querySelectorAll(".viewer"), (box) => view(box, moved));
   const browsers = [];
   const bring = async (box) => {
@@ -377,14 +384,21 @@
       : viewers.find((one) => one.open(id)) || browsers.find((one) => one.box.id === id && one.open("", wanted));
     if (target) {
       latest = target;
-      target.box.scrollIntoView();
+      show(target.box);
     } else if (text) {
-      browsers.find((one) => one.box.dataset.run === text[1])?.box.scrollIntoView();
+      const box = browsers.find((one) => one.box.dataset.run === text[1])?.box;
+      if (box) show(box);
       say(`This page does not hold text ${text[2]}: it is of another run, or was left out to keep the page small. The run directory holds all texts.`, true);
-    } else if (!document.getElementById(id)) {
+    } else if (document.getElementById(id)) {
+      show(document.getElementById(id));
+    } else {
       say(`This page has nothing called “${id.slice(0, 80)}”: it was made from other runs, or from fewer steps.`, true);
     }
   };
+  document.addEventListener("toggle", (event) => {
+    // Lists are painted to their height, which a closed section does not have.
+    if (event.target.open) for (const one of browsers) if (event.target.contains(one.box)) one.paint();
+  }, true);
   document.addEventListener("click", (event) => {
     // The same link again is no change of the address, so nothing else would happen.
     const link = event.target.closest('a[href^="#"]');
@@ -409,6 +423,7 @@
   for (const one of document.querySelectorAll(".keys-button")) one.addEventListener("click", () => help.showModal());
 
   const seen = ({ box }) => {
+    if (box.closest("details:not([open])")) return 0;
     const place = box.getBoundingClientRect();
     return Math.min(place.bottom, window.innerHeight) - Math.max(place.top, 0);
   };
@@ -434,7 +449,7 @@
     const viewer = viewers.includes(here) ? here : most(viewers);
     const on = (one, act) => () => {
       if (!one) return;
-      if (one !== here || seen(one) <= 0) one.box.scrollIntoView();
+      if (one !== here || seen(one) <= 0) show(one.box);
       act(one);
       moved(one);
     };
@@ -444,9 +459,7 @@
       d: on(here === viewer ? browser : viewer, () => {}), y: () => copy(here),
     };
     for (const wanted of "12345") {
-      // With two runs, the pairs of both stand above the pairs of each.
-      const one = [viewer, ...viewers].find((other) => other?.has(wanted)) || viewer;
-      acts[wanted] = on(one, () => one.pairing(wanted));
+      acts[wanted] = on(viewer, () => viewer.pairing(wanted));
     }
     if (!acts[event.key]) return;
     event.preventDefault();

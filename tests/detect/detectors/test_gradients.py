@@ -31,6 +31,11 @@ def test_one_spike_counts_for_nothing_and_three_do() -> None:
     assert (found.finding, found.onset) == ("gradient_spikes", 101)
 
 
+def test_a_loss_that_is_not_finite_is_found_though_the_logged_norm_is_fine() -> None:
+    run = healthy(0) | {"pg_loss": np.where(T >= 150, np.nan, 0.1)}
+    assert verdict(run, "gradients").finding == "gradient_nonfinite"
+
+
 def test_norms_that_are_not_finite_are_found_at_once() -> None:
     _, alerts, names = told(_changed(np.where(T >= 150, np.nan, 1.0)))
     assert names == {"gradient_nonfinite"}

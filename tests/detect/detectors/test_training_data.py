@@ -39,6 +39,18 @@ def test_facts_are_found_in_the_third_record(stat: str, value: float, finding: s
     assert verdict_of(suite, "training_data", AGGREGATOR).state == "ok"
 
 
+@pytest.mark.parametrize(("rates", "found"), [([0.0] * 9, True), ([1e-5] * 8 + [0.0], False)])
+def test_a_rate_of_zero_trains_nothing(rates: list[float], found: bool) -> None:
+    """In the last step alone it is how a schedule ends."""
+    records = Columns(ISOLATED, 1, steps=12).records()
+    changed = [
+        replace(record, totals={**record.totals, "lr": rate})
+        for record, rate in zip(records[-9:], rates, strict=True)
+    ]
+    _, alerts = judged([*records[:-9], *changed], ISOLATED)
+    assert ("no_updates" in {alert.finding for alert in alerts}) == found
+
+
 def only_acting(workflow: Workflow, name: str) -> Workflow:
     roles = tuple(replace(one, trained=one.name != name) for one in workflow.roles)
     return replace(workflow, roles=roles)

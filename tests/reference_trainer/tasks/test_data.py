@@ -232,13 +232,72 @@ def test_errors_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="test_rows"):
         load_deepcoder(_jsonl(tmp_path / "few.jsonl", _code_rows(5)))
     rows = [{"text": "x"}] * 20
-    with pytest.raises(DataError, match="columns are"):
-        load_dapo_math(_jsonl(tmp_path / "other.jsonl", rows))
-    (tmp_path / "broken.parquet").write_bytes(b"not a parquet file")
-    with pytest.raises(DataError, match="cannot read"):
-        load_dapo_math(tmp_path / "broken.parquet")
+    other = _jsonl(tmp_path / "other.jsonl", rows)
+    for load, wanted in ((load_dapo_math, "final_answer"), (_load_few, "ground_truth or tests")):
+        with pytest.raises(DataError, match=f"Expected are .*{wanted}.*has .'text'.*task.source"):
+            load(other)
+    for name, content in (("a.parquet", b"not a parquet file"), ("b.jsonl", b'{"prompt": ')):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=f"{name} cannot be read as .*again"):
+            load_dapo_math(tmp_path / name)
+
+
+def _load_few(source: Path) -> Any:
+    return load_deepcoder(source, test_rows=2)
 
 
 def test_a_hub_id_that_cannot_be_reached_is_a_clear_error() -> None:
-    with pytest.raises(DataError, match="cannot read"):
+    with pytest.raises(DataError, match=r"no file or folder nobody/no-such-dataset.*task\.source"):
         load_dapo_math("nobody/no-such-dataset")
+
+
+def test_rows_that_the_papers_code_prepared(tmp_path: Path) -> None:
+    """Its splits are kept as they are, and its other files beside them are not read."""
+    rows = [
+        {
+            "question": f"Be good.\n\nProblem {n}### Format: ...\n### Answer: ...\n\n",
+            "ground_truth": json.dumps(
+                [{"input": "1", "output": "2", "testtype": "stdin_stdout", "metadata": {}}]
+            ),
+            "data_source": "livecodebench",
+            "uid": f"deepcoder_{n}",
+            "index": n,
+            "starter_code": "",
+            "metadata": "{}",
+        }
+        for n in range(5)
+    ]
+    _parquet(tmp_path / "train.parquet", rows[:3])
+    _parquet(tmp_path / "test.parquet", [rows[4] | {"uid": "deepcoder_0"}])
+    _parquet(tmp_path / "train_verl.parquet", [{"prompt": "placeholder"}])
+    splits = load_deepcoder(tmp_path)
+    assert [row.question for row in splits.train] == [row["question"] for row in rows[:3]]
+    assert [row.id for row in splits.test] == ["test/deepcoder_0"]
+    assert splits.train[0].id == "train/deepcoder_0"
+    assert all(row.prepared for row in (*splits.train, *splits.test))
+
+
+def test_a_snapshot_with_a_folder_per_configuration(tmp_path: Path) -> None:
+    for config, count in (("all", 30), ("en", 20)):
+        (tmp_path / config).mkdir()
+        _parquet(tmp_path / config / "train-00000-of-00001.parquet", _math_rows(count))
+    splits = load_dapo_math(tmp_path)
+    assert len(splits.train) + len(splits.test) == 20
+
+
+def test_validation_on_another_data_set(tmp_path: Path) -> None:
+    """As in MathArena/aime_2025, whose answers are numbers."""
+    aime = [
+        {"problem_idx": n, "problem": f"Find {n}.", "answer": n, "problem_type": ["Algebra"]}
+        for n in range(1, 4)
+    ]
+    rows = _jsonl(tmp_path / "dapo.jsonl", _math_rows(20))
+    splits = load_dapo_math(rows, validation=_jsonl(tmp_path / "aime.jsonl", aime))
+    assert splits.train == load_dapo_math(rows).train
+    assert [(row.question, row.answer) for row in splits.test] == [
+        *(("Find 1.", "1"), ("Find 2.", "2"), ("Find 3.", "3"))
+    ]
+    assert {row.id for row in splits.test}.isdisjoint(row.id for row in splits.train)
+    assert splits.summary == "18 rows to train on, 3 to test on"
+    with pytest.raises(DataError, match="neither a file"):
+        load_dapo_math(rows, validation="missing.jsonl")

@@ -243,6 +243,14 @@ def test_statuses_tell_what_happened(sandbox: Sandbox) -> None:
     assert run_program("", sandbox=sandbox).status == "ok"
 
 
+def test_a_program_may_leave_as_an_interpreter_lets_it(sandbox: Sandbox) -> None:
+    """``exit`` and ``quit`` come from the module ``site``, without which programs start."""
+    for way in ("exit()", "quit()", "exit(0)", "import sys\nsys.exit()"):
+        run = sandbox.run(f"print(1)\n{way}\nprint(2)")
+        assert (run.status, run.stdout) == ("ok", "1\n"), way
+    assert sandbox.run("exit(3)").status == "error"
+
+
 def test_the_environment_is_clean(sandbox: Sandbox) -> None:
     run = run_program("import os; print(sorted(os.environ))", sandbox=sandbox)
     names = set(eval(run.stdout))

@@ -35,7 +35,9 @@ def test_settings_reach_the_programs() -> None:
     assert (settings.limits.seconds, settings.limits.memory) == (2.5, 1 << 29)
 
 
-@pytest.mark.parametrize("wrong", [{"workers": -1}, {"seconds": 0}, {"floor": "none"}])
+@pytest.mark.parametrize(
+    "wrong", [{"workers": -1}, {"seconds": 0}, {"floor": "none"}, {"library": ["nowhere"]}]
+)
 def test_wrong_settings_are_named(wrong: dict[str, object]) -> None:
     with pytest.raises(SettingsError, match=r"sandbox\."):
         from_mapping({"sandbox": wrong})

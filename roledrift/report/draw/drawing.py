@@ -1,0 +1,265 @@
+"""How panels are drawn: the same on a page and in a picture.
+
+Everything goes onto a :class:`~roledrift.report.draw.sheet.Sheet` in the colours of a light page; a
+page replaces them by its variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.ticker import LogLocator, MaxNLocator
+
+from roledrift.report.draw.palette import DASHES, INKS, TONES, WORDS, Dash
+from roledrift.report.draw.sheet import Sheet, outlines, rectangles
+from roledrift.report.model import Line, Panel
+from roledrift.report.numbers import number
+
+_INK, _SOFT, _RULE, _BAND, _PAGE = (
+    INKS[name].light for name in ("ink", "soft", "rule", "band", "page")
+)
+_MARK = INKS["failing"].light
+_SMALL = 7.0
+_LETTER = 4.6
+_NARROW_LETTER = 4.2
+_NAMED = 3
+_ROOM = 8.5
+_NONE = np.zeros(0)
+
+
+def draw_panel(sheet: Sheet, panel: Panel) -> None:
+    """One panel without its title; names stand at the right ends of several lines."""
+    width, height = sheet.size
+    labelled = _labelled(panel)
+    right = 0.985 * width
+    most = max(int(0.25 * width / _NARROW_LETTER), 8)
+    letters = max((min(len(line.label), most) for line in labelled), default=0)
+    room = max(letters if len(labelled) > 1 else 0, min(panel.margin, most))
+    if room:
+        right -= 10 + _NARROW_LETTER * room
+    first, last = panel.span
+    side = 0.015 * (last - first) or 0.5
+    top = 10.0 if len(panel.marks) < 2 else 17.5
+    limits = _limits(panel)
+    low, high = (math.log10(one) for one in limits) if panel.log else limits
+    sheet.lay(
+        (33.0, top, max(right, 90.0), height - 19.4), (first - side, last + side), (low, high)
+    )
+    if panel.baseline is not None:
+        a, b = panel.baseline
+        band = rectangles([(max(a - 0.5, first - side), 0, min(b + 0.5, last + side), 1)])
+        sheet.area(band, ink=_BAND, frame="over")
+    _axes(sheet, panel, limits)
+    for mark in panel.marks:
+        stroke: Dash = (0, (3, 2)) if mark.mild else "-"
+        sheet.line((mark.step, mark.step), (0, 1), ink=_SOFT if mark.mild else _MARK, width=0.9,
+                   frame="over", dash=stroke)  # fmt: skip
+    dashed = sum(line.tone >= 0 for line in labelled) > 1
+    for index, line in enumerate(panel.lines):
+        dash = line.tone + index // len(TONES) if dashed and line.tone >= 0 else 0
+        _line(sheet, line, (low, high), log=panel.log, dash=DASHES[dash % len(DASHES)])
+    _marks(sheet, panel, per_step=(sheet.box[2] - sheet.box[0]) / (last - first + 2 * side))
+    if len(labelled) > 1:
+        _end_labels(sheet, labelled, (low, high), log=panel.log, most=most)
+
+
+def panel_height(panel: Panel, least: float) -> float:
+    """Height at which the names at the right end have room, at least ``least``."""
+    return max(least, 31.0 + _ROOM * len(_labelled(panel)))
+
+
+def _labelled(panel: Panel) -> list[Line]:
+    return [line for line in panel.lines if line.style != "slot"]
+
+
+def _limits(panel: Panel) -> tuple[float, float]:
+    """The value range of a panel, its own where none is given."""
+    if panel.limits is not None and panel.limits[1] > panel.limits[0]:
+        return panel.limits
+    edges = [one for line in panel.lines for one in (line.values, line.low, line.high)]
+    values = np.concatenate([np.asarray(one, dtype=float) for one in edges]) if edges else _NONE
+    values = values[np.isfinite(values) & ((values > 0) | (not panel.log))]
+    return room_around(values, log=panel.log, share=0.05)
+
+
+def room_around(values: Any, *, log: bool, share: float) -> tuple[float, float]:
+    """Ends of an axis that leaves a little room around ``values``, all of which fit on it."""
+    if len(values) == 0:
+        return (0.1, 1.0) if log else (0.0, 1.0)
+    low, high = float(np.min(values)), float(np.max(values))
+    if log:
+        return low / (1 + 4 * share), high * (1 + 4 * share)
+    room = share * (high - low) or 0.05 * abs(high) or 0.05
+    return low - room, high + room
+
+
+@lru_cache(maxsize=256)
+def round_values(low: float, high: float, most: int) -> tuple[float, ...]:
+    """At most ``most + 1`` round numbers from ``low`` to ``high``."""
+    found = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return tuple(_round(value) for value in found if low <= value <= high)
+
+
+@lru_cache(maxsize=256)
+def round_steps(low: int, high: int, most: int) -> tuple[int, ...]:
+    """At most ``most + 1`` round steps from ``low`` to ``high``."""
+    found = MaxNLocator(most, integer=True, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return tuple(round(value) for value in found if low <= value <= high and value == round(value))
+
+
+@lru_cache(maxsize=256)
+def round_powers(low: float, high: float) -> tuple[float, ...]:
+    """Powers of ten from ``low`` to ``high``, with 3 or 2 and 5 between where there is room."""
+    if not 0 < low < high:
+        return ()
+    decades = math.log10(high / low)
+    digits = (1.0,) if decades > 2.2 else ((1.0, 3.0) if decades > 1 else (1.0, 2.0, 5.0))
+    found = LogLocator(subs=digits, numticks=5).tick_values(low, high)
+    return tuple(_round(value) for value in found if low * 0.999 <= value <= high * 1.001)
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _axes(sheet: Sheet, panel: Panel, limits: tuple[float, float]) -> None:
+    values = round_powers(*limits) if panel.log else round_values(*limits, most=4)
+    heights = [math.log10(value) for value in values] if panel.log else values
+    _rules(sheet, heights)
+    for height, value in zip(heights, values, strict=True):
+        sheet.text((0, height), number(value), ink=_SOFT, frame="beside", away=(-3, -2.6),
+                   align="right")  # fmt: skip
+    _steps(sheet, panel.span, most=max(2, round(1.3 * sheet.size[0] / 72)))
+
+
+def _rules(sheet: Sheet, heights: Sequence[float]) -> None:
+    across = [x for _ in heights for x in (0.0, 1.0, math.nan)]
+    up = [y for height in heights for y in (height, height, math.nan)]
+    if heights:
+        sheet.line(across, up, ink=_RULE, width=0.6, frame="beside")
+
+
+def _steps(sheet: Sheet, span: tuple[int, int], *, most: int, down: float = 10.0) -> None:
+    sheet.line((0, 1), (0, 0), ink=_RULE, width=0.8, frame="inside")
+    sheet.text((0, 0), "step", ink=_SOFT, frame="inside", away=(-5, -down), align="right")
+    for step in round_steps(*span, most=most):
+        sheet.text((step, 0), str(step), ink=_SOFT, frame="over", away=(0, -down))
+
+
+def _line(sheet: Sheet, line: Line, ends: tuple[float, float], *, log: bool, dash: Dash) -> None:
+    ink = TONES[line.tone].light if line.tone >= 0 else _INK
+    # Hundreds of noisy points at full width would melt into a bar.
+    width, alpha = (0.8 if len(line.steps) > 250 else 1.4), None
+    if line.style == "slot":
+        width, dash, alpha = width / 2, "-", 0.45
+    elif line.style != "main":
+        ink, width = _SOFT, 1.0
+        dash = (0, (4, 2)) if line.style == "limit" else (0, (1.2, 1.4))
+    values = _places(line.values, ends, log=log)
+    if line.low and line.high:
+        rings = _bands(line.steps, *(_places(one, ends, log=log) for one in (line.low, line.high)))
+        if rings:
+            sheet.area(outlines(rings), ink=ink, alpha=0.16)
+    there = np.count_nonzero(~np.isnan(values))
+    few = line.style == "main" and there <= 25
+    if there:
+        sheet.line(line.steps, values, ink=ink, width=width, dash=dash, alpha=alpha,
+                   dots=2.6 if few else 0.0)  # fmt: skip
+
+
+def _places(values: Sequence[float], ends: tuple[float, float], *, log: bool) -> Any:
+    """Heights of ``values``; NaN for a gap.
+
+    What is far outside is clipped anyway, and coordinates of 1e300 would not be legal.
+    """
+    found = np.asarray(values, dtype=float)
+    there = np.isfinite(found)
+    if log:
+        # Values at or below 0 have no place on the axis.
+        there &= found > 0
+        found = np.log10(found, where=there, out=np.full(found.shape, np.nan))
+    room = 10 * (ends[1] - ends[0])
+    return np.where(there, np.clip(found, ends[0] - room, ends[1] + room), np.nan)
+
+
+def _bands(steps: Sequence[int], lows: Any, highs: Any) -> list[Any]:
+    """Closed outlines of the stretches where both edges are there."""
+    there = np.flatnonzero(~np.isnan(lows + highs))
+    across = np.asarray(steps, dtype=float)
+    found = []
+    for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
+        low, high = (np.column_stack((across[run], edge[run])) for edge in (lows, highs))
+        found += [np.concatenate((low, high[::-1]))] if len(run) else []
+    return found
+
+
+def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
+    """Names of the baseline and of the marks above the plot; one without room is left out."""
+    taken: list[tuple[float, float]] = []
+    end = panel.span[1] + max(sheet.size[0] - sheet.box[2], 8) / per_step
+
+    def write(step: float, text: str, ink: str, *, leftward: bool, row: int = 0) -> bool:
+        width = _LETTER * len(text) / per_step
+        room = (step - width, step) if leftward else (step, step + width)
+        if not row and (any(a < room[1] and room[0] < b for a, b in taken) or room[1] > end):
+            return False
+        taken.append(room)
+        align: Literal["right", "left"] = "right" if leftward else "left"
+        sheet.text((step, 1), text, ink=ink, frame="over", away=(0, 2 + 7.5 * row), align=align,
+                   size=_SMALL)  # fmt: skip
+        return True
+
+    if panel.baseline is not None:
+        write(max(panel.baseline[0], panel.span[0]), "baseline", _SOFT, leftward=False)
+    for mark, following in zip_longest(panel.marks, panel.marks[1:]):
+        # Close neighbours share the room: the left one writes to its left.
+        near = _LETTER * len(mark.label) / per_step
+        crowded = following is not None and following.step - mark.step < near
+        ink = _SOFT if mark.mild else _MARK
+        written = write(mark.step, mark.label, ink, leftward=crowded) or write(
+            mark.step, mark.label, ink, leftward=not crowded
+        )
+        # The onset and its alert are both named, if need be one above the other.
+        if not written and 1 < len(panel.marks) <= _NAMED:
+            write(mark.step, mark.label, ink, leftward=mark.step + near > end, row=1)
+
+
+def _cut(label: str, most: int) -> str:
+    """The name of a line; of a long one the middle is cut: names of runs differ at their ends."""
+    if len(label) <= most:
+        return label
+    half = (most - 1) // 2
+    return f"{label[: most - 1 - half]}…{label[-half:]}"
+
+
+def _end_labels(
+    sheet: Sheet, lines: Sequence[Line], ends: tuple[float, float], *, log: bool, most: int
+) -> None:
+    """Names at the right ends, pushed apart until they do not touch."""
+    found = []
+    for line in lines:
+        places = _places(line.values, ends, log=log)
+        places = places[~np.isnan(places)]
+        if len(places):
+            share = (places[-1] - ends[0]) / (ends[1] - ends[0])
+            found.append((min(max(share, 0.0), 1.0), line))
+    found.sort(key=lambda end: end[0])
+    gap = _ROOM / (sheet.box[3] - sheet.box[1])
+    heights = [height for height, _ in found]
+    for index in range(1, len(heights)):
+        heights[index] = max(heights[index], heights[index - 1] + gap)
+    # Then from the top down: what was pushed out of the plot comes back and pushes the others.
+    ceiling = 1.0
+    for index in reversed(range(len(heights))):
+        heights[index] = min(heights[index], ceiling)
+        ceiling = heights[index] - gap
+    for height, (_, line) in zip(heights, found, strict=True):
+        plain = line.style in ("limit", "other") or line.tone < 0
+        ink = _SOFT if plain else WORDS[line.tone].light
+        sheet.text((1, height), _cut(line.label, most), ink=ink, frame="inside", away=(4, -2.4),
+                   align="left", size=7.0)  # fmt: skip

@@ -1,0 +1,101 @@
+"""One picture that says how a run is, for a chat: the first screen of its page.
+
+It shows what the page shows and computes nothing; of several runs it is a list, the worst first.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+
+from roledrift.report.draw.drawing import draw_panel
+from roledrift.report.draw.palette import INKS, ink_of
+from roledrift.report.draw.pictures import finished, page
+from roledrift.report.draw.sheet import Sheet, own_style
+from roledrift.report.model import Advice, Figure, Report, RunReport
+from roledrift.report.moods import MOODS, urgency
+
+SIZE = (800.0, 600.0)
+"""Points; at 144 dots per inch 1600 by 1200 pixels."""
+
+_DPI = 144
+_EDGE = 24.0
+_INK, _SOFT, _WARNING = (INKS[name].light for name in ("ink", "soft", "suspicious"))
+_SENTENCE = 5
+_ROWS = 14
+
+
+def poster(report: Report) -> bytes:
+    """The picture as PNG; the same report gives the same bytes."""
+    with own_style():
+        renderer, sheet = page(SIZE, _DPI)
+        worst = _worst_first(report.runs)[0]
+        if worst.sections and len(report.runs) == 1:
+            _one(sheet, worst)
+        else:
+            _several(sheet, report)
+        return finished(renderer, _DPI)
+
+
+def _say(
+    sheet: Sheet, at: tuple[float, float], words: str, *, ink: str = _INK, size: float = 10.0
+) -> None:
+    x, down = at
+    sheet.text((0, 1), words, ink=ink, frame="inside", away=(x, -down), align="left", size=size)
+
+
+def _one(sheet: Sheet, run: RunReport) -> None:
+    verdict, ink = run.state.upper(), ink_of(run.state).light
+    if "not closed" in run.facts:
+        verdict += ", NOT CLOSED"
+        ink = _WARNING if run.state == "clean" else ink
+    _say(sheet, (_EDGE, 34), f"{verdict}   {run.name}", ink=ink, size=15)
+    down = 53.0
+    for line in textwrap.wrap(run.headline, 118)[:_SENTENCE]:
+        _say(sheet, (_EDGE, down), line)
+        down += 13.5
+    down += 6
+    for notice in run.notices[:1]:
+        words = textwrap.shorten(notice, 160, placeholder=" …")
+        _say(sheet, (_EDGE, down), words, ink=_WARNING, size=8)
+        down += 13
+    blocks = run.sections[0].blocks
+    for advice in (one for one in blocks if isinstance(one, Advice)):
+        words = textwrap.shorten(f"{advice.title}: {advice.items[0]}", 130, placeholder=" …")
+        _say(sheet, (_EDGE, down + 2), words, size=9)
+        down += 17
+    facts = textwrap.shorten("  ·  ".join(run.facts), 165, placeholder=" …")
+    _say(sheet, (_EDGE, SIZE[1] - 10), facts, ink=_SOFT, size=8)
+    panels = [panel for one in blocks if isinstance(one, Figure) for panel in one.panels]
+    room = (SIZE[1] - 26 - down) / max(sum(1.5 if not at else 1 for at in range(len(panels))), 1)
+    for at, panel in enumerate(panels):
+        height = room * (1 if at else 1.5)
+        _say(sheet, (_EDGE, down + 12), panel.title, size=9)
+        size = (SIZE[0] - 2 * _EDGE, height - 18)
+        draw_panel(Sheet(sheet.renderer, size, (_EDGE, down + 16)), panel)
+        down += height
+
+
+def _several(sheet: Sheet, report: Report) -> None:
+    _say(sheet, (_EDGE, 36), f"{report.title}: {_tally(report.runs)}", size=15)
+    runs = _worst_first(report.runs)
+    for row, run in enumerate(runs[:_ROWS]):
+        down = 72 + 36 * row
+        _say(sheet, (_EDGE, down), run.state, ink=ink_of(run.state).light, size=10)
+        _say(sheet, (_EDGE + 95, down), run.name[:100], size=10)
+        line = textwrap.shorten(run.headline, 150, placeholder=" …")
+        _say(sheet, (_EDGE + 95, down + 14), line, ink=_SOFT, size=8)
+    rest = runs[_ROWS:]
+    if rest:
+        more = f"+ {len(rest)} more on the page: {_tally(rest)}"
+        _say(sheet, (_EDGE, 72 + 36 * _ROWS), more, ink=_SOFT)
+
+
+def _worst_first(runs: Sequence[RunReport]) -> list[RunReport]:
+    return sorted(runs, key=lambda run: urgency(run.state, run.incident))
+
+
+def _tally(runs: Sequence[RunReport]) -> str:
+    counts = Counter(run.state for run in runs)
+    return ", ".join(f"{counts[mood]} {mood}" for mood in reversed(MOODS) if counts[mood])

@@ -1,0 +1,84 @@
+"""The curves that show a finding: what its detector judged, of all roles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roledrift.judgement import Alert
+from roledrift.report.sections.names import QUANTITIES, statistic_name
+from roledrift.report.view import REWARD, VALIDATION, View
+from roledrift.sums import EVERYONE
+
+_RATE = "lr"
+_FACTOR = "factor"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a finding rests on.
+
+    Attributes:
+        title: What the curves are, with their unit.
+        curves: Role (or ``*``) to step to value; empty if nothing was kept.
+        limit: Step to the threshold, where the detector has one.
+    """
+
+    title: str
+    curves: Mapping[str, Mapping[int, float]]
+    limit: Mapping[int, float]
+    log: bool = False
+    share: bool = False
+
+
+def evidence_of(view: View, alert: Alert) -> Evidence:
+    """The curves of an alert's statistic; without records of it, what the detector judged."""
+    name = _source(alert)
+    quantity = next((one for one in QUANTITIES if one.name == name), None)
+    title = statistic_name(name) if quantity is None else quantity.heading(view.length_unit)
+    curves = _recorded(view, alert, name) or _judged(view, alert)
+    series = view.replay.series.get((alert.detector, alert.role), ())
+    return Evidence(
+        title[:1].upper() + title[1:],
+        curves,
+        {step: float(edge) for step, _, edge in series if edge is not None},
+        log=quantity is not None and quantity.log,
+        share=quantity is not None and quantity.share,
+    )
+
+
+def _source(alert: Alert) -> str:
+    """Name of the statistic that shows it; a changed setting is shown by the setting itself."""
+    if alert.statistic == _FACTOR:
+        return _RATE
+    return alert.statistic or REWARD
+
+
+def _recorded(view: View, alert: Alert, name: str) -> dict[str, dict[int, float]]:
+    if name == VALIDATION:
+        return {EVERYONE: view.validation} if view.validation else {}
+    if name == _RATE:
+        own = {role: view.total(f"{_RATE}/{role}") for role in view.roles}
+        return {role: curve for role, curve in own.items() if curve} or _whole(view, name)
+    if alert.role == EVERYONE:
+        return _whole(view, name)
+    found = {role: view.curve(role, name) for role in view.roles}
+    return {role: curve for role, curve in found.items() if curve} if found.get(alert.role) else {}
+
+
+def _whole(view: View, name: str) -> dict[str, dict[int, float]]:
+    curve = view.total(name) or view.curve(EVERYONE, name)
+    return {EVERYONE: curve} if curve else {}
+
+
+def _judged(view: View, alert: Alert) -> dict[str, dict[int, float]]:
+    """What the detector judged; of all roles together it is on another scale than of each."""
+    units = (EVERYONE,) if alert.role == EVERYONE else view.roles
+    found = {}
+    for unit in units:
+        series = view.replay.series.get((alert.detector, unit), ())
+        curve = {step: math.nan if value is None else float(value) for step, value, _ in series}
+        if curve:
+            found[unit] = curve
+    return found if alert.role in found else {}

@@ -1,0 +1,82 @@
+"""Verdicts: the latest of every detector on every role, and what is lacking where there is none."""
+
+from __future__ import annotations
+
+from roledrift.judgement import Verdict
+from roledrift.report.model import Cell, Section, Table
+from roledrift.report.moods import mood_of, still_open
+from roledrift.report.sections.names import role_name, statistic_name
+from roledrift.report.view import View
+
+
+def build(view: View) -> Section:
+    """The verdicts section."""
+    reached, applicable = view.conclusion.reached, view.conclusion.applicable
+    summary = f"{reached} of {applicable} reached"
+    # Without a verdict, what each one needs is what there is to read.
+    opened = view.conclusion.outcome == "no verdict"
+    return Section("verdicts", "Verdicts", (matrix(view),), summary, opened)
+
+
+def matrix(view: View) -> Table:
+    """Detectors by roles; a cell has the severity of its alert as long as that is open."""
+    known = tuple(dict.fromkeys(one.detector for one in view.verdicts))
+    detectors = tuple(dict.fromkeys(one.detector for one in view.verdicts if one.applies))
+    idle = [one for one in known if one not in detectors]
+    placed = {(one.detector, one.role): one for one in view.verdicts}
+    others = {one.role for one in view.verdicts} - set(view.roles)
+    roles = (*view.roles, *sorted(others))
+    rows = tuple(
+        (
+            Cell(detector),
+            *(_cell(view, placed.get((detector, role))) for role in roles),
+        )
+        for detector in detectors
+    )
+    return Table(
+        columns=("detector", *(role_name(role) for role in roles)),
+        rows=rows,
+        caption="Latest state per detector and role; while an alert is open, its severity. Grey "
+        "means no verdict, which is not a good one. A dash means that the detector does not apply."
+        + (f" Not applicable to this run: {', '.join(idle)}." if idle else ""),
+    )
+
+
+def _cell(view: View, verdict: Verdict | None) -> Cell:
+    if verdict is None or not verdict.applies:
+        return Cell("–")
+    place = (verdict.detector, verdict.role)
+    raised = [one for one in view.findings if (one.alert.detector, one.alert.role) == place]
+    raised.sort(key=lambda one: one.raised)
+    href = f"#{view.key}-alert-{raised[-1].alert.id}" if raised else ""
+    standing = next((one for one in raised if one.closed is None), None)
+    mood = mood_of(verdict, still_open(view.replay.alerts))
+    if mood == "no verdict":
+        return Cell(mood, state=mood, note=_lacking(verdict), href=href)
+    note = ""
+    # An alert that is open began where it began, whatever the detector sees at the last step.
+    onset = verdict.onset if standing is None else standing.alert.onset
+    finding = verdict.finding if standing is None else standing.alert.finding
+    if mood != "ok" and onset is not None:
+        note = f"since step {onset}"
+        if finding and finding != verdict.detector:
+            note = f"{finding}, {note}"
+    elif raised:
+        last = raised[-1]
+        note = f"{last.state} at steps {last.alert.onset}–{last.closed}, closed"
+    return Cell(mood, verdict.value, mood, note, href)
+
+
+def _lacking(verdict: Verdict) -> str:
+    """Why there is no verdict."""
+    if verdict.reason.startswith("withheld: "):
+        cause = verdict.reason.removeprefix("withheld: ").split(",")[0]
+        return f"withheld, the input is suspect: {cause}"
+    needs = ", ".join(map(_need, verdict.needs))
+    return f"needs {needs}" if needs else (verdict.reason or "not enough evidence")
+
+
+def _need(need: str) -> str:
+    """What is lacking, by its title on the page; what supplies it may stand in brackets."""
+    name, bracket, how = need.partition(" (")
+    return statistic_name(name) + bracket + how

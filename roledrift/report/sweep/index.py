@@ -1,0 +1,275 @@
+"""What stands above several runs: a table of all, their curves, the paper's tables and figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+from roledrift.errors import ConfigError
+from roledrift.judgement import Incident
+from roledrift.report.cells import UNKNOWN, Cell, Table
+from roledrift.report.curves import limits
+from roledrift.report.model import Block, Figure, Mark, Panel, Prose
+from roledrift.report.moods import MOODS, urgency
+from roledrift.report.numbers import count, number
+from roledrift.report.sections.names import role_name
+from roledrift.report.sweep.paper import blocks as paper_blocks
+from roledrift.report.sweep.paper.accuracy import banded
+from roledrift.report.sweep.paper.grid import of_grid
+from roledrift.report.sweep.summary import Summary, Unreadable
+
+_SHOWN = 24
+_VALIDATION = "validation accuracy"
+_ALWAYS = ("task", "scale", "workflow", "routing", "seed")
+_NAMES = ("run",)
+"""Notes that repeat what a run is called."""
+_NOTES = 120
+"""Letters of notes in the table of runs; the table of differences has them in full."""
+_LABEL = 40
+_PARTS = 3
+
+
+def overview(
+    summaries: Sequence[Summary],
+    by: Sequence[str] = (),
+    unreadable: Sequence[Unreadable] = (),
+    *,
+    paper: bool = False,
+) -> tuple[Block, ...]:
+    """Blocks above the runs.
+
+    Args:
+        summaries: The runs.
+        unreadable: Runs that are named only.
+        by: What the runs of one curve have in common, names out of :func:`keys`; empty for all but
+            the seed.
+        paper: With the paper's tables and figures even if no run is of its grid.
+
+    Raises:
+        ConfigError: For a name that no run has.
+    """
+    unknown = [name for name in by if name not in keys(summaries)]
+    if unknown:
+        raise ConfigError(
+            f"runs cannot be grouped by {unknown[0]!r}: these have {', '.join(keys(summaries))}"
+        )
+    found: list[Block] = [Prose(_tally(summaries, unreadable)), _runs(summaries, unreadable)]
+    differing = _differences(summaries)
+    if differing is not None:
+        found.append(differing)
+    multiples = _multiples(summaries, by)
+    if multiples is not None:
+        found.append(multiples)
+    if paper or of_grid(summaries):
+        found += paper_blocks(summaries)
+    return tuple(found)
+
+
+def _tally(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> str:
+    """How many runs are in which state, and what is the same in all of them."""
+    counts = Counter(one.state for one in summaries)
+    told = [f"{counts[mood]} {mood}" for mood in reversed(MOODS) if counts[mood]]
+    told += [f"{len(unreadable)} unreadable"] if unreadable else []
+    text = ", ".join(told) + "."
+    alike = [_same(summaries, name) for name in ("workflow", "routing", "task", "scale", "seed")]
+    notes = summaries[0].notes
+    varying = {*_varying_notes(summaries), *_NAMES}
+    alike += [f"{name}: {notes[name]}" for name in sorted(notes) if name not in varying]
+    said = _cut(" · ".join(filter(None, alike)), 2 * _NOTES)
+    return f"{text} All runs: {said}." if said else text
+
+
+def _same(summaries: Sequence[Summary], name: str) -> str:
+    """The value that all runs have; empty if they differ or none has it."""
+    values = {getattr(one, name) for one in summaries}
+    value = values.pop() if len(values) == 1 else None
+    if value in (None, ""):
+        return ""
+    return f"seed {value}" if name == "seed" else str(value)
+
+
+def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Table:
+    """One line per run, worst first; what is the same in all runs has no column."""
+    differing = [
+        name
+        for name in ("workflow", "routing", "task", "scale", "seed")
+        if len({getattr(one, name) for one in summaries}) > 1
+    ]
+    columns = (
+        "run", "outcome", "what happened", "onset", "best val.", "at step", "last val.", "steps",
+        *differing,
+    )  # fmt: skip
+    rows = tuple(_row(one, differing) for one in _worst_first(summaries)) + tuple(
+        (Cell(Path(one.path).name), Cell("unreadable"), Cell(one.why))
+        + (UNKNOWN,) * (len(columns) - 3)
+        for one in unreadable
+    )
+    caption = "Worst first, then by onset; a click on a heading sorts. Onset: first bad step."
+    return Table(columns, rows, "Runs", caption, key="runs", sortable=True)
+
+
+def _worst_first(summaries: Sequence[Summary]) -> list[Summary]:
+    """The order of the table and of the small multiples."""
+    return sorted(summaries, key=lambda one: urgency(one.state, one.incident))
+
+
+def _row(one: Summary, differing: Sequence[str]) -> tuple[Cell, ...]:
+    last = one.validation[max(one.validation)] if one.validation else None
+    incident = one.incident
+    return (
+        Cell(one.name, href=one.href),
+        Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
+        UNKNOWN if incident is None else Cell(one.lead, note=_cause(incident)),
+        UNKNOWN if incident is None else count(incident.onset),
+        UNKNOWN if one.best is None else Cell(number(one.best[1]), one.best[1]),
+        UNKNOWN if one.best is None else count(one.best[0]),
+        UNKNOWN if last is None else Cell(number(last), last),
+        count(one.steps),
+        *(_named(getattr(one, name)) for name in differing),
+    )
+
+
+def _cause(incident: Incident) -> str:
+    return f"{role_name(incident.role)}: {incident.finding}"
+
+
+def _named(value: str | int | None) -> Cell:
+    return count(value) if isinstance(value, int) else Cell(value or "–")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _varying_notes(summaries: Sequence[Summary]) -> list[str]:
+    """Notes that are not the same in all runs; without those that repeat a run's name."""
+    names = sorted({name for one in summaries for name in one.notes})
+    return [
+        name
+        for name in names
+        if name not in _NAMES and len({one.notes.get(name) for one in summaries}) > 1
+    ]
+
+
+def _differences(summaries: Sequence[Summary]) -> Table | None:
+    """Settings and notes that are not the same in all runs, in full."""
+    names = sorted({name for one in summaries for name in one.settings})
+    differing = [
+        name
+        for name in names
+        if name not in _ALWAYS
+        and name.removeprefix("note: ") not in _NAMES
+        and len({one.settings.get(name, "") for one in summaries}) > 1
+    ]
+    if not differing:
+        return None
+    rows = tuple(
+        (Cell(one.name, href=one.href), *(Cell(one.settings.get(n, "") or "–") for n in differing))
+        for one in summaries
+    )
+    title = "What else differs between the runs"
+    return Table(("run", *differing), rows, title, collapsed=True, key="differences")
+
+
+def keys(summaries: Sequence[Summary]) -> list[str]:
+    """What runs can be grouped by: ``policy``, settings, and notes without their ``note: ``."""
+    names = {name.removeprefix("note: ") for one in summaries for name in one.settings}
+    return sorted({"policy", *names})
+
+
+def _value(one: Summary, name: str) -> str:
+    if name == "policy":
+        return one.policy
+    return one.settings.get(name) or one.settings.get(f"note: {name}") or f"no {name}"
+
+
+def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None:
+    """A small chart per run, the worst first; runs that differ in the seed alone share one.
+
+    It shows the validation accuracy, or the reward of runs that were not validated.
+    """
+    if by:
+        groups: dict[str, list[Summary]] = {}
+        for one in summaries:
+            groups.setdefault(" ".join(_value(one, name) for name in by), []).append(one)
+    else:
+        groups = _groups(summaries)
+    place = {one.key: at for at, one in enumerate(_worst_first(summaries))}
+    order = sorted(groups, key=lambda label: min(place[one.key] for one in groups[label]))
+    drawn = (_multiple(label, groups[label]) for label in order)
+    panels = [panel for panel in drawn if panel is not None]
+    if not panels:
+        return None
+    steps = [step for panel in panels for line in panel.lines for step in line.steps]
+    span = (min(steps), max(*steps, min(steps) + 1))
+    shares = [one for one in panels if one.lines[0].label.startswith(_VALIDATION)]
+    common = limits(shares, log=False, share=True)
+    own = [common if one in shares else limits([one], log=False, share=False) for one in panels]
+    shown = [
+        replace(panel, span=span, limits=scale)
+        for panel, scale in zip(panels[:_SHOWN], own, strict=False)
+    ]
+    caption = "The worst first. Red: the onset of the incident."
+    if any(line.low for panel in shown for line in panel.lines):
+        over = f"the runs of one {' and '.join(by)}" if by else "seeds"
+        caption += f" Lines with n are means over {over}, the band spans them."
+    if len(panels) > _SHOWN:
+        caption += f" Drawn are {_SHOWN} of {len(panels)}; the table has all."
+    return Figure("multiples", "Validation accuracy, or else the reward", caption, tuple(shown))
+
+
+def _multiple(label: str, runs: Sequence[Summary]) -> Panel | None:
+    """Runs that belong together, in one panel; None if nothing was recorded."""
+    # A single validation is a dot, which says nothing.
+    validated = any(len(one.validation) > 1 or not one.reward for one in runs)
+    key = "validation" if validated else "reward"
+    name = _VALIDATION if key == "validation" else "reward"
+    line = banded(name, [getattr(one, key) for one in runs], -1)
+    if line is None:
+        return None
+    worst = _worst_first(runs)[0]
+    onset = None if worst.incident is None or len(runs) > 1 else worst.incident.onset
+    marks = () if onset is None else (Mark(onset, f"onset {onset}"),)
+    note = "" if key == "validation" and len(runs) == 1 else line.label
+    return Panel(label, (line,), marks=marks, href=worst.href, state=worst.state, note=note)
+
+
+def _groups(summaries: Sequence[Summary]) -> dict[str, list[Summary]]:
+    """Label to runs that differ in nothing but the seed; a run that stands alone has its name.
+
+    The label of several runs is the shortest that tells the groups apart: a task that names the
+    workflow does not need the workflow's name beside it.
+    """
+    notes = _varying_notes(summaries)
+    placed: dict[tuple[str, ...], list[Summary]] = {}
+    for one in summaries:
+        own = (one.notes.get(name, "") for name in notes)
+        placed.setdefault((one.task, one.scale, one.workflow, one.policy, *own), []).append(one)
+    telling = _telling(list(placed))
+    names = Counter(one.name for one in summaries)
+    found: dict[str, list[Summary]] = {}
+    for place in sorted(placed):
+        runs = placed[place]
+        if len(runs) > 1 and len({one.seed for one in runs}) == len(runs):
+            label = " ".join(place[index] for index in telling if place[index]) or "all seeds"
+            label = _cut(label, _LABEL)
+            # Cut, two can be the same; the key of a run is nobody else's.
+            found[f"{label} ({runs[0].key})" if label in found else label] = runs
+        else:
+            for one in runs:
+                found[one.name if names[one.name] == 1 else one.key] = [one]
+    return found
+
+
+def _telling(places: Sequence[tuple[str, ...]]) -> tuple[int, ...]:
+    """The fewest parts of a place that tell all places apart; the first of equally few."""
+    parts = range(len(places[0])) if places else range(0)
+    varying = [index for index in parts if len({place[index] for place in places}) > 1]
+    for few in range(min(len(varying), _PARTS) + 1):
+        for some in combinations(varying, few):
+            if len({tuple(place[index] for index in some) for place in places}) == len(places):
+                return some
+    return tuple(varying)

@@ -1,0 +1,1 @@
+"""Texts that models wrote: which are shown, how two are compared, what a page carries of all."""

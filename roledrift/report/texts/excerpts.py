@@ -1,0 +1,103 @@
+"""Which texts a report shows, and how much of them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+from roledrift.measure.shape import hedging, terse
+from roledrift.records import Sample
+from roledrift.report.cells import UNKNOWN, Cell
+from roledrift.report.numbers import cell
+from roledrift.report.sanitise import cut
+from roledrift.report.texts.episodes import order
+from roledrift.report.texts.likeness import Likeness
+from roledrift.report.texts.passages import Excerpt
+from roledrift.report.view import View
+
+TEXT_LIMIT = 2_000
+"""Characters of an answer that are shown."""
+
+PROMPT_LIMIT = 1_200
+"""Characters of a prompt that are shown."""
+
+_SHAPE_LIMIT = 4_000
+
+
+def excerpt(
+    sample: Sample,
+    when: str = "",
+    limit: int = TEXT_LIMIT,
+    *,
+    flagged: tuple[tuple[str, ...], str, float | None] | None = None,
+) -> Excerpt:
+    """A stored text, made harmless and cut to a readable length.
+
+    Args:
+        sample: The text.
+        when: Why it is shown.
+        limit: Characters of it.
+        flagged: What :func:`flags` says of it; None for the flags that it was kept with.
+    """
+    words, near, away = flagged or (sample.flags, "", None)
+    text, left_out = cut(sample.text, limit)
+    prompt_text, prompt_left_out = cut(sample.prompt_text, PROMPT_LIMIT)
+    if prompt_left_out:
+        prompt_text += f"\n[{prompt_left_out}]"
+    return Excerpt(
+        step=sample.step,
+        role=sample.role,
+        text=text,
+        key=key(sample),
+        when=when,
+        slot=sample.slot,
+        turn=sample.turn,
+        prompt=sample.prompt,
+        prompt_text=prompt_text,
+        episode=sample.episode,
+        tokens=sample.tokens,
+        finish=sample.finish,
+        reward=_cell(sample.reward),
+        advantage=_cell(sample.advantage),
+        flags=words,
+        cut=left_out,
+        near=near,
+        away=away,
+    )
+
+
+def _cell(value: float) -> Cell:
+    return UNKNOWN if math.isnan(value) else cell(value)
+
+
+def key(sample: Sample) -> str:
+    """Name of a span that does not depend on what else is in the report."""
+    place = (sample.step, sample.role, sample.slot, sample.turn, sample.prompt, sample.episode)
+    name = "|".join(str(part) for part in place)
+    # Without the name of its episode only the text can tell apart what one slot wrote on a prompt.
+    if not sample.episode:
+        name += "|" + sample.text[:200]
+    return hashlib.sha1(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
+
+
+def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], str, float | None]:
+    """What a text is flagged with, the role it reads like, and by how much."""
+    found = list(sample.flags)
+    text = sample.text[:_SHAPE_LIMIT]
+    if terse(text, sample.tokens):
+        found.append("terse")
+    if hedging(text):
+        found.append("hedging")
+    if sample.finish == "length":
+        found.append("truncated")
+    if likeness is None:
+        return tuple(dict.fromkeys(found)), "", None
+    near, away = likeness.nearest(text, sample.role)
+    if near and near != sample.role and sample.step > likeness.until:
+        found.append("imposter")
+    return tuple(dict.fromkeys(found)), near, None if math.isnan(away) else away
+
+
+def of_role(view: View, role: str) -> list[Sample]:
+    """Texts of one role, oldest first."""
+    return sorted((one for one in view.samples if one.role == role), key=order)

@@ -1,0 +1,350 @@
+"""The five ways in which a report puts two texts side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from roledrift.measure.shape import boxed, boxes, hedging
+from roledrift.records import Sample
+from roledrift.report.numbers import number, percent
+from roledrift.report.texts.diffing import contained, grams, jaccard, pieces
+from roledrift.report.texts.episodes import Episode, episodes, order
+from roledrift.report.texts.excerpts import excerpt, of_role
+from roledrift.report.texts.likeness import Likeness
+from roledrift.report.texts.passages import Diff, Pairing
+from roledrift.report.view import Finding, View
+
+LIMIT = 12
+"""Pairs per pairing: sixty word-level comparisons are what a report affords."""
+
+PAIR_LIMIT = 4_000
+"""Characters of a text that are compared: about seven hundred words."""
+
+TITLES: Mapping[int, str] = {
+    1: "before the onset | after it",
+    2: "sibling slots",
+    3: "selecting role | candidate it took",
+    4: "imposter | first text of that role",
+    5: "run A | run B",
+}
+_REFERENCES = 100
+
+
+def compared(
+    anchor: str,
+    pair: tuple[Sample, Sample],
+    runs: tuple[str, str],
+    *,
+    when: tuple[str, str] = ("", ""),
+    remark: str = "",
+) -> Diff:
+    """Two stored texts with their words compared.
+
+    Args:
+        anchor: Begins the key.
+        pair: What stands left and right.
+        runs: Links to the runs that the two come from.
+        when: Why each is shown.
+        remark: How far the two are comparable.
+    """
+    left, right = pair
+    a, b = excerpt(left, when[0], PAIR_LIMIT), excerpt(right, when[1], PAIR_LIMIT)
+    a_grams, b_grams = grams(a.text), grams(b.text)
+    rows = [
+        ("tokens", str(left.tokens or "–"), str(right.tokens or "–")),
+        ("finish", left.finish, right.finish),
+        ("reward", a.reward.text, b.reward.text),
+        ("hedging", _yes(hedging(a.text)), _yes(hedging(b.text))),
+        ("boxed", _yes(boxed(a.text)), _yes(boxed(b.text))),
+        (
+            "3-grams also on the other side",
+            percent(contained(a_grams, b_grams)),
+            percent(contained(b_grams, a_grams)),
+        ),
+    ]
+    return Diff(
+        f"{anchor}-{a.key}-{b.key}",
+        replace(a, text="", run=runs[0]),
+        replace(b, text="", run=runs[1]),
+        pieces(a.text, b.text),
+        tuple(rows),
+        remark,
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _own(view: View) -> tuple[str, str]:
+    return (f"#{view.key}", f"#{view.key}")
+
+
+def around(view: View, finding: Finding, anchor: str, limit: int = 3) -> tuple[Diff, ...]:
+    """Texts of the alerted role before and after the onset, compared; see :func:`across`."""
+    return tuple(
+        compared(
+            anchor,
+            (a, b),
+            _own(view),
+            when=("before onset", "after onset"),
+            remark=remark,
+        )
+        for a, b, remark in across(view, finding, limit)
+    )
+
+
+def carried(view: View, finding: Finding, anchor: str) -> tuple[Diff, ...]:
+    """The texts that the live alert carries, for runs whose kept texts are gone."""
+    alert = finding.alert
+    live = next((one for one in view.live_alerts if one.id == alert.id and one.pairs), alert)
+    return tuple(
+        compared(
+            f"{anchor}-{index}",
+            (
+                Sample(pair.before_step, alert.role, pair.before, prompt=pair.prompt),
+                Sample(pair.after_step, alert.role, pair.after, prompt=pair.prompt),
+            ),
+            # The browser does not hold them, so nothing leads there.
+            ("", ""),
+            when=("before onset", "after onset"),
+            remark="Same prompt." if pair.prompt else "Different prompts.",
+        )
+        for index, pair in enumerate(live.pairs)
+    )
+
+
+def across(view: View, finding: Finding, limit: int = 3) -> list[tuple[Sample, Sample, str]]:
+    """Texts of the alerted role before and after the onset, on the same prompt where there is one.
+
+    The text before is the last before the onset; the text after is the first at or after the alert
+    (the finding is established there), else the last after the onset. The third is a remark on how
+    far the two are comparable.
+    """
+    texts = of_role(view, finding.alert.role)
+    before = [one for one in texts if one.step < finding.alert.onset]
+    after = [one for one in texts if one.step >= finding.alert.onset]
+    found: list[tuple[Sample, Sample, str]] = []
+    common = {one.prompt for one in before} & {one.prompt for one in after} - {""}
+    for prompt in sorted(common)[:limit]:
+        its = [one for one in after if one.prompt == prompt]
+        late = [one for one in its if one.step >= finding.raised]
+        b = late[0] if late else its[-1]
+        mine = [one for one in before if one.prompt == prompt]
+        a = ([one for one in mine if one.slot == b.slot] or mine)[-1]
+        found.append((a, b, "Same prompt."))
+    used = {id(one) for pair in found for one in pair[:2]}
+    rest_before = [one for one in before if id(one) not in used][::-1]
+    rest_after = [one for one in after if id(one) not in used]
+    late = [one for one in rest_after if one.step >= finding.raised] or rest_after[::-1]
+    other = "Different prompts: these were not seen on both sides of the onset."
+    found += [(a, b, other) for a, b in zip(rest_before, late, strict=False)][: limit - len(found)]
+    return found
+
+
+def of_run(view: View, likeness: Likeness | None) -> tuple[Pairing, ...]:
+    """The pairings of one run; the fifth is of two, see :func:`of_two`."""
+    onset = view.findings[0].alert.onset if view.findings else None
+    groups = episodes(view.samples)
+    return (
+        _before_after(view),
+        _siblings(view, groups, onset),
+        _chosen(view, groups, onset),
+        _imposters(view, likeness),
+    )
+
+
+def _before_after(view: View) -> Pairing:
+    if not view.findings:
+        return Pairing(1, TITLES[1], absent="No alert, so there is no onset to compare across.")
+    each = max(3, LIMIT // len(view.findings))
+    diffs: dict[str, Diff] = {}
+    for finding in view.findings:
+        if len(diffs) >= LIMIT:
+            break
+        for one in around(view, finding, f"{view.key}-diff-1", each):
+            diffs.setdefault(one.key, one)
+    absent = "" if diffs else "No texts of an alerted role from both sides of its onset were kept."
+    return Pairing(1, TITLES[1], tuple(diffs.values())[:LIMIT], absent)
+
+
+def _spread(names: Sequence[Episode], onset: int | None) -> list[Episode]:
+    """A third each from the start, around the onset (else the middle) and the end."""
+    if len(names) <= LIMIT:
+        return list(names)
+    each = LIMIT // 3
+    if onset is None:
+        middle = len(names) // 2
+    else:
+        middle = next((i for i, name in enumerate(names) if name[0] >= onset), len(names) - each)
+    middle = min(max(middle, each), len(names) - 2 * each)
+    return [*names[:each], *names[middle : middle + each], *names[-each:]]
+
+
+def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
+    found = _two_slots(groups)
+    if not found:
+        # Some hosts sample every slot in an episode of its own.
+        prompts: dict[Episode, list[Sample]] = defaultdict(list)
+        for one in sorted(view.samples, key=order):
+            if one.prompt:
+                prompts[one.step, one.prompt, ""].append(one)
+        found = _two_slots(prompts)
+    diffs = [
+        compared(
+            f"{view.key}-diff-2",
+            found[name],
+            _own(view),
+            remark=f"3-gram overlap {number(_overlap(*found[name]))}.",
+        )
+        for name in _spread(list(found), onset)
+    ]
+    absent = "" if diffs else "No prompt with texts of two slots of one role was kept."
+    return Pairing(2, TITLES[2], tuple(diffs), absent)
+
+
+def _two_slots(groups: Mapping[Episode, list[Sample]]) -> dict[Episode, tuple[Sample, Sample]]:
+    """From each group, what the first two slots of a role wrote in the same turn."""
+    found: dict[Episode, tuple[Sample, Sample]] = {}
+    for name, members in groups.items():
+        slots: dict[tuple[str, int], dict[int, Sample]] = {}
+        for one in members:
+            slots.setdefault((one.role, one.turn), {}).setdefault(one.slot, one)
+        for its in slots.values():
+            if len(its) > 1 and name not in found:
+                a, b = sorted(its)[:2]
+                found[name] = (its[a], its[b])
+    return found
+
+
+def _overlap(a: Sample, b: Sample) -> float:
+    return jaccard(grams(a.text[:4000]), grams(b.text[:4000]))
+
+
+def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
+    roles = view.header.workflow.roles
+    takers = {role.name: role.duty for role in roles if role.duty in ("select", "synthesize")}
+    sources = {role.name for role in roles if role.duty == "solve"}
+    found: dict[Episode, tuple[Sample, list[Sample]]] = {}
+    for name, members in groups.items():
+        takes = [one for one in members if one.role in takers]
+        if not takes:
+            continue
+        taker = max(takes, key=lambda one: one.turn)
+        candidates = [one for one in members if one.role in sources and one.turn <= taker.turn]
+        if candidates:
+            # A candidate that was revised stands there once, as the taker saw it.
+            last = sorted(candidates, key=lambda one: one.turn)
+            latest = {(one.role, one.slot): one for one in last}
+            found[name] = (taker, [latest[place] for place in sorted(latest)])
+    diffs = []
+    own = _own(view)
+    for name in _spread(list(found), onset):
+        taker, candidates = found[name]
+        selects = takers[taker.role] == "select"
+        candidate, how = _took(taker, candidates, selects=selects)
+        share = contained(grams(taker.text[:4000]), grams(candidate.text[:4000]))
+        remark = f"{how}; {percent(share)} of the {taker.role}'s 3-grams are the candidate's."
+        when = ("selecting role" if selects else "synthesizing role", "candidate")
+        diffs.append(
+            compared(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
+        )
+    absent = "No role selects or synthesizes in this workflow." if not takers else ""
+    if takers and not diffs:
+        absent = "No episode with texts of both a selecting role and its candidates was kept."
+    return Pairing(3, TITLES[3], tuple(diffs), absent)
+
+
+def _took(taker: Sample, candidates: Sequence[Sample], *, selects: bool) -> tuple[Sample, str]:
+    """The candidate that was taken.
+
+    Of a role that selects, the one that its stamp names; else one with the same boxed answer; of
+    several, and without either, the one that was copied most.
+    """
+    inside = _last_box(taker)
+    if selects and inside.isdecimal():
+        named = [one for one in candidates if one.slot == int(inside) - 1]
+        if named:
+            return named[0], f"Its stamp names candidate {inside}"
+    same = [one for one in candidates if inside and _last_box(one) == inside]
+    own = grams(taker.text[:4000])
+    among = same or candidates
+    shares = [contained(own, grams(one.text[:4000])) for one in among]
+    best = max(range(len(among)), key=lambda index: (shares[index], -index))
+    why = (
+        "The candidate with the same answer" if same else "The candidate with most words in common"
+    )
+    if len(same) > 1:
+        why = "Of the candidates with the same answer, the one with most words in common"
+    return among[best], why
+
+
+def _last_box(one: Sample) -> str:
+    """What the last box of a text holds; a long text ends in its answer."""
+    inside = boxes(one.text[-4000:])
+    return "".join(inside[-1].split()) if inside else ""
+
+
+def _imposters(view: View, likeness: Likeness | None) -> Pairing:
+    if likeness is None:
+        text = "Needs at least three first texts of two roles."
+        return Pairing(4, TITLES[4], absent=text)
+    scored: list[tuple[float, Sample, str]] = []
+    for one in view.samples:
+        if one.step > likeness.until:
+            near, away = likeness.nearest(one.text[:4000], one.role)
+            if near and near != one.role and away > 0:
+                scored.append((away, one, near))
+    if not scored:
+        text = "No later text reads more like the first texts of another role than of its own."
+        return Pairing(4, TITLES[4], absent=text)
+    scored.sort(key=lambda item: (-item[0], order(item[1]), item[1].role))
+    first: dict[str, list[tuple[Sample, frozenset[tuple[str, ...]]]]] = {}
+    for role in likeness.roles:
+        its = [one for one in of_role(view, role) if one.step <= likeness.until][:_REFERENCES]
+        first[role] = [(one, grams(one.text[:4000])) for one in its]
+    diffs = []
+    runs = _own(view)
+    for away, one, near in scored[:LIMIT]:
+        own = grams(one.text[:4000])
+        nearest = max(first[near], key=lambda pair: jaccard(own, pair[1]))[0]
+        remark = f"Reads like {near} by {number(away)} nats per word more than like {one.role}."
+        when = (f"{one.role} now", f"{near} at the start")
+        diffs.append(compared(f"{view.key}-diff-4", (one, nearest), runs, when=when, remark=remark))
+    return Pairing(4, TITLES[4], tuple(diffs))
+
+
+def of_two(a: View, b: View, links: tuple[str, str]) -> Pairing:
+    """The same prompt, role, slot and step in two runs, latest steps first.
+
+    Args:
+        a: One run.
+        b: Another.
+        links: Where each of them is.
+    """
+    if not (a.samples and b.samples):
+        return Pairing(5, TITLES[5], absent="Both runs need kept texts.")
+
+    def placed(view: View) -> dict[tuple[int, str, str, int, int], Sample]:
+        named = [one for one in sorted(view.samples, key=order) if one.prompt]
+        return {(one.step, one.role, one.prompt, one.slot, one.turn): one for one in named}
+
+    left, right = placed(a), placed(b)
+    common = sorted(left.keys() & right.keys(), key=lambda name: (-name[0], name[1:]))
+    if not common:
+        text = "No prompt was kept for the same role and step in both runs."
+        return Pairing(5, TITLES[5], absent=text)
+    picked = common[:: max(1, len(common) // LIMIT)][:LIMIT]
+    diffs = [
+        compared(
+            "overview-diff-5",
+            (left[name], right[name]),
+            links,
+            when=(a.name, b.name),
+            remark="Same prompt.",
+        )
+        for name in picked
+    ]
+    return Pairing(5, TITLES[5], tuple(diffs))

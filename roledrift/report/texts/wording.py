@@ -1,0 +1,147 @@
+"""Texts in numbers: what the paper's tables 4 to 6 report per checkpoint and role."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from roledrift.measure.milestones import ONE_OF_THE_FIRST, PROBLEMS, milestones
+from roledrift.measure.shape import (
+    bare_stamp,
+    boxes,
+    code_fence,
+    hedging,
+    terse,
+)
+from roledrift.records import Sample
+from roledrift.report.texts.diffing import grams, jaccard
+from roledrift.report.view import VALIDATION, View
+
+_LIMIT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Texts of one role at one checkpoint.
+
+    Attributes:
+        n: Texts counted; ``problems``: different problems among them.
+        length: Mean tokens, NaN where nobody counted them; ``p50`` and ``p95`` are lower quantiles.
+        truncated: Share that the length limit cut off; likewise the other shares.
+        jaccard: Mean 3-gram overlap between slots of one problem; NaN with one slot.
+        openers: Different first three words.
+        fence: First-turn texts of a judge that hold a program, as a share; likewise ``stamp`` for
+            bare stamps of at most 200 tokens, ``correct`` and ``unparseable`` for its verdict.
+    """
+
+    step: int
+    role: str
+    n: int
+    problems: int
+    length: float
+    p50: float
+    p95: float
+    truncated: float
+    boxed: float
+    hedging: float
+    terse: float
+    verdict: float
+    fence: float
+    stamp: float
+    correct: float
+    unparseable: float
+    jaccard: float
+    openers: int
+
+
+def wordings(view: View) -> tuple[Wording, ...]:
+    """One row per checkpoint and role, at up to three checkpoints of the run.
+
+    The checkpoints are the paper's: early (halfway from the first to the best validation), best,
+    and the last. Texts may not have been kept exactly there: the nearest step that has some counts.
+    """
+    kept = sorted({one.step for one in view.counted})
+    if not kept:
+        return ()
+    placed: dict[tuple[int, str], list[Sample]] = defaultdict(list)
+    for one in view.counted:
+        placed[one.step, one.role].append(one)
+    return tuple(
+        wording(step, role, placed[step, role])
+        for step in milestones(kept, view.total(VALIDATION))
+        for role in view.roles
+        if placed[step, role]
+    )
+
+
+def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
+    """Numbers on the texts of one role; only the first turn, and the first 100 problems.
+
+    Texts that were kept for another reason (the longest, a truncated one) are no picture of the
+    rest: they do not count where those of the first problems were kept.
+    """
+    samples = [one for one in samples if ONE_OF_THE_FIRST in one.flags] or samples
+    order = sorted({one.prompt or one.episode for one in samples})[:PROBLEMS]
+    shown = set(order)
+    first = min(one.turn for one in samples)
+    its = [one for one in samples if one.turn == first and (one.prompt or one.episode) in shown]
+    texts = [one.text[:_LIMIT] for one in its]
+    tokens = sorted(one.tokens for one in its)
+    counted = any(tokens)
+    inside = [boxes(text) for text in texts]
+    verdicts = [_verdict(one) for one in inside]
+    fences = [code_fence(text) for text in texts]
+    stamps = [one.tokens <= 200 and bare_stamp(text) for one, text in zip(its, texts, strict=True)]
+
+    def share(flags: Sequence[bool]) -> float:
+        return sum(flags) / len(flags) if flags else math.nan
+
+    return Wording(
+        step=step,
+        role=role,
+        n=len(its),
+        problems=len(order),
+        length=sum(tokens) / len(tokens) if counted else math.nan,
+        p50=float(_quantile(tokens, 0.5)) if counted else math.nan,
+        p95=float(_quantile(tokens, 0.95)) if counted else math.nan,
+        truncated=share([one.finish == "length" for one in its]),
+        boxed=share([bool(one) for one in inside]),
+        hedging=share([hedging(text) for text in texts]),
+        terse=share([terse(text, one.tokens) for one, text in zip(its, texts, strict=True)])
+        if counted
+        else math.nan,
+        verdict=share([verdict != "" for verdict in verdicts]),
+        fence=share(fences),
+        stamp=share(stamps),
+        correct=share([verdict == "correct" for verdict in verdicts]),
+        unparseable=share([verdict == "" for verdict in verdicts]),
+        jaccard=_overlap(its),
+        openers=len({tuple(text.lower().split()[:3]) for text in texts}),
+    )
+
+
+def _quantile(ordered: Sequence[int], q: float) -> int:
+    return ordered[max(math.ceil(q * len(ordered)) - 1, 0)]
+
+
+def _verdict(inside: Sequence[str]) -> str:
+    """The last verdict among the boxes of a text; empty for none."""
+    found = [one.lower() for one in inside]
+    return next((one for one in reversed(found) if one in ("correct", "incorrect")), "")
+
+
+def _overlap(samples: Sequence[Sample]) -> float:
+    """Averaged within a problem, then over problems."""
+    slots: dict[tuple[str, str], dict[int, Sample]] = defaultdict(dict)
+    for one in samples:
+        slots[one.prompt, one.episode].setdefault(one.slot, one)
+    means = []
+    for its in slots.values():
+        sets = [grams(its[slot].text[:_LIMIT]) for slot in sorted(its)]
+        pairs = [jaccard(a, b) for a, b in combinations(sets, 2)]
+        if pairs:
+            means.append(sum(pairs) / len(pairs))
+    return sum(means) / len(means) if means else math.nan

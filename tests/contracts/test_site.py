@@ -1,0 +1,75 @@
+"""The documentation site: every page has its place, and what the pages show is there."""
+
+import ast
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import roledrift
+from roledrift.report.demos import DEMOS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# Written by mkdocs for the site alone, or by another page of this repository.
+MADE = {"changelog.md", "presets.md", "reproduction.md"}
+
+
+class Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml, whose tags name functions."""
+
+
+Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def pages(entry: Any) -> set[str]:
+    if isinstance(entry, str):
+        return {entry}
+    below = entry.values() if isinstance(entry, dict) else entry
+    return set().union(*(pages(one) for one in below))
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    config = yaml.load((ROOT / "mkdocs.yml").read_text(), Loader)
+    there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    there |= {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.ipynb")}
+    assert there | MADE == pages(config["nav"]) | {"reproduction.md"}
+
+
+def test_the_gallery_shows_recorded_runs_by_their_names() -> None:
+    text = (DOCS / "gallery.md").read_text()
+    shown = re.findall(r"<!-- gallery: ([a-z-]+) -->", text)
+    assert len(shown) >= 5
+    assert set(shown) <= {demo.name for demo in DEMOS}
+    assert re.findall(r"^`roledrift demo ([a-z-]+)`$", text, re.M) == shown
+
+
+def test_the_reference_has_every_public_name() -> None:
+    named = set(re.findall(r"^::: roledrift\.(\w+)$", (DOCS / "api.md").read_text(), re.M))
+    presets = {"EVAL_OPT", "ORCH_WORKERS", "SINGLE", "VOTING", "__version__"}
+    assert named == set(roledrift.__all__) - presets
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda p: p.stem)
+def test_notebooks_are_kept_without_output(path: Path) -> None:
+    cells = json.loads(path.read_text())["cells"]
+    assert cells[0]["cell_type"] == "markdown"
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)
+            ast.parse("".join(cell["source"]))
+
+
+def test_the_notebook_of_a_folder_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_spec("matplotlib")
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    cells = json.loads((DOCS / "notebooks" / "analysis.ipynb").read_text())["cells"]
+    names: dict[str, Any] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["incident"].severity == "failing"
