@@ -8,12 +8,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from roledrift.measure.coherence import coherence, slots_of
-
 from benchmarks.reproduction.plan import Job
 from reference_trainer.run_folder import RunFolder
 from roledrift import Run, StepRecord, open_run
 from roledrift.detect.by_problem import by_problem
+from roledrift.gram import coherence, slots_of
 
 FOLDER = Path(__file__).with_name("results")
 
@@ -128,12 +127,10 @@ def _policies(rows: Sequence[Mapping[str, Any]]) -> Row:
 
 def gradients(steps: Sequence[StepRecord]) -> list[list[Any]]:
     """Step, role, coherence of its slots, cosines on the same and on different problems."""
-    """Step, role, coherence of its slots, and cosines on the same and on different problems."""
     found = []
     for step in steps:
         for record in step.gradients:
-            for role in dict.fromkeys(label.partition("/")[0] for label in record.labels):
-                slots = slots_of(record, role)
+            for role, slots in slots_of(record).items():
                 if len(slots) < 2:
                     continue
                 split = by_problem(record, role)
