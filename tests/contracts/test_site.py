@@ -15,8 +15,8 @@ from roledrift.report.demos import DEMOS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# Written by mkdocs for the site alone, or by another page of this repository.
-MADE = {"changelog.md", "presets.md", "reproduction.md"}
+# Written by mkdocs for the site alone.
+MADE = {"changelog.md", "presets.md"}
 
 
 class Loader(yaml.SafeLoader):
@@ -37,7 +37,7 @@ def test_every_page_is_in_the_navigation() -> None:
     config = yaml.load((ROOT / "mkdocs.yml").read_text(), Loader)
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     there |= {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.ipynb")}
-    assert there | MADE == pages(config["nav"]) | {"reproduction.md"}
+    assert there | MADE == pages(config["nav"])
 
 
 def test_the_gallery_shows_recorded_runs_by_their_names() -> None:
