@@ -14,7 +14,8 @@ from reference_trainer.checkpoint_grades import CheckpointGrades, grade_checkpoi
 from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate
-from reference_trainer.grid import Choice, Job, cells, choose, status
+from reference_trainer.grid import Choice, Job, cells, choose
+from reference_trainer.grid_results import status
 from reference_trainer.progress import Progress
 from reference_trainer.ranks import Ranks, launched
 from reference_trainer.reading import merge
