@@ -119,7 +119,7 @@ def test_a_grid_runs_once_and_goes_on(
     assert (
         open_run(tmp_path / "voting-transfer-math-S-seed0").header.notes["transfer"] == "generator"
     )
-    write_report(build_report(tmp_path), tmp_path / "page")
+    write_report(build_report(tmp_path, paper=True), tmp_path / "page")
     page = (tmp_path / "page" / "index.html").read_text()
     assert "Table 3: a single-role adapter inside the workflows" in page
     assert main(grid) == 0
