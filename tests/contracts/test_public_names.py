@@ -27,7 +27,7 @@ ANALYSIS = {
     "open_runs": "(folder)",
     "find_runs": "(path)",
     "replay": "(records, workflow, config, *, reference, yardsticks, host)",
-    "build_report": "(paths, config, sharing, *, command, by, costs)",
+    "build_report": "(paths, config, sharing, *, command, by, paper, costs)",
     "Run.path": "", "Run.header": "", "Run.name": "", "Run.workflow": "", "Run.state": "",
     "Run.problems": "", "Run.alerts": "", "Run.incidents": "", "Run.verdict": "",
     "Run.verdicts": "",
