@@ -6,19 +6,16 @@ these, each round in a process of its own, and the ratio of the medians is told.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import median
+
+from benchmarks.checkouts import HERE, compare
 
 STEPS = 100
 ROUNDS = 5
 TARGET_MS = 5.0
-HERE = Path(__file__).parents[1]
-OUT = Path(__file__).parent / "out"
 _ROUND = (
     "import sys; sys.path[:0] = [{theirs!r}]; import roledrift; sys.path[:1] = [{ours!r}]; "
     "from benchmarks.judging_speed import one_round; print(one_round())"
@@ -48,21 +45,7 @@ def in_process(checkout: Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--against", type=Path, help="another checkout of this project")
-    options = parser.parse_args(sys.argv[1:] if __name__ == "__main__" else [])
-    ours, theirs = [], []
-    for _ in range(ROUNDS):
-        ours.append(in_process(HERE))
-        if options.against is not None:
-            theirs.append(in_process(options.against.resolve()))
-    figures = {"judge_8_roles_ms": median(ours), "target_ms": TARGET_MS}
-    if theirs:
-        figures |= {"against_ms": median(theirs), "ratio": median(ours) / median(theirs)}
-    for name, value in figures.items():
-        print(f"{name:>22}  {value:7.2f}")
-    OUT.mkdir(exist_ok=True)
-    (OUT / "judging_speed.json").write_text(json.dumps(figures, indent=1) + "\n")
+    compare("judge_8_roles_ms", in_process, target=TARGET_MS, rounds=ROUNDS, about=__doc__ or "")
 
 
 if __name__ == "__main__":

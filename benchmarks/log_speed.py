@@ -6,7 +6,6 @@ code of another checkout checks the same log in turns with this one.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -15,13 +14,12 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
+
+from benchmarks.checkouts import compare
 
 STEPS = 5000
 ROUNDS = 3
 TARGET_S = 1.0
-HERE = Path(__file__).parents[1]
-OUT = Path(__file__).parent / "out"
 
 
 def rows(steps: int, seed: int = 0) -> list[dict[str, float]]:
@@ -72,24 +70,16 @@ def check(log: Path, checkout: Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--against", type=Path, help="another checkout of this project")
-    options = parser.parse_args(sys.argv[1:] if __name__ == "__main__" else [])
-    ours, theirs = [], []
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "trainer_state.json"
         log.write_text(json.dumps({"global_step": STEPS, "log_history": rows(STEPS)}))
-        for _ in range(ROUNDS):
-            ours.append(check(log, HERE))
-            if options.against is not None:
-                theirs.append(check(log, options.against.resolve()))
-    figures = {"check_5000_steps_s": median(ours), "target_s": TARGET_S}
-    if theirs:
-        figures |= {"against_s": median(theirs), "ratio": median(ours) / median(theirs)}
-    for name, value in figures.items():
-        print(f"{name:>22}  {value:7.2f}")
-    OUT.mkdir(exist_ok=True)
-    (OUT / "log_speed.json").write_text(json.dumps(figures, indent=1) + "\n")
+        compare(
+            "check_5000_steps_s",
+            lambda checkout: check(log, checkout),
+            target=TARGET_S,
+            rounds=ROUNDS,
+            about=__doc__ or "",
+        )
 
 
 if __name__ == "__main__":

@@ -26,33 +26,10 @@ PAGES = {"CHANGELOG.md": "changelog.md", "reference_trainer/README.md": "presets
 FILES = ("examples/**/*.py", "examples/**/*.yaml", "benchmarks/detection/*.md")
 """Files outside of `docs/` that pages link to; they are copied as they are."""
 
-OPTIONAL = "reproduction.md"
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
 CODE = re.compile(r"^```.*?^```$", re.S | re.M)
 ROLE_OF_SPHINX = re.compile(r":(?:class|func|meth|data|mod|attr|exc):(?=<code>)")
 SHOWN = re.compile(r"<!-- gallery: ([a-z-]+) -->")
-
-
-def on_config(config: Any) -> Any:
-    """Leave the reproduction out of the navigation while there is no page of it."""
-    if not (ROOT / "docs" / OPTIONAL).exists():
-        config["nav"] = [_without(entry) for entry in config["nav"]]
-    return config
-
-
-def _without(entry: Any) -> Any:
-    if isinstance(entry, dict):
-        return {
-            title: [_without(one) for one in below if OPTIONAL not in _paths(one)]
-            if isinstance(below, list)
-            else below
-            for title, below in entry.items()
-        }
-    return entry
-
-
-def _paths(entry: Any) -> list[Any]:
-    return list(entry.values()) if isinstance(entry, dict) else [entry]
 
 
 def on_files(files: Files, config: Any) -> Files:

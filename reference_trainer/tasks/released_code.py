@@ -16,7 +16,7 @@ from typing import Any
 
 from reference_trainer.tasks import released_script
 from reference_trainer.tasks.sandbox import Limits, Sandbox, default_sandbox, run_functional
-from reference_trainer.tasks.unit_tests import UnitTest
+from reference_trainer.tasks.unit_tests import UnitTest, same_lines
 
 _BLOCK = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 _LONGEST_NUMBER = 4000
@@ -123,20 +123,15 @@ def _runner() -> str:
 
 def same_released_output(got: str, expected: str) -> bool:
     """Line by line without blanks at the ends; lines that differ must be equal numbers, all."""
-    lines, wanted = got.strip().split("\n"), expected.strip().split("\n")
-    return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
+    return same_lines(got, expected, _same_numbers)
 
 
-def _same_line(got: str, expected: str) -> bool:
-    got, expected = got.strip(), expected.strip()
-    if got == expected:
-        return True
-    numbers, wanted = _numbers(got), _numbers(expected)
-    return numbers is not None and numbers == wanted
+def _same_numbers(got: Sequence[str], expected: Sequence[str]) -> bool:
+    numbers = _numbers(got)
+    return numbers is not None and numbers == _numbers(expected)
 
 
-def _numbers(line: str) -> list[Decimal] | None:
-    words = line.split()
+def _numbers(words: Sequence[str]) -> list[Decimal] | None:
     if any(len(word) > _LONGEST_NUMBER for word in words):
         return None
     try:

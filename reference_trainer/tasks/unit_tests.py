@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
@@ -195,16 +195,24 @@ def _short(value: Any) -> str:
 
 def same_output(got: str, expected: str) -> bool:
     """Line by line, without surrounding blanks; a line of numbers may write them in another way."""
-    lines, wanted = got.strip().split("\n"), expected.strip().split("\n")
-    return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
+    return same_lines(got, expected, _same_words)
 
 
-def _same_line(got: str, expected: str) -> bool:
-    got, expected = got.strip(), expected.strip()
-    if got == expected:
-        return True
-    words, wanted = got.split(), expected.split()
-    return len(words) == len(wanted) and all(map(_same_number, words, wanted))
+def same_lines(
+    got: str, expected: str, same_words: Callable[[Sequence[str], Sequence[str]], bool]
+) -> bool:
+    """Line by line, without surrounding blanks; ``same_words`` judges lines that differ."""
+
+    def same(line: str, wanted: str) -> bool:
+        line, wanted = line.strip(), wanted.strip()
+        return line == wanted or same_words(line.split(), wanted.split())
+
+    lines, expected_lines = got.strip().split("\n"), expected.strip().split("\n")
+    return len(lines) == len(expected_lines) and all(map(same, lines, expected_lines))
+
+
+def _same_words(got: Sequence[str], expected: Sequence[str]) -> bool:
+    return len(got) == len(expected) and all(map(_same_number, got, expected))
 
 
 def _same_number(got: str, expected: str) -> bool:
