@@ -111,7 +111,7 @@ def test_one_that_cannot_be_made_silences_nobody(
         ),
         ("[self.judge(role)", "[str(role)", "no Verdict of detector"),
         ('"shouting" if loud', '"whispering" if loud', "the card's findings are ['shouting']"),
-        ("return waiting(self.name, role,", "return waiting(self.name, 'nobody',", "no role of"),
+        ("return waiting(self.name, role,", "return waiting(self.name, 'nobody',", "not a role of"),
         ("        return [self.judge", "        return 3 # ", "not iterable"),
     ],
 )

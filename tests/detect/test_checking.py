@@ -37,7 +37,7 @@ def test_verdicts_on_roles_and_on_all_roles_pass() -> None:
     [
         (replace(OK, detector="other"), "no Verdict of detector"),
         ("ok", "no Verdict of detector"),
-        (replace(OK, role="nobody"), "no role of the workflow"),
+        (replace(OK, role="nobody"), "not a role of the workflow"),
         (replace(OK, state="drift", finding="whispering"), "the card's findings are"),
     ],
 )
