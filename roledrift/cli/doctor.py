@@ -78,7 +78,7 @@ def machine() -> Sequence[Item]:
     items = [Item("roledrift", "ok", __version__), Item("python", "ok", here)]
     for name in _LIBRARIES:
         found = _version(name)
-        advice = "" if found else "pip install -U roledrift"
+        advice = "" if found else f"pip install {name}"
         items.append(Item(name, "ok" if found else "broken", found or "not installed", advice))
     for name, use in _OPTIONAL.items():
         found = _version(name)
