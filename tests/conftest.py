@@ -9,6 +9,7 @@ import pytest
 
 from roledrift import extensions
 from roledrift.detect import catalogue
+from roledrift.measure.catalogue import statistics
 
 Install = Callable[..., None]
 
@@ -51,10 +52,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             (place / f"{module}.py").write_text(text)
             monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.syspath_prepend(str(place))
-        extensions.extensions.cache_clear()
         extensions._named.cache_clear()
-        catalogue._found.cache_clear()
+        look_anew()
 
     yield put
+    look_anew()
+
+
+def look_anew() -> None:
+    """Forget which parts there are."""
     extensions.extensions.cache_clear()
     catalogue._found.cache_clear()
+    statistics.cache_clear()
