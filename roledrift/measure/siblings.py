@@ -8,6 +8,7 @@ have siblings. A table must not cut through an episode, or pairs are lost.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -16,7 +17,7 @@ import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.shape import boxes
-from roledrift.measure.wording import jaccard, trigrams
+from roledrift.measure.wording import overlap
 from roledrift.spans import Ints, SpanTable
 from roledrift.sums import EVERYONE, Key, Mean, Sums
 from roledrift.workflow import Workflow
@@ -72,7 +73,7 @@ def sibling_jaccard(workflow: Workflow) -> SiblingProbe:
 
     Paper (arXiv 2605.24202, tables 4 and 6): 3-gram set overlap for each pair of the same-role
     outputs of a problem, averaged in the problem, then over problems; the tokenisation is not said.
-    Here: of lower-cased words (:func:`roledrift.measure.wording.trigrams`), averaged in the
+    Here: of lower-cased words (:func:`roledrift.measure.wording.overlap`), averaged in the
     episode, then over episodes. Pairs of two empty texts are left out.
     """
     return SiblingProbe("sibling_jaccard", frozenset({"episode_N", "text_N"}), workflow, _overlap)
@@ -141,17 +142,9 @@ def _same_sign(spans: SpanTable, pairs: list[Pair]) -> Mean:
 
 def _overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
     text_N = spans.text_N or ()
-    grams = {
-        row: trigrams(text)
-        for row in {row for pair in pairs for row in pair}
-        if (text := text_N[row]) is not None
-    }
-    shares = [
-        jaccard(grams[i], grams[j])
-        for i, j in pairs
-        if i in grams and j in grams and (grams[i] or grams[j])
-    ]
-    return Mean(1.0, sum(shares) / len(shares)) if shares else Mean(0.0, 0.0)
+    texts = [(text_N[i], text_N[j]) for i, j in pairs]
+    mean = overlap((a, b) for a, b in texts if a is not None and b is not None)
+    return Mean(0.0, 0.0) if math.isnan(mean) else Mean(1.0, mean)
 
 
 def _wrong_overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:

@@ -7,6 +7,7 @@ is the same for every model. The paper (arXiv 2605.24202) does not say how it sp
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,6 +50,14 @@ def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> flo
     common = len(a & b)
     either = len(a) + len(b) - common
     return common / either if either else 0.0
+
+
+def overlap(pairs: Iterable[tuple[str, str]]) -> float:
+    """Mean Jaccard index of the word 3-grams of pairs of texts; NaN if none of them has words."""
+    pairs = tuple(pairs)
+    grams = {text: trigrams(text) for pair in pairs for text in pair}
+    shares = [jaccard(grams[a], grams[b]) for a, b in pairs if grams[a] or grams[b]]
+    return sum(shares) / len(shares) if shares else math.nan
 
 
 def opener(text: str) -> str:

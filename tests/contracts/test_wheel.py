@@ -48,6 +48,7 @@ def test_the_wheels_top_level(wheel: Path) -> None:
     top = {name.split("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {
         "roledrift",
+        "roledrift_importers",
         "roledrift_trl",
         "roledrift_rllm",
         "roledrift_verl",

@@ -16,8 +16,8 @@ from roledrift.measure.shape import (
     hedging,
     terse,
 )
+from roledrift.measure.wording import opener, overlap
 from roledrift.records import Sample
-from roledrift.report.texts.diffing import grams, jaccard
 from roledrift.report.view import VALIDATION, View
 
 _LIMIT = 20_000
@@ -31,7 +31,8 @@ class Wording:
         n: Texts counted; ``problems``: different problems among them.
         length: Mean tokens, NaN where nobody counted them; ``p50`` and ``p95`` are lower quantiles.
         truncated: Share that the length limit cut off; likewise the other shares.
-        jaccard: Mean 3-gram overlap between slots of one problem; NaN with one slot.
+        jaccard: Mean 3-gram overlap between slots of one problem, as the statistic
+            ``sibling_jaccard``; NaN with one slot.
         openers: Different first three words.
         fence: First-turn texts of a judge that hold a program, as a share; likewise ``stamp`` for
             bare stamps of at most 200 tokens, ``correct`` and ``unparseable`` for its verdict.
@@ -119,7 +120,7 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
         correct=share([verdict == "correct" for verdict in verdicts]),
         unparseable=share([verdict == "" for verdict in verdicts]),
         jaccard=_overlap(its),
-        openers=len({tuple(text.lower().split()[:3]) for text in texts}),
+        openers=len({opener(text) for text in texts} - {""}),
     )
 
 
@@ -134,14 +135,13 @@ def _verdict(inside: Sequence[str]) -> str:
 
 
 def _overlap(samples: Sequence[Sample]) -> float:
-    """Averaged within a problem, then over problems."""
+    """Averaged within an episode of a problem, then over episodes."""
     slots: dict[tuple[str, str], dict[int, Sample]] = defaultdict(dict)
     for one in samples:
         slots[one.prompt, one.episode].setdefault(one.slot, one)
     means = []
     for its in slots.values():
-        sets = [grams(its[slot].text[:_LIMIT]) for slot in sorted(its)]
-        pairs = [jaccard(a, b) for a, b in combinations(sets, 2)]
-        if pairs:
-            means.append(sum(pairs) / len(pairs))
+        mean = overlap(combinations([its[slot].text for slot in sorted(its)], 2))
+        if not math.isnan(mean):
+            means.append(mean)
     return sum(means) / len(means) if means else math.nan

@@ -1,8 +1,9 @@
 import json
 from pathlib import Path
 
+from roledrift_importers.pettingllms import entries
+
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.pettingllms import entries
 from tests.ingest.logs import FIXTURES, imported
 
 
