@@ -89,15 +89,15 @@ class Closure:
             products: ``(G + 1, G + 1)`` inner products, the whole gradient last, on the host.
             bypassed: Names of the layers that were passed by, on any rank.
         """
-        parts, cross, whole = products[:-1, :-1], products[:-1, -1], float(products[-1, -1])
-        gap = math.sqrt(max(float(parts.sum() - 2 * cross.sum()) + whole, 0.0))
-        scale = math.sqrt(max(whole, float(parts.diagonal().sum())))
+        parts, cross, norm2 = products[:-1, :-1], products[:-1, -1], float(products[-1, -1])
+        gap = math.sqrt(max(float(parts.sum() - 2 * cross.sum()) + norm2, 0.0))
+        scale = math.sqrt(max(norm2, float(parts.diagonal().sum())))
         rest = float(self._rest.double().square().sum())
         if not math.isfinite(scale) or not math.isfinite(rest):
             return Closing(bypassed=tuple(bypassed))
         return Closing(
             gap=gap / scale if scale else 0.0,
-            covered=math.sqrt(whole / (whole + rest)) if whole + rest else None,
+            covered=math.sqrt(norm2 / (norm2 + rest)) if norm2 + rest else None,
             bypassed=tuple(bypassed) if rest else (),
         )
 

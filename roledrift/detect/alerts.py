@@ -68,7 +68,7 @@ class AlertManager:
         """The checkpoints that exist now; empty for no news."""
         self._checkpoints = checkpoints or self._checkpoints
 
-    def see(self, step: int, verdict: Verdict) -> Alert | None:
+    def observe(self, step: int, verdict: Verdict) -> Alert | None:
         """Take one verdict; the transition it causes, if any.
 
         ``drift`` opens or escalates, ``ok`` counts toward closing, ``watch`` ends such a count, and

@@ -18,7 +18,7 @@ class LengthCredit:
     def __init__(self) -> None:
         self._seen: deque[tuple[int, Stat]] = deque(maxlen=8 * _RECORDS)
 
-    def see(self, record: StepRecord, role: str) -> None:
+    def observe(self, record: StepRecord, role: str) -> None:
         """Take one record; one without advantage groups is passed over."""
         credit = record.stat(role, "length_credit")
         # Correlations and their spread are at most 1; anything else is no measurement.

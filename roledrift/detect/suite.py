@@ -161,8 +161,8 @@ class DetectorSuite:
     def _look(self, record: StepRecord) -> list[Verdict]:
         """What the detectors think of one record."""
         state = self._state
-        state.board.see(record)
-        state.course.see(record)
+        state.board.observe(record)
+        state.course.observe(record)
         return [one for detector in state.detectors for one in self._verdicts_of(detector, record)]
 
     def _judge(self, record: StepRecord) -> list[Alert]:
@@ -172,8 +172,8 @@ class DetectorSuite:
         self.latest = {(one.detector, one.role): one for one in verdicts}
         state.verdicts |= self.latest
         state.last = record.step
-        see, step = state.alerts.see, record.step
-        return [alert for one in verdicts if (alert := see(step, one)) is not None]
+        observe, step = state.alerts.observe, record.step
+        return [alert for one in verdicts if (alert := observe(step, one)) is not None]
 
     def _verdicts_of(self, detector: CheckedDetector, record: StepRecord) -> Sequence[Verdict]:
         state, name = self._state, detector.name

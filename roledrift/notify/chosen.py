@@ -58,7 +58,7 @@ def notifiers_for(settings: NotifyConfig) -> tuple[Notifier, ...]:
         others.append(WandbNotifier(texts=settings.texts))
     if settings.trackio:
         others.append(TrackioNotifier(texts=settings.texts))
-    return (*wanted, *(AtLeast(settings.min_level, one) for one in others))
+    return (*wanted, *(AtLeast(settings.min_level, notifier) for notifier in others))
 
 
 def webhook_url(settings: NotifyConfig) -> str:

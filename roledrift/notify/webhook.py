@@ -198,7 +198,7 @@ def _kind(host: str) -> str:
     if host == "hooks.slack.com" or host == "hooks.slack-gov.com":
         return "slack"
     names = ("discord.com", "discordapp.com")
-    return "discord" if any(host == one or host.endswith("." + one) for one in names) else "json"
+    return "discord" if any(host == name or host.endswith("." + name) for name in names) else "json"
 
 
 def _post(url: str, body: bytes, timeout: float) -> None:

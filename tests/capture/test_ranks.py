@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import pickle
-import subprocess
-import sys
 from dataclasses import astuple
-from pathlib import Path
 
 import pytest
+from rank import measured, reduced
 
 from roledrift.capture.ranks import TorchReducer
 from roledrift.errors import AttachError
 from roledrift.sums import Key
-
-SCRIPT = Path(__file__).parent / "rank.py"
-
-
-def single_process():
-    spec = importlib.util.spec_from_file_location("rank", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.measured([0, 1])
+from tests.ranks import together
 
 
-def two_processes(folder):
-    outs = [folder / f"{rank}.pickle" for rank in range(2)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(rank), str(folder / "meeting"), str(out)],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stderr=subprocess.PIPE,
-        )
-        for rank, out in enumerate(outs)
-    ]
-    for process in processes:
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors.decode()
-    return [pickle.loads(out.read_bytes()) for out in outs]
-
-
+@pytest.mark.ranks
 def test_two_ranks_add_up_to_one_process(tmp_path):
-    first, second = two_processes(tmp_path)
+    first, second = together(reduced, [(rank, str(tmp_path / "meeting")) for rank in range(2)])
     assert (first["first"], second["first"]) == (True, False)
     assert first["sums"] == second["sums"]
-    expected = single_process()
+    expected = measured([0, 1])
     assert Key("aggregator", "old.chi2") in expected
     assert Key("generator/1", "length") in expected
     assert set(first["sums"]) == set(expected)

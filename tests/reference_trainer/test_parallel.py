@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +22,9 @@ from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import train
 from roledrift import open_run
+from tests.ranks import as_rank, free_port, together
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
 # Three problems on two ranks, one canary problem for both, and mini-batches so small that a rank
 # may have no row of a role.
@@ -49,26 +48,20 @@ SENSITIVE: dict[str, Any] = {
 }
 
 
-def torchrun() -> list[str]:
-    return ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def accelerate() -> list[str]:
     port = str(free_port())
     options = ["--use_fsdp", "--fsdp_version", "2", "--num_processes", "2"]
     return ["accelerate.commands.launch", *options, "--main_process_port", port]
 
 
-def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache: Path) -> str:
+def source_of(config: Config, out: Path) -> Path:
     source = out.with_suffix(".json")
     source.write_text(json.dumps(asdict(config), default=str))
-    command = ["-m", "reference_trainer", "train", str(source), "--out", str(out)]
+    return source
+
+
+def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache: Path) -> str:
+    command = ["-m", "reference_trainer", "train", str(source_of(config, out)), "--out", str(out)]
     done = subprocess.run(
         [sys.executable, "-m", *launcher, *command, "--cache", str(cache), *more],
         env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
@@ -81,26 +74,18 @@ def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache
     return done.stdout
 
 
-def a_rank(rank: int, port: int, arguments: Sequence[str]) -> None:
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
-    os.environ |= {name: str(value) for name, value in names.items()}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "ROLEDRIFT_STRICT": "1"}
+def a_rank(rank: int, port: int, arguments: Sequence[str]) -> int:
+    as_rank(rank, port)
+    os.environ["ROLEDRIFT_STRICT"] = "1"
     torch.set_num_threads(1)
-    sys.exit(main(arguments))
+    return main(arguments)
 
 
-def launch_forked(source: Path, out: Path, *more: str, cache: Path) -> None:
+def launch_forked(config: Config, out: Path, *more: str, cache: Path) -> None:
     """As a launcher starts two ranks, but from one process that has imported torch."""
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["reference_trainer.__main__", "reference_trainer.trainer"])
-    arguments = ["train", str(source), "--out", str(out), "--cache", str(cache), *more]
+    command = ["train", str(source_of(config, out)), "--out", str(out), "--cache", str(cache)]
     port = free_port()
-    ranks = [processes.Process(target=a_rank, args=(rank, port, arguments)) for rank in (0, 1)]
-    for rank in ranks:
-        rank.start()
-    for rank in ranks:
-        rank.join(240)
-    assert [rank.exitcode for rank in ranks] == [0, 0]
+    assert together(a_rank, [(rank, port, [*command, *more]) for rank in (0, 1)]) == [0, 0]
 
 
 def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -170,10 +155,9 @@ def test_replicated_and_resumed(cache: Path, base_folder: Path, tmp_path: Path) 
     config = load("tiny-smoke", SETTINGS)
     train(prepare(config, cache=cache), out=tmp_path / "alone")
     run = tmp_path / "two"
-    said = launch(torchrun(), config, run, "--set", "train.steps=2", cache=cache)
-    assert said.count("2 processes, ddp") == 1  # one rank speaks
+    launch_forked(config, run, "--set", "train.steps=2", cache=cache)
     assert [row["step"] for row in trace(run)] == [0, 1, 2]
-    launch_forked(run.with_suffix(".json"), run, "--resume", cache=cache)
+    launch_forked(config, run, "--resume", cache=cache)
     compare(run, tmp_path / "alone")
 
 
@@ -190,7 +174,7 @@ def test_in_parts_and_stopped_by_an_alert(cache: Path, base_folder: Path, tmp_pa
     sharded = replace(config, parallel=replace(config.parallel, mode="fsdp2"))
     run = tmp_path / "two"
     said = launch(accelerate(), sharded, run, cache=cache)
-    assert "2 processes, fsdp2" in said
+    assert said.count("2 processes, fsdp2") == 1  # one rank speaks
     assert RunFolder(run).finished() == ended
     compare(run, tmp_path / "alone")
     # The checkpoint is that of any run: one process takes it up.

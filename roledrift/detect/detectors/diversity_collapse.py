@@ -65,7 +65,7 @@ class _DiversityCollapse:
                 continue
             wrong = [one for one in self._signs[role].values() if one.of is not OPENERS]
             measured = any(record.mean(role, one.of.name) is not None for one in wrong)
-            withheld = self._presence.see(role, record.step, measured)
+            withheld = self._presence.observe(role, record.step, measured)
             if any(one.judged for one in wrong):
                 yield self._judge(role)
             elif measured and not any(one.known for one in wrong):

@@ -69,7 +69,7 @@ class _Spikes:
         self._policy = policy
         self._norms: deque[tuple[int, float]] = deque(maxlen=2 * _WINDOW)
 
-    def see(self, record: StepRecord, role: str) -> None:
+    def observe(self, record: StepRecord, role: str) -> None:
         norm = gradient_norm(record, self._policy, role)
         if norm is not None and math.isfinite(norm) and norm > 0:
             self._norms.append((record.step, norm))
@@ -98,13 +98,13 @@ class _EntropyCollapse:
         self._fallen = Streak()
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        self._fallen.see(record.step, self._course.direction == "fell")
+        self._fallen.observe(record.step, self._course.direction == "fell")
         for role, fall in self._falls.items():
-            self._spikes[role].see(record, role)
+            self._spikes[role].observe(record, role)
             measured = fall.seen and fall.step == record.step
             if not fall.seen and (role == EVERYONE or self._together):
                 continue
-            withheld = self._presence.see(role, record.step, measured)
+            withheld = self._presence.observe(role, record.step, measured)
             if measured:
                 judged = fall.judged
                 yield self._judge(role) if judged else waiting(NAME, role, fall.lacking(NEED))

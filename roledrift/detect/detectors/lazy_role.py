@@ -63,7 +63,7 @@ class _Judge:
     def __init__(self) -> None:
         self._n = self._correct = self._right = 0.0
 
-    def see(self, record: StepRecord, role: str) -> _Seen | None:
+    def observe(self, record: StepRecord, role: str) -> _Seen | None:
         counted, (source, right) = record.counted(role, self.statistic), outcome(record)
         if counted is None or source != "accuracy" or right is None:
             return None
@@ -93,7 +93,7 @@ class _Selector:
     def __init__(self) -> None:
         self._start: list[float] = []
 
-    def see(self, record: StepRecord, role: str) -> _Seen | None:
+    def observe(self, record: StepRecord, role: str) -> _Seen | None:
         counted = record.counted(role, self.statistic)
         if counted is None or not (counted[0] >= POOL / 2 and counted[1] >= 1):
             return None
@@ -115,7 +115,7 @@ class _Synthesizer:
     def __init__(self, copied: StreamState) -> None:
         self._copied = copied
 
-    def see(self, record: StepRecord, role: str) -> _Seen | None:
+    def observe(self, record: StepRecord, role: str) -> _Seen | None:
         copied = self._copied
         if not copied.judged or record.mean(role, self.statistic) is None:
             return None
@@ -152,9 +152,9 @@ class _LazyRole:
                 why = "does not apply: only to roles that judge, select or synthesize"
                 yield no_verdict(NAME, role, why)
                 continue
-            seen = kind.see(record, role)
+            seen = kind.observe(record, role)
             measured = record.mean(role, kind.statistic) is not None
-            withheld = self._presence[role].see(role, record.step, measured)
+            withheld = self._presence[role].observe(role, record.step, measured)
             if seen is not None:
                 yield self._judge(role, record.step, kind, seen)
             elif withheld is None and not self._looks[role]:
@@ -165,7 +165,7 @@ class _LazyRole:
     def _judge(self, role: str, step: int, kind: _Kind, seen: _Seen) -> Verdict:
         self._looks[role] += 1
         lazy = self._lazy[role]
-        lazy.see(step, seen.lazy)
+        lazy.observe(step, seen.lazy)
         course = self._course.direction
         # Where all looks so far say the same, the judge has never done anything else.
         always = kind.finding == STAMP and lazy.n == self._looks[role]

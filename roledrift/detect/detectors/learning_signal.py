@@ -62,7 +62,7 @@ class _Outcome:
         self._recent: deque[float] = deque(maxlen=_SOLVED_WINDOW)
         self._steps: deque[int] = deque(maxlen=_SOLVED_WINDOW)
 
-    def see(self, record: StepRecord, unit: str, course: float | None) -> None:
+    def observe(self, record: StepRecord, unit: str, course: float | None) -> None:
         """Take one record."""
         value = known(record, unit, "correct")
         value = record.totals.get("accuracy") if value is None else value
@@ -129,7 +129,7 @@ class LearningSignal:
         """One verdict per unit that is measured."""
         verdicts = []
         for unit in self._units:
-            self._outcomes[unit].see(record, unit, self._course.level)
+            self._outcomes[unit].observe(record, unit, self._course.level)
             share = known(record, unit, "zero_variance")
             if share is not None:
                 self._shares.setdefault(unit, deque(maxlen=_SOLVED_WINDOW)).append(share)

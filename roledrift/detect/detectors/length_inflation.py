@@ -79,7 +79,7 @@ class _LengthInflation:
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
         # The limit is in tokens, and says nothing about characters.
         limit = self._settings.limit if self._unit == "tokens" else 0.0
-        too_long = self._over[role].see(step, 0 < limit <= state.now) >= _PATIENCE
+        too_long = self._over[role].observe(step, 0 < limit <= state.now) >= _PATIENCE
         rest = {name: one for name, one in self._lengths.items() if name not in (role, EVERYONE)}
         others = [one.change for one in rest.values() if one.judged]
         alike = bool(others) and state.change - median(others) < _ALIKE

@@ -135,7 +135,7 @@ class _PolicyMovement:
             if updates is not None:
                 self._updates[role] = updates
         for slots in self._slots.values():
-            slots.see(record)
+            slots.observe(record)
         for role, state in self._roles.items():
             if state.judged:
                 yield self._of_role(role, state)
@@ -235,7 +235,7 @@ class _Slots:
         self._policy, self._role = workflow.policy_of(role), role
         self._seen: deque[tuple[int, float]] = deque(maxlen=256)
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         for gram in record.gradients:
             pairs = by_problem(gram, self._role) if gram.policy == self._policy else None
             if pairs is not None:

@@ -72,7 +72,7 @@ class _RewardHacking:
         self._first = record.step if self._first is None else self._first
         yield self._rewards.verdict(record) or self._without_slope(record)
         for role, state in self._bias.items():
-            self._credit[role].see(record, role)
+            self._credit[role].observe(record, role)
             if state.seen and state.step == record.step:
                 yield self._judge(role, record.step, state)
             elif not state.seen:

@@ -130,7 +130,7 @@ class _RolloutEngine:
             return None
         own = _known(record, role, "update.k3")
         served = rollout < _AS_BASE * base or base < _FAR * (own or 0.0) or base <= _NOTHING**2
-        if self._unserved[role].see(record.step, not served) < _PATIENCE:
+        if self._unserved[role].observe(record.step, not served) < _PATIENCE:
             return None
         why = f"rollouts are {rollout / base:.2f} times as far from the trained policy as the "
         why += "base model is"

@@ -92,13 +92,13 @@ class _SpRoleCapture:
                 why = "does not apply: isolated, the role has a policy of its own"
                 yield no_verdict(NAME, role, why)
                 continue
-            self._credit[role].see(record, role)
+            self._credit[role].observe(record, role)
             measured = self._writing.measured(role)
-            withheld = self._presence.see(role, record.step, measured)
+            withheld = self._presence.observe(role, record.step, measured)
             yield self._verdict(role) if measured else withheld
 
     def _begin(self, record: StepRecord) -> None:
-        self._writing.see(record)
+        self._writing.observe(record)
         if not self._begun and self._writing.from_base:
             for ways in self._ways.values():
                 for way in ways.values():

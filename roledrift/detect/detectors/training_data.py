@@ -191,7 +191,7 @@ class _TrainingData:
             if fact is None:
                 continue
             streak = streaks.setdefault(finding, Streak())
-            if streak.see(record.step, fact.holds) >= _PATIENCE and gravest is None:
+            if streak.observe(record.step, fact.holds) >= _PATIENCE and gravest is None:
                 gravest = Verdict(
                     NAME,
                     role,

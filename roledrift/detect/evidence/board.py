@@ -89,15 +89,15 @@ class Board:
         above = math.log(self.rates.unit(role)) - earlier[0]
         return math.exp(above) if above > earlier[1] else 1.0
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record; call it before the detectors."""
         if self.records == 0 and record.base:
             self._measure_by_base(record)
         self.records += 1
-        self.rates.see(record)
+        self.rates.observe(record)
         self._expect()
         for state in self._states.values():
-            state.see(record)
+            state.observe(record)
         self._split()
 
     def _split(self) -> None:

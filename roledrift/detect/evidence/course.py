@@ -75,7 +75,7 @@ class Course:
         self._told = "no accuracy or reward known"
         """What people are told; empty until somebody asks for that of the present record."""
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record."""
         value = record.totals.get("val_accuracy")
         if value is not None and 0.0 <= value <= 1.0:
@@ -84,7 +84,7 @@ class Course:
         if now is None or (self.source and source != self.source):
             return
         self.source, self._step = source, record.step
-        self._noise.see(now)
+        self._noise.observe(now)
         self.history.add(record.step, now)
         self._is_share = self._is_share and 0.0 <= now <= 1.0
         self._history.append(now)

@@ -99,7 +99,7 @@ class Start:
     def learn(self, x: float, *, quiet: bool) -> None:
         """Learn the noise from one more record, and its correlation if there is no suspicion."""
         noise, own, before = self._noise, self._own, self._quiet
-        noise.see(x)
+        noise.observe(x)
         if noise.n >= _ENOUGH:
             sd, most = noise.sd, _MOST_SPREAD * own
             sd = sd if sd > own else own

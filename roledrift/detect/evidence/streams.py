@@ -217,7 +217,7 @@ class StreamState:
         """Judge the run's start by one that is known already; the first yardstick counts."""
         self.yardstick = self.yardstick or yardstick
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record."""
         self.judged = False
         value = self._read(record, self.role) if self._read else self._pooled(record)
@@ -229,7 +229,7 @@ class StreamState:
         recent.append(x)
         self._mean = sum(recent) / len(recent)
         if self.yardstick is not None:
-            self._beyond.see(step, self._excess(x, self.yardstick))
+            self._beyond.observe(step, self._excess(x, self.yardstick))
             self.judged = True
             self.complete = self.complete or self.sick_start
         if start.lacks:
@@ -238,7 +238,7 @@ class StreamState:
             return
         self.judged = True
         process = self.process
-        process.see(step, self._excess(x, start))
+        process.observe(step, self._excess(x, start))
         above = of.way * (x - start.center)
         quiet = process.quiet
         if quiet and not start.full:

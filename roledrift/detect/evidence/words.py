@@ -148,7 +148,7 @@ class Writing:
         self.from_base = False
         """Whether the policy before training is the start."""
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record; a second time it changes nothing."""
         if record is self._record:
             return
@@ -186,7 +186,7 @@ class Writing:
 
     def share(self, record: StepRecord, role: str, other: str) -> float | None:
         """The share of the way to the start of ``other`` that ``role`` has gone in this record."""
-        self.see(record)
+        self.observe(record)
         return self._shares.get((role, other))
 
     def away(self, record: StepRecord, role: str) -> float | None:
@@ -195,7 +195,7 @@ class Writing:
         The product of two records' displacements: their noises have nothing to do with each other,
         so its expectation is 0 while nothing changes, however few words there are.
         """
-        self.see(record)
+        self.observe(record)
         profile = self._profiles[role]
         start, now, before = profile.start, profile.now, profile.before
         if start is None or now is None or before is None or not profile.complete:
