@@ -81,5 +81,5 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def look_anew() -> None:
     """Forget which parts there are."""
     extensions.extensions.cache_clear()
-    catalogue._found.cache_clear()
+    catalogue._known.cache_clear()
     statistics.cache_clear()

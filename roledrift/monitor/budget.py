@@ -139,15 +139,15 @@ class Pace:
         self._budget = budget
         self._reducer = reducer
         self._last: float | None = None
-        self._told = False
+        self._reported = False
 
     def step(self, cost_ms: Mapping[str, float], end: float, *, recorded: bool = True) -> str:
         """Take the step that ends at ``end`` seconds; a sentence if the pace has changed."""
         changed = self._step(cost_ms, end, recorded=recorded)
         if changed:
             # Once aloud; all changes are in the records.
-            (_LOG.info if self._told else _LOG.warning)("%s", changed)
-            self._told = True
+            (_LOG.info if self._reported else _LOG.warning)("%s", changed)
+            self._reported = True
         return changed
 
     def _step(self, cost_ms: Mapping[str, float], end: float, *, recorded: bool) -> str:

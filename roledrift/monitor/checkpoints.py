@@ -17,11 +17,11 @@ class Checkpoints:
 
     def __init__(self) -> None:
         self._known: dict[int, Checkpoint] = {}
-        self._fresh: list[Checkpoint] = []
+        self._added: list[Checkpoint] = []
 
     def note(self, step: int, path: str | Path) -> None:
         """The host has written a checkpoint after ``step`` steps."""
-        self._fresh.append(Checkpoint(int(step), str(path)))
+        self._added.append(Checkpoint(int(step), str(path)))
 
     def recall(self, checkpoints: Iterable[Checkpoint]) -> None:
         """What an earlier segment of the run recorded."""
@@ -29,7 +29,7 @@ class Checkpoints:
 
     def news(self) -> tuple[Checkpoint, ...]:
         """The newest that are there, in the order of steps; empty if none was written since."""
-        added, self._fresh = self._fresh, []
+        added, self._added = self._added, []
         if not added:
             return ()
         self.recall(added)

@@ -48,7 +48,7 @@ class MetricMonitor(Monitor):
         self.out, self._say = out, say
         self._passed: dict[str, None] = {}
         self._translate = Translator(passed=self._passed)
-        self._told: set[str] = set()
+        self._mentioned: set[str] = set()
 
     def log(self, metrics: Mapping[str, Any], step: int) -> Decision:
         """Take what the trainer logs of a step, write its record, judge it, pass on alerts.
@@ -109,8 +109,8 @@ class MetricMonitor(Monitor):
             evaluated = any(
                 (metric := resolve(key)) and metric.kind in _EVALUATED for key in numbers
             )
-            unknown = [key for key in self._passed if key not in self._told]
-            self._told.update(unknown)
+            unknown = [key for key in self._passed if key not in self._mentioned]
+            self._mentioned.update(unknown)
             if not (understood or totals or evaluated):
                 raise CaptureError(_nothing(numbers))
             if unknown and name_unknown:

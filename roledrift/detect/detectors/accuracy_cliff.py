@@ -125,7 +125,7 @@ class _Validations:
         ]
         counted = self._ratios if before and solved else self._ratios[: len(_FALLS)]
         self._below = [*self._below, (step, value)] if value < p0 else []
-        now = fmean(one for _, one in self._below) if self._below else value
+        now = fmean(below for _, below in self._below) if self._below else value
         onset = self._below[0][0] if self._below else None
         self.fall = _Fall(now, best, best_step, onset, math.log(max(fmean(counted), 1e-300)))
 

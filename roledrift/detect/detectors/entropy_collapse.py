@@ -80,7 +80,7 @@ class _Spikes:
         if len(self._norms) < _USUAL:
             return None
         usual = median(norm for _, norm in self._norms)
-        step, norm = max(list(self._norms)[-_WINDOW:], key=lambda one: one[1])
+        step, norm = max(list(self._norms)[-_WINDOW:], key=lambda pair: pair[1])
         return (step, norm / usual) if norm >= _SPIKE * usual else None
 
 
@@ -118,7 +118,7 @@ class _EntropyCollapse:
 
     def _judge(self, role: str) -> Verdict:
         fall, rise = self._falls[role], self._rises[role]
-        finding, watch, why = self._found(role, fall, rise)
+        finding, watch, why = self._finding(role, fall, rise)
         judged = rise if rise.evidence > fall.evidence else fall
         return judged.verdict(
             NAME,
@@ -130,7 +130,7 @@ class _EntropyCollapse:
             needs=("accuracy or reward",) if self._course.direction == "unknown" else (),
         )
 
-    def _found(self, role: str, fall: StreamState, rise: StreamState) -> tuple[str, bool, str]:
+    def _finding(self, role: str, fall: StreamState, rise: StreamState) -> tuple[str, bool, str]:
         """Finding, whether it is watched, and the evidence beside the entropy itself."""
         course, idle = self._course.direction, self._idle[role]
         if course in ("rose", "unknown") or self._solved or 0 < self._fallen.n < _DIP:

@@ -100,9 +100,9 @@ class _SettingsChanged:
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         verdicts = [self._of_role(role, record) for role in self._roles]
-        drift = len(verdicts) > 1 and all(one.state == "drift" for one in verdicts)
+        drift = len(verdicts) > 1 and all(verdict.state == "drift" for verdict in verdicts)
         every = self._of_all(record)
-        if drift and every is None and len({one.reason for one in verdicts}) == 1:
+        if drift and every is None and len({verdict.reason for verdict in verdicts}) == 1:
             # One change for all policies is one alert.
             return [replace(verdicts[0], role=EVERYONE), *map(_fine, self._roles)]
         return [*verdicts, *([every] if every else [])]
@@ -140,11 +140,11 @@ class _SettingsChanged:
             why = "the reward stopped being the accuracy"
             return _verdict(EVERYONE, "reward_changed", self._accuracy.onset, why)
         label = record.labels.get("rollout")
-        found = _TEMPERATURE.search(label) if label else None
-        if found is not None:
-            self._temperature = self._temperature or found[1]
-            if found[1] != self._temperature:
-                self._heated = self._heated or (record.step, found[1])
+        match = _TEMPERATURE.search(label) if label else None
+        if match is not None:
+            self._temperature = self._temperature or match[1]
+            if match[1] != self._temperature:
+                self._heated = self._heated or (record.step, match[1])
         if self._heated is None:
             return None
         why = f"the sampling temperature changed from {self._temperature} to {self._heated[1]}"

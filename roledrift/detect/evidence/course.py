@@ -72,7 +72,7 @@ class Course:
         self._peak = (0, -math.inf)
         self._peak_n = 0.0
         self._fallen = ""
-        self._told = "no accuracy or reward known"
+        self._text = "no accuracy or reward known"
         """What people are told; empty until somebody asks for that of the present record."""
 
     def observe(self, record: StepRecord) -> None:
@@ -107,7 +107,7 @@ class Course:
         if len(history) == 2 * RECENT:
             before = fmean(history[:RECENT])
             self.improving = self.now - before >= max(_GAIN, error * math.sqrt(2))
-        self._told = ""
+        self._text = ""
 
     def _validate(self, step: int, now: float, n: float) -> None:
         (best_step, best), best_n = self._peak, self._peak_n
@@ -182,12 +182,12 @@ class Course:
         return _fall(name, self._best[1], self._best[0], self.now, self._step)
 
     def __str__(self) -> str:
-        if not self._told:
+        if not self._text:
             name = "training accuracy" if self.source == "accuracy" else "reward"
-            self._told = f"{name} {self._first:.3g} -> {self.now:.3g}"
+            self._text = f"{name} {self._first:.3g} -> {self.now:.3g}"
             if self.direction == "fell":
-                self._told += f", best {self._best[1]:.3g}"
-        return self._told
+                self._text += f", best {self._best[1]:.3g}"
+        return self._text
 
 
 def _fall(name: str, best: float, best_step: int, now: float, step: int) -> str:

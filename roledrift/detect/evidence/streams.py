@@ -178,7 +178,7 @@ class StreamState:
         severity: Severity | None = None,
         *,
         watch: bool | None = None,
-        **told: Any,
+        **further: Any,
     ) -> Verdict:
         """A verdict that rests on this stream.
 
@@ -188,20 +188,20 @@ class StreamState:
             finding: What was found; empty for nothing.
             severity: How bad that is.
             watch: Whether it is watched where nothing was found; None: if it is leaning.
-            told: Attributes of the verdict that are not those of the stream.
+            further: Attributes of the verdict that are not those of the stream.
         """
         watch = self.leaning if watch is None else watch
         state: State = "drift" if finding else "watch" if watch else "ok"
-        told.setdefault("statistic", self.of.name)
-        told.setdefault("evidence", self.evidence)
-        if "value" not in told:
-            told["value"] = self.now
-        if "baseline" not in told:
-            told["baseline"] = self.typical
+        further.setdefault("statistic", self.of.name)
+        further.setdefault("evidence", self.evidence)
+        if "value" not in further:
+            further["value"] = self.now
+        if "baseline" not in further:
+            further["baseline"] = self.typical
         if state == "ok":
-            told["onset"] = None
-        elif "onset" not in told:
-            told["onset"] = self.onset
+            further["onset"] = None
+        elif "onset" not in further:
+            further["onset"] = self.onset
         return Verdict(
             detector,
             self.role,
@@ -210,7 +210,7 @@ class StreamState:
             reason=reason,
             chance=against(self.needed),
             severity=severity if finding else None,
-            **told,
+            **further,
         )
 
     def measure_by(self, yardstick: Yardstick) -> None:
