@@ -26,7 +26,7 @@ _LARGEST = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _StepCost:
     plain_ms: float
     fixed_ms: float | None
     periodic_ms: float
@@ -46,7 +46,7 @@ class Budget:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._steps: deque[_Step] = deque(maxlen=_KEPT)
+        self._steps: deque[_StepCost] = deque(maxlen=_KEPT)
         self._new = 0
         self._carried = 0.0
         self.factor = 1
@@ -76,7 +76,7 @@ class Budget:
         fixed = None
         if recorded:
             fixed, self._carried = self._carried, 0.0
-        self._steps.append(_Step(wall_ms - total, fixed, periodic, 1 / self.factor))
+        self._steps.append(_StepCost(wall_ms - total, fixed, periodic, 1 / self.factor))
         self._new += recorded
 
     @property

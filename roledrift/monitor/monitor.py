@@ -26,7 +26,7 @@ from roledrift.monitor.pending import BasePolicy, Pending
 from roledrift.monitor.resuming import replay_records, replay_texts
 from roledrift.monitor.textpairs import TextPairs
 from roledrift.notices import Notice, Notices
-from roledrift.protocols import Closing, GradientSource, SpanSource
+from roledrift.protocols import Closable, GradientSource, SpanSource
 from roledrift.records import GramRecord, RunHeader, Sample, StepRecord, summarise
 from roledrift.relative import relative
 from roledrift.spans import SpanTable
@@ -266,7 +266,7 @@ class Monitor:
             with self.fenced("close"):
                 sink.close()
         for notifier in self._parts.notifiers:
-            if isinstance(notifier, Closing):
+            if isinstance(notifier, Closable):
                 with self.fenced("close"):
                     notifier.close()
 

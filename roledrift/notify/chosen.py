@@ -13,7 +13,7 @@ from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.heartbeat import Heartbeat
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier
 from roledrift.notify.webhook import WebhookNotifier
-from roledrift.protocols import Closing, Notifier
+from roledrift.protocols import Closable, Notifier
 from roledrift.records import RunHeader
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
@@ -37,7 +37,7 @@ class AtLeast:
 
     def close(self) -> None:
         """Close the notifier if it can be closed."""
-        if isinstance(self._notifier, Closing):
+        if isinstance(self._notifier, Closable):
             self._notifier.close()
 
 

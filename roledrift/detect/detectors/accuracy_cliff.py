@@ -50,8 +50,8 @@ _HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of ``accuracy_cliff``.
+class CliffSettings:
+    """CliffSettings of ``accuracy_cliff``.
 
     Attributes:
         share: Share of the best accuracy whose lasting loss is a fall.
@@ -277,6 +277,6 @@ CARD = Card(
     make=_AccuracyCliff,
     reads=("val_accuracy", "accuracy", "reward", "correct"),
     needs=("an accuracy or a reward",),
-    settings=Settings,
+    settings=CliffSettings,
     order=9,
 )

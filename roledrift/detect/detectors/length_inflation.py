@@ -36,8 +36,8 @@ _PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of ``length_inflation``.
+class LengthSettings:
+    """LengthSettings of ``length_inflation``.
 
     Attributes:
         roles: Roles that are watched. Empty: the terse roles of the workflow, else all roles.
@@ -51,7 +51,7 @@ class Settings:
 class _LengthInflation:
     def __init__(self, context: Context) -> None:
         workflow = context.workflow
-        self._settings: Settings = context.settings
+        self._settings: LengthSettings = context.settings
         self._course = context.course
         for role in self._settings.roles:
             workflow.index(role)
@@ -141,5 +141,5 @@ CARD = Card(
     make=_LengthInflation,
     reads=("length",),
     needs=("response lengths",),
-    settings=Settings,
+    settings=LengthSettings,
 )

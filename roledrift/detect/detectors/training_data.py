@@ -36,8 +36,8 @@ TRUNCATED = Stream("truncated", SHARES, 1, 0.15, 0.05, 0.03, 0.3, reader("trunca
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of ``training_data``.
+class DataSettings:
+    """DataSettings of ``training_data``.
 
     Attributes:
         duplicates: Share of rows that occur twice.
@@ -67,13 +67,13 @@ class Fact(NamedTuple):
 
 _FINE = Fact("", 0.0, False)
 
-Rule = Callable[[StepRecord, str, Settings], Fact | None]
+Rule = Callable[[StepRecord, str, DataSettings], Fact | None]
 
 
-def _share(name: str, template: str, least: Callable[[Settings], float]) -> Rule:
+def _share(name: str, template: str, least: Callable[[DataSettings], float]) -> Rule:
     """The rule that a share is at least what the settings say; 0 there switches it off."""
 
-    def rule(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+    def rule(record: StepRecord, role: str, settings: DataSettings) -> Fact | None:
         share = _known(record, role, name)
         if share is None:
             return None
@@ -83,7 +83,7 @@ def _share(name: str, template: str, least: Callable[[Settings], float]) -> Rule
     return rule
 
 
-def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
+def _nonfinite(record: StepRecord, role: str, _: DataSettings) -> Fact | None:
     stat = stat_of(record, role, "nonfinite")
     if stat is None or not stat.n:
         return None
@@ -91,7 +91,7 @@ def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
     return Fact("nonfinite", stat.mean, not stat.mean <= 0, text)
 
 
-def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
+def _updates(record: StepRecord, role: str, _: DataSettings) -> Fact | None:
     if record.totals.get("lr") == 0.0:
         return Fact("lr", 0.0, True, "the learning rate is 0")
     updates, rows = stat_of(record, role, "updates"), stat_of(record, role, "advantage")
@@ -115,7 +115,7 @@ def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
     return None if updates is None and k3 is None and clipped is None else _FINE
 
 
-def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+def _signal(record: StepRecord, role: str, settings: DataSettings) -> Fact | None:
     share = _known(record, role, "zero_variance")
     if share is None:
         return None
@@ -156,7 +156,7 @@ _OF_OUTPUTS = ("nonfinite", "truncation")
 
 class _TrainingData:
     def __init__(self, context: Context) -> None:
-        self._settings: Settings = context.settings
+        self._settings: DataSettings = context.settings
         acts = {role.name for role in context.workflow.roles if not role.trained}
         judged = units(context.workflow)
         self._rules = {
@@ -264,6 +264,6 @@ CARD = Card(
     make=_TrainingData,
     reads=("duplicates", "updates", "truncated", "zero_variance", "nonfinite"),
     needs=("rows with rewards and advantage groups",),
-    settings=Settings,
+    settings=DataSettings,
     order=1,
 )
