@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from roledrift.capture.gradient_store import fold_into, fold_signs, sum_dtype
-from roledrift.capture.linear_taps import GradientAccumulator, quiet
+from roledrift.capture.linear_taps import Accumulator, quiet
 
 LARGEST_GAP = 0.02
 """Rounding stays far below: 1e-6 in float32, 4e-3 in bfloat16; a bypassed layer far above."""
@@ -41,7 +41,7 @@ class Closure:
         like: A weight of it: device and dtype.
     """
 
-    def __init__(self, ledger: GradientAccumulator, like: Tensor) -> None:
+    def __init__(self, ledger: Accumulator, like: Tensor) -> None:
         self.ledger = ledger
         self.arrived = 0
         dtype = sum_dtype(like.dtype)

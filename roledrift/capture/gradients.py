@@ -34,7 +34,7 @@ from roledrift.capture.gradient_store import (
     rank_count,
     sum_dtype,
 )
-from roledrift.capture.linear_taps import GradientAccumulator, Site, Watch, install_tap
+from roledrift.capture.linear_taps import Accumulator, Site, Watch, install_tap
 from roledrift.capture.lora_layers import (
     LIMITS,
     Coverage,
@@ -107,7 +107,7 @@ class RoleGradientProbe:
         self._reduction = reduction
         self._step = 0
         self._watch = Watch()
-        self._ledgers: list[GradientAccumulator] = []
+        self._ledgers: list[Accumulator] = []
         self._sites: list[Site] = []
         self._closures: list[Closure] = []
         self._parameters: list[Followed] = []
@@ -160,7 +160,7 @@ class RoleGradientProbe:
 
     def _open(self, model: nn.Module, parts: Sequence[Part], policies: Mapping[str, str]) -> None:
         n_groups = len(self.registry.owners)
-        ledgers = {name: GradientAccumulator(policy, n_groups) for name, policy in policies.items()}
+        ledgers = {name: Accumulator(policy, n_groups) for name, policy in policies.items()}
         places: dict[int, tuple[str, int]] = {}
         for part in parts:
             ledger = ledgers[part.adapter]
@@ -313,9 +313,7 @@ class RoleGradientProbe:
             self.detach()
         return records
 
-    def _close(
-        self, ledger: GradientAccumulator, closure: Closure, note: Tensor
-    ) -> GramRecord | str:
+    def _close(self, ledger: Accumulator, closure: Closure, note: Tensor) -> GramRecord | str:
         """The record of one policy, or why there is none."""
         size, store = ledger.n_groups, ledger.store
         assert store is not None
@@ -350,7 +348,7 @@ class RoleGradientProbe:
             _LOG.warning("%s (%s); counted, the training run goes on", what, closing.numbers)
         return closing.refusal
 
-    def _tally(self, ledger: GradientAccumulator, closure: Closure) -> Tensor:
+    def _tally(self, ledger: Accumulator, closure: Closure) -> Tensor:
         """Note what is counted per rank.
 
         Counts of groups, rows of unknown roles, strange slots, misfits, forwards without labels,
@@ -377,11 +375,7 @@ class RoleGradientProbe:
                 self._faults[what] += int(times)
 
     def _record(
-        self,
-        ledger: GradientAccumulator,
-        products: Tensor,
-        counts: Sequence[float],
-        closing: Closing,
+        self, ledger: Accumulator, products: Tensor, counts: Sequence[float], closing: Closing
     ) -> GramRecord | str:
         store = ledger.store
         assert store is not None
