@@ -13,14 +13,12 @@ import torch
 from peft import LoraConfig, PeftModel, get_peft_model, load_peft_weights, set_peft_model_state_dict
 from peft.tuners.lora import LoraLayer, LoraModel
 from torch import Tensor
-from torch.distributed.tensor import DTensor
-from torch.nn import Module, Parameter
+from torch.nn import Parameter
 from torch.optim import SGD, AdamW, Optimizer
 from transformers import PreTrainedModel
 
 from reference_trainer.errors import SettingsError
 from reference_trainer.interventions import GradientMemory
-from reference_trainer.merged import MergedLinear
 from reference_trainer.schedule import Schedule, lr_factor
 from reference_trainer.seeds import derive
 
@@ -121,14 +119,13 @@ class AdapterBank:
         self.adapters = {f"0adapter{i:04d}": name for i, name in enumerate(self.policies)}
         self._names = {policy: name for name, policy in self.adapters.items()}
         self._adam = adam
-        self._dropout = lora.dropout
         self._lr_factors = {name: (lr_factors or {}).get(name, 1.0) for name in self.policies}
         self.model = self._wrap(base, lora, seed)
         self.causal_lm = cast(PreTrainedModel, self.model.get_base_model())
         self.pad_id = int(base.config.pad_token_id)
         self.device = self.causal_lm.device
         self._layers = [one for one in self.model.modules() if isinstance(one, LoraLayer)]
-        self._places: list[tuple[Module, str, Any]] = [
+        self._places = [
             (parent, name, child)
             for parent in self.model.modules()
             for name, child in parent.named_children()
@@ -222,39 +219,6 @@ class AdapterBank:
             for (parent, name, layer), weight in zip(self._places, aside, strict=True):
                 layer.base_layer.weight.data = weight
                 setattr(parent, name, layer)
-
-    @contextmanager
-    def merged(self, policy: str) -> Iterator[None]:
-        """While it is entered, ``policy`` is trained through merged weights.
-
-        Its adapter gets the same gradients up to rounding, in fewer steps
-        (:mod:`reference_trainer.merged`); it must not be changed meanwhile. Hooks on PEFT's layers
-        see nothing. Does nothing where it would not be exact: a base in lower precision rounds small
-        updates away, dropout is drawn in front of the adapter alone, and a sharded weight is not
-        there outside of its layer.
-        """
-        self.activate(policy)
-        if not self._mergeable():
-            yield
-            return
-        name = self._names[policy]
-        try:
-            for parent, place, layer in self._places:
-                factors = layer.lora_A[name].weight, layer.lora_B[name].weight
-                stand_in = MergedLinear(layer.base_layer, *factors, layer.scaling[name])
-                setattr(parent, place, stand_in)
-            yield
-        finally:
-            for parent, place, layer in self._places:
-                setattr(parent, place, layer)
-
-    def _mergeable(self) -> bool:
-        weights = [cast(Any, layer).base_layer.weight for _, _, layer in self._places]
-        return (
-            self._dropout == 0
-            and self.causal_lm.dtype == torch.float32
-            and not any(isinstance(one.data, DTensor) for one in weights)
-        )
 
     @contextmanager
     def mode(self, *, training: bool) -> Iterator[None]:

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from reference_trainer.episodes import Span
 
-_MOST_LOGITS = 1 << 26
+MOST_LOGITS = 1 << 26
 """Logits that are held at once, in float32: 256 MiB. More are computed chunk by chunk, and
 again in the backward pass: at a vocabulary of 152,000 those of 5,120 tokens are 3.1 GB a copy, of
 which three live at the peak."""
@@ -144,7 +144,7 @@ def token_scores(
             entropy_n = -(logp_nV.exp() * logp_nV).sum(-1)
         return logp_n, entropy_n
 
-    size = max(1, _MOST_LOGITS // int(model.config.get_text_config().vocab_size))
+    size = max(1, MOST_LOGITS // int(model.config.get_text_config().vocab_size))
     if len(target_N) <= size:
         return chunk(hidden_NH, target_N)
     parts = [

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from statistics import fmean
 from typing import Protocol
 
@@ -125,23 +124,10 @@ def update_policy(
     """
     policy = spans[0].policy
     bank.activate(policy)
-    through = nullcontext if captured(config, step) else partial(bank.merged, policy)
     with bank.mode(training=True):
         minibatches = prepared(bank, spans, config=config, step=step, ranks=ranks)
-        report = _update(
-            bank, minibatches, config=config, watch=watch, ranks=ranks, through=through
-        )
+        report = _update(bank, minibatches, config=config, watch=watch, ranks=ranks)
     return replace(report, lr=bank.lr(policy))
-
-
-def captured(config: Config, step: int) -> bool:
-    """Whether iteration ``step`` trains through PEFT's own layers, where gradients are captured.
-
-    The probe measures at some or all of these, never at another. It is the settings that decide and
-    not the monitor, so that a run computes the same bits without it.
-    """
-    every = config.monitor.gradients_every
-    return every > 0 and (step - 1) % every == 0
 
 
 @torch.no_grad()
@@ -180,14 +166,35 @@ def _update(
     config: Config,
     watch: Watcher | None,
     ranks: Ranks,
-    through: Callable[[], AbstractContextManager[None]],
 ) -> PolicyReport:
     first = minibatches[0].micros[0].batch.spans[0]
     policy = first.policy
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
-        with through():
-            loss = _backward(bank, minibatch, number, config, watch, tally, len(minibatches) == 1)
+        loss = 0.0
+        every = watch is not None and watch.measuring
+        if not every and not any(micro.trained for micro in minibatch.micros):
+            # AdamW goes on by its momentum where the gradient is 0, and rests where there is none.
+            for parameter in bank.parameters_of(policy):
+                parameter.grad = torch.zeros_like(parameter)
+        for micro in minibatch.micros:
+            if not micro.trained and watch is None:
+                tally.tokens += int(micro.batch.mask_BC.sum())
+                continue
+            with (
+                torch.set_grad_enabled(every or micro.trained),
+                watch.around(micro.batch) if watch is not None else nullcontext(),
+            ):
+                scores = score(bank.causal_lm, micro.batch, temperature=config.rollout.temperature)
+            if config.paper_compat.on_policy_single and len(minibatches) == 1:
+                micro = replace(micro, old_BC=scores.logp_BC.detach())
+            terms = _loss(micro, scores, minibatch.whole, config)
+            if watch is not None and micro.counted:
+                watch.in_update(_forward(policy, micro, scores, terms, number))
+            if every or micro.trained:
+                torch.autograd.backward(terms.loss)
+            loss += float(terms.loss.detach())
+            tally.add(micro.batch, terms)
         ranks.sum_gradients(bank.parameters_of(policy))
         coherence = bank.memory.scale(
             policy,
@@ -197,44 +204,6 @@ def _update(
         )
         tally.end(bank.step(policy), loss, coherence)
     return tally.report(ranks)
-
-
-def _backward(
-    bank: AdapterBank,
-    minibatch: MiniBatch,
-    number: int,
-    config: Config,
-    watch: Watcher | None,
-    tally: _Tally,
-    only: bool,
-) -> float:
-    """Add the gradients of a mini-batch to the active policy's; its loss on this rank."""
-    policy = minibatch.micros[0].batch.spans[0].policy
-    loss = 0.0
-    every = watch is not None and watch.measuring
-    if not every and not any(micro.trained for micro in minibatch.micros):
-        # AdamW goes on by its momentum where the gradient is 0, and rests where there is none.
-        for parameter in bank.parameters_of(policy):
-            parameter.grad = torch.zeros_like(parameter)
-    for micro in minibatch.micros:
-        if not micro.trained and watch is None:
-            tally.tokens += int(micro.batch.mask_BC.sum())
-            continue
-        with (
-            torch.set_grad_enabled(every or micro.trained),
-            watch.around(micro.batch) if watch is not None else nullcontext(),
-        ):
-            scores = score(bank.causal_lm, micro.batch, temperature=config.rollout.temperature)
-        if only and config.paper_compat.on_policy_single:
-            micro = replace(micro, old_BC=scores.logp_BC.detach())
-        terms = _loss(micro, scores, minibatch.whole, config)
-        if watch is not None and micro.counted:
-            watch.in_update(_forward(policy, micro, scores, terms, number))
-        if every or micro.trained:
-            torch.autograd.backward(terms.loss)
-        loss += float(terms.loss.detach())
-        tally.add(micro.batch, terms)
-    return loss
 
 
 @dataclass(slots=True)

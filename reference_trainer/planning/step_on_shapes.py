@@ -1,9 +1,9 @@
 """One micro-batch of an update on tensors without storage: its peak of memory and its arithmetic.
 
 The model is the real class with real PEFT layers on torch's ``meta`` device, cut to one and to two
-layers. What is live at the peak and what is computed are linear in the layers, and in the tokens and
-the pairs of tokens of a sequence, so a few runs give any number of them. Nothing here knows how an
-architecture is built.
+layers. What is live at the peak and what is computed are linear in the layers, in the tokens and
+in the pairs of tokens of a sequence, so a few runs give any number of them. Nothing here knows how
+an architecture is built.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM, P
 from transformers.models.qwen3.modeling_qwen3 import repeat_kv
 
 from reference_trainer.policies import AdamSettings, AdapterBank, LoraSettings
-from reference_trainer.scoring import token_scores
+from reference_trainer.scoring import MOST_LOGITS, token_scores
 
 _ATTENTION = "shapes"
 
@@ -154,7 +154,7 @@ def _decoder(
 
     def whole(sequences: int, tokens: int) -> list[int]:
         few, more = (
-            _decoded(_bank(trained, count), sequences, tokens, masked, gradients)
+            _decoded(bank_on_shapes(trained, count), sequences, tokens, masked, gradients)
             for count in _LAYERS
         )
         return [
@@ -250,7 +250,7 @@ def _decoded(
     with (
         bank.mode(training=gradients),
         torch.set_grad_enabled(gradients),
-        Meter(_there(bank)) as meter,
+        Meter(held(bank)) as meter,
     ):
         hidden = model.model(
             input_ids=ids, attention_mask=dict.fromkeys(kinds, mask), use_cache=False
@@ -263,15 +263,30 @@ def _decoded(
     return stored, layer - stored, forward, meter.operations - forward
 
 
-@lru_cache(maxsize=1024)
 def _head(trained: Trained, outputs: int, gradients: bool) -> tuple[int, int, int]:
-    """Of the output layer: most bytes, operations forward and backward."""
-    bank = _bank(trained, 1)
+    """Of the output layer: most bytes, operations forward and backward.
+
+    Many outputs are scored chunk by chunk: each chunk adds the same.
+    """
+    chunk = max(1, MOST_LOGITS // int(_configured(trained.config).get_text_config().vocab_size))
+    if outputs <= 4 * chunk:
+        return _scored(trained, outputs, gradients)
+    few, more = (_scored(trained, count * chunk, gradients) for count in (2, 4))
+    share = (outputs - 2 * chunk) / (2 * chunk)
+    most, forward, backward = (
+        low + round(share * (high - low)) for low, high in zip(few, more, strict=True)
+    )
+    return most, forward, backward
+
+
+@lru_cache(maxsize=1024)
+def _scored(trained: Trained, outputs: int, gradients: bool) -> tuple[int, int, int]:
+    bank = bank_on_shapes(trained, 1)
     model = bank.causal_lm
     with torch.device("meta"):
         width = model.get_output_embeddings().weight.shape[1]
         targets = torch.zeros(outputs, dtype=torch.long)
-    with torch.set_grad_enabled(gradients), Meter(_there(bank)) as meter:
+    with torch.set_grad_enabled(gradients), Meter(held(bank)) as meter:
         hidden = torch.empty(outputs, width, dtype=model.dtype, device="meta")
         logps, entropies = token_scores(
             model, hidden.requires_grad_(gradients), targets, temperature=1.0
@@ -283,7 +298,8 @@ def _head(trained: Trained, outputs: int, gradients: bool) -> tuple[int, int, in
     return meter.most, forward, meter.operations - forward
 
 
-def _there(bank: AdapterBank) -> Iterable[Tensor]:
+def held(bank: AdapterBank) -> Iterable[Tensor]:
+    """Parameters and gradients."""
     for parameter in bank.model.parameters():
         yield parameter
         if parameter.grad is not None:
@@ -291,7 +307,8 @@ def _there(bank: AdapterBank) -> Iterable[Tensor]:
 
 
 @lru_cache(maxsize=8)
-def _bank(trained: Trained, layers: int) -> AdapterBank:
+def bank_on_shapes(trained: Trained, layers: int) -> AdapterBank:
+    """The model with so many layers and one adapter, of the policy ``policy``, without storage."""
     config = copy.deepcopy(_configured(trained.config))
     config.num_hidden_layers = layers
     if getattr(config, "layer_types", None):

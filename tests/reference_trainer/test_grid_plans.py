@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.chat_model import make_chat_model
 from reference_trainer.__main__ import main
 from reference_trainer.children import Launch
 from reference_trainer.errors import SettingsError
 from reference_trainer.grid_plans import launch
-from tests.reference_trainer.chat_model import make_chat_model
 
 ROWS = Path(__file__).parent / "tasks" / "rows"
 

@@ -15,14 +15,13 @@ H100 = Gpu(memory_of("80GB"))
 @pytest.mark.parametrize(
     "settings",
     [
-        {"train": {"microbatch": 2}},
         {"train": {"microbatch": 2, "packed": True}},
         {"train": {"microbatch": 2}, "model": {"gradient_checkpointing": True}},
     ],
-    ids=["padded", "packed", "checkpointed"],
+    ids=["packed", "padded and checkpointed"],
 )
 def test_the_plan_is_what_an_update_allocates(tmp_path: Path, settings: dict[str, Any]) -> None:
-    config = case(tmp_path, settings, tokens=192)
+    config = case(tmp_path, settings, tokens=96)
     assert planned(config) == pytest.approx(measured(config), rel=0.1)
 
 

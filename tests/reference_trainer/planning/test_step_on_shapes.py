@@ -5,6 +5,7 @@ import pytest
 from reference_trainer.grid import load_source
 from reference_trainer.planning.shapes import sizes, trained
 from reference_trainer.planning.step_on_shapes import MicroShape, operations, step_cost
+from reference_trainer.scoring import MOST_LOGITS
 
 CONFIG = load_source("paper/voting-ip-math-0.6B", {})
 
@@ -49,3 +50,13 @@ def test_a_forward_without_gradients_stores_nothing() -> None:
     full = step_cost(trained(CONFIG), MicroShape(1, 4096, 1024))
     assert 0 < cost.peak < full.peak
     assert cost.forward == full.forward
+
+
+def test_many_outputs_are_scored_a_chunk_at_a_time() -> None:
+    """What is extrapolated is what was run."""
+    chunk = MOST_LOGITS // 151_936
+    model = trained(CONFIG)
+    few, more, many = (step_cost(model, MicroShape(1, 8192, n * chunk)) for n in (1, 4, 40))
+    assert many.head < 1.2 * few.head
+    per_chunk = (more.forward - few.forward) / 3
+    assert many.forward - more.forward == pytest.approx(36 * per_chunk)
