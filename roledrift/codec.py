@@ -139,7 +139,7 @@ def from_plain(body: Mapping[str, Any]) -> Record:
             f"written in schema {version}, this roledrift reads up to {SCHEMA}: "
             "install a newer roledrift"
         )
-    kind = RECORD_KINDS.get(str(body.get("kind")))
+    kind: Any = RECORD_KINDS.get(str(body.get("kind")))
     if kind is None:
         raise SchemaError(
             f"unknown kind of record {body.get('kind')!r}; known are {sorted(RECORD_KINDS)}"

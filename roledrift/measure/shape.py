@@ -56,12 +56,12 @@ def boxed(text: str) -> bool:
     return bool(boxes(text))
 
 
-def terse(text: str, tokens: int, *, limit: int = TERSE_TOKENS) -> bool:
+def terse(text: str, tokens: int) -> bool:
     """Whether the text is a short stamp.
 
     Paper: at most 30 tokens and a parseable box. Here: the same; tokens are trainable tokens.
     """
-    return tokens <= limit and boxed(text)
+    return tokens <= TERSE_TOKENS and boxed(text)
 
 
 def bare_stamp(text: str) -> bool:
@@ -73,7 +73,7 @@ def bare_stamp(text: str) -> bool:
     return _bare(text, _boxes(text))
 
 
-def code_fence(text: str, *, min_body_lines: int = MIN_BODY_LINES) -> bool:
+def code_fence(text: str) -> bool:
     """Whether the text holds a program.
 
     Paper: a fenced Python block with at least 3 body lines. Here: a fence opened with
@@ -81,17 +81,9 @@ def code_fence(text: str, *, min_body_lines: int = MIN_BODY_LINES) -> bool:
     limit left open counts.
     """
     return any(
-        sum(bool(line.strip()) for line in fence.group(1).splitlines()) >= min_body_lines
+        sum(bool(line.strip()) for line in fence.group(1).splitlines()) >= MIN_BODY_LINES
         for fence in _FENCE.finditer(text)
     )
-
-
-def verdict_tag(text: str) -> bool:
-    r"""Whether the text holds an evaluator's verdict.
-
-    Paper: ``\boxed{Correct}`` or ``\boxed{Incorrect}``. Here: in any case.
-    """
-    return _tagged(text, _boxes(text))
 
 
 def hedging(text: str) -> bool:
@@ -108,24 +100,16 @@ def hedging(text: str) -> bool:
     return _HEDGE.search(text) is not None
 
 
-def shape(
-    workflow: Workflow, *, terse_tokens: int = TERSE_TOKENS, min_body_lines: int = MIN_BODY_LINES
-) -> SpanProbe:
-    """Shares of spans with text that have each shape; ``terse`` only where lengths are known.
+def shape(workflow: Workflow) -> SpanProbe:
+    r"""Shares of spans with text that have each shape; ``terse`` only where lengths are known.
 
-    Args:
-        workflow: Says which roles have slots.
-        terse_tokens: Longest terse answer, in tokens.
-        min_body_lines: Fewest lines that are not blank in a program.
+    ``verdict_tag`` is the share with an evaluator's verdict: ``\boxed{Correct}`` or
+    ``\boxed{Incorrect}``, in any case.
     """
-
-    def read(spans: SpanTable) -> Columns:
-        return _shapes(spans, terse_tokens, min_body_lines)
-
-    return SpanProbe("shape", frozenset({"text_N"}), workflow, read)
+    return SpanProbe("shape", frozenset({"text_N"}), workflow, _shapes)
 
 
-def _shapes(spans: SpanTable, terse_tokens: int, min_body_lines: int) -> Columns:
+def _shapes(spans: SpanTable) -> Columns:
     text_N = spans.text_N or (None,) * len(spans)
     there_N = np.array([text is not None for text in text_N], dtype=np.bool_)
 
@@ -149,12 +133,12 @@ def _shapes(spans: SpanTable, terse_tokens: int, min_body_lines: int) -> Columns
         "bare_stamp": share_of_boxes(
             [bool(positions) and _bare(text or "", positions) for text, positions in pairs]
         ),
-        "code_fence": share(lambda text: code_fence(text, min_body_lines=min_body_lines)),
+        "code_fence": share(code_fence),
         "verdict_tag": share_of_boxes([_verdict(contents) for contents in contents_N]),
         "hedging": share(hedging),
     }
     if spans.tokens_N is not None:
-        short_N = spans.tokens_N <= terse_tokens
+        short_N = spans.tokens_N <= TERSE_TOKENS
         columns["terse"] = Pooled(there_N, columns["boxed"].totals_N * short_N)
     return columns
 
@@ -169,10 +153,6 @@ def _bare(text: str, positions: Boxes) -> bool:
         not text[:start].strip() and not text[end + 1 :].strip() and bool(text[begin:end].strip())
         for start, begin, end in positions[:1]
     )
-
-
-def _tagged(text: str, positions: Boxes) -> bool:
-    return _verdict(_contents(text, positions))
 
 
 def _verdict(contents: Sequence[str]) -> bool:

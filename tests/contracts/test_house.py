@@ -34,6 +34,20 @@ def test_sizes_and_names(path: Path) -> None:
             assert node.end_lineno - node.lineno < 60, f"{node.name} is longer than 60 lines"
 
 
+def test_binary_files_stay_small() -> None:
+    """Recordings and pictures are in every clone for ever: 13.5 MB now, of which xz is 12.8."""
+    binary = (".xz", ".png", ".parquet", ".gz", ".gif", ".jpg", ".mp4", ".pdf", ".safetensors")
+    made = ("out", "runs", "node_modules")
+    sizes = {
+        path: path.stat().st_size
+        for folder in (*FOLDERS, "docs", "tests")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in binary and not set(made) & set(path.relative_to(ROOT).parts)
+    }
+    assert max(sizes.values()) <= 150_000
+    assert sum(sizes.values()) <= 14_000_000
+
+
 def test_one_fence() -> None:
     """`except Exception` stands only where a failure is counted and named."""
     broad = re.compile(r"except\s*(\(?\s*(Base)?Exception\b|:)")

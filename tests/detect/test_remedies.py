@@ -43,7 +43,9 @@ def test_a_host_without_a_setting_gets_the_general_words_only() -> None:
         "give the generator a policy of its own (an adapter per role)"
     )
     assert worded("look at {role}", role=ROLE, host="verl") == "look at the generator"
-    assert worded(remedies.KL_ANCHOR, role=ROLE) == "anchor the generator to its start with a KL term"
+    assert (
+        worded(remedies.KL_ANCHOR, role=ROLE) == "anchor the generator to its start with a KL term"
+    )
 
 
 @pytest.mark.parametrize(
