@@ -13,7 +13,7 @@ from reference_trainer.grid import Job
 from reference_trainer.grid_results import status
 from reference_trainer.planning.gpu import Gpu, Lengths
 from reference_trainer.planning.plan import Plan, plan
-from reference_trainer.planning.show import flags, shortage, table
+from reference_trainer.planning.show import flags, gpu_days, shortage, table
 from reference_trainer.progress import Progress
 
 _JOBS = 2
@@ -67,11 +67,15 @@ def list_grid(
         rows = zip((job.name for job in jobs), states, plans, strict=True)
         lines = table(list(rows), gpu)
     print("\n".join(lines))
-    beyond = sum(job.config is None for job in jobs)
-    unfit = sum(made is not None and not made.fits for made in plans)
-    words = [f"{len(jobs)} runs", f"{beyond} of them cannot be run by this version"]
-    if gpu is not None:
-        words += [f"{unfit} do not fit", "times are estimates: plan CELL says what they assume"]
+    words = [f"{len(jobs)} runs"]
+    if beyond := sum(job.config is None for job in jobs):
+        words.append(f"{beyond} of them cannot be run by this version")
+    made = [one for one in plans if one is not None]
+    if made:
+        unfit = sum(not one.fits for one in made)
+        days = sum(gpu_days(one) for one in made)
+        words.append(f"{unfit} do not fit" if unfit else "all that are trained fit")
+        words.append(f"{days:.0f} GPU days by the estimates that `plan CELL` explains")
     elif any(job.config is not None and job.config.model.path for job in jobs):
         words.append("add --gpu 80GB to see what each needs")
     print("; ".join(words))
