@@ -36,15 +36,16 @@ def planned(jobs: Sequence[Job], gpu: Gpu, lengths: Lengths) -> list[Plan | None
 
 
 def refuse(jobs: Sequence[Job], plans: Sequence[Plan | None]) -> list[Job]:
-    """``jobs``, in which those that do not fit say so instead of being run, and their transfers."""
+    """``jobs``, in which those that do not fit or have no model say so instead of being run."""
     result = []
     for job, made in zip(jobs, plans, strict=True):
-        if made is not None and not made.fits:
-            problem = f"it does not fit: {shortage(made)}"
-            if made.advice:
-                problem += f". It fits with {' '.join(flags(made.advice))}"
-            job = replace(job, config=None, problem=problem)
-        result.append(job)
+        problem = "" if made is None or made.fits else f"it does not fit: {shortage(made)}"
+        if made is not None and made.advice:
+            problem += f". It fits with {' '.join(flags(made.advice))}"
+        path = "" if job.config is None else job.config.model.path
+        if path and not problem and not (Path(path) / "config.json").is_file():
+            problem = f"there is no model in {path}: put it there, or set model.path"
+        result.append(replace(job, config=None, problem=problem) if problem else job)
     refused = {job.name for job in result if job.problem}
     return [
         replace(job, config=None, problem=f"it needs the adapter of {job.source}, which cannot run")

@@ -17,6 +17,9 @@ from reference_trainer.trainer import Result, train
 from reference_trainer.updating import update_policy
 from tests.gpu.conftest import DEVICE, ON_CPU, needs
 
+if not (ON_CPU or torch.cuda.is_available()):
+    pytest.skip("no GPU here: torch finds no CUDA device", allow_module_level=True)
+
 
 def run(config: Config, out: Path | None) -> Result:
     return train(prepare(config, cache=Path("unused")), out=out)
