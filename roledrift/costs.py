@@ -224,8 +224,8 @@ def _mean_share(
         for record, stride in zip(records, strides, strict=True)
         if (share := _share(_of_all(record, roles, name))) is not None
     ]
-    strides = math.fsum(stride for stride, _ in shares)
-    return math.fsum(stride * share for stride, share in shares) / strides if strides else None
+    covered = math.fsum(stride for stride, _ in shares)
+    return math.fsum(stride * share for stride, share in shares) / covered if covered else None
 
 
 def _seconds(
