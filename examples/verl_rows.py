@@ -13,7 +13,7 @@ from roledrift_verl.batch import Sampling, from_data_proto, role_batch, speakers
 
 from roledrift import TokenCapture, open_monitor
 from roledrift.ingest.roles import RoleMap
-from roledrift.notify.forward import StatisticsLog
+from roledrift.notify.metric_logger import StatisticsLog
 from roledrift.workflow import Workflow
 
 

@@ -19,7 +19,7 @@ from roledrift.errors import ConfigError
 from roledrift.monitor.metric_monitor import MetricMonitor
 from roledrift.monitor.open_monitor import disabled, open_monitor, read_config
 from roledrift.notify.console import say as show
-from roledrift.notify.forward import StatisticsLog
+from roledrift.notify.metric_logger import StatisticsLog
 from roledrift.store.reader import open_run
 from roledrift.workflow import POLICY, Workflow
 from roledrift_trl.checks import (

@@ -22,7 +22,7 @@ from roledrift.ingest.roles import RoleMap
 from roledrift.measure.sampling import TextSampler
 from roledrift.monitor.monitor import Monitor
 from roledrift.monitor.open_monitor import disabled, open_monitor
-from roledrift.notify.forward import StatisticsLog
+from roledrift.notify.metric_logger import StatisticsLog
 from roledrift.store.reader import is_run, open_run
 from roledrift.workflow import Workflow
 from roledrift_verl import batch as verl_batch

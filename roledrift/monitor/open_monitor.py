@@ -28,7 +28,7 @@ from roledrift.monitor.components import MonitorComponents
 from roledrift.monitor.metric_monitor import MetricMonitor
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
 from roledrift.notify.console import LogBetweenBars, say
-from roledrift.notify.forward import Forward
+from roledrift.notify.metric_logger import MetricLogger
 from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import RunHeader
 from roledrift.store.reader import is_run, open_run, reference_steps
@@ -210,7 +210,7 @@ def _on(switch: str) -> bool:
 
 def _logs(roles: Workflow, config: Config) -> tuple[Sink, ...]:
     places = config.notify.forward
-    return (Forward(roles.role_names, *places),) if places else ()
+    return (MetricLogger(roles.role_names, *places),) if places else ()
 
 
 def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:

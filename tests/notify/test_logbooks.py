@@ -19,8 +19,8 @@ from roledrift import open_monitor
 from roledrift.errors import ConfigError
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.wandb_log import History, Told, _payloads, entries
-from roledrift.notify.forward import Forward
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier, log_folder, logbook
+from roledrift.notify.metric_logger import MetricLogger
 from roledrift.records import Stat, StepRecord
 from roledrift.store.reader import open_run
 from tests.monitor.test_open_monitor import spans
@@ -117,7 +117,7 @@ def test_statistics_and_alerts_are_in_the_event_file(tmp_path: Path) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(tmp_path / "tb"))
-    sinks = [Forward(["generator", "aggregator"], writer)]
+    sinks = [MetricLogger(["generator", "aggregator"], writer)]
     monitor = open_monitor("voting", tmp_path / "run", sinks=sinks, notifiers=[])
     for step in range(20):
         monitor.observe(spans(5 if step < 15 else 15))
@@ -170,7 +170,7 @@ def test_trackio_and_mlflow_get_what_their_calls_take(calls: list[tuple[Any, ...
     assert said["text"].splitlines()[0] == INCIDENT.sentence
     assert "1. stop, or roll back" in said["text"]
     calls.clear()
-    forward = Forward(["aggregator"], "trackio", "mlflow")
+    forward = MetricLogger(["aggregator"], "trackio", "mlflow")
     forward.write_step(StepRecord(7, groups={"aggregator": {"length": Stat(4, 5.0)}}))
     forward.write_incident(INCIDENT)
     values = {"roledrift/aggregator/length": 5.0}
@@ -185,7 +185,7 @@ def test_what_the_program_has_not_opened_is_left_alone(tmp_path: Path) -> None:
     absent = [name for name in ("trackio", "mlflow") if name not in sys.modules]
     WandbNotifier().notify(NOTICE, HEADER)
     TrackioNotifier().notify(NOTICE, HEADER)
-    forward = Forward(["aggregator"], "wandb", "trackio", "mlflow")
+    forward = MetricLogger(["aggregator"], "wandb", "trackio", "mlflow")
     forward.write_step(StepRecord(7, groups={"aggregator": {"length": Stat(4, 5.0)}}))
     forward.write_incident(INCIDENT)
     forward.close()

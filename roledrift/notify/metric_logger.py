@@ -66,7 +66,7 @@ class StatisticsLog:
         return {name: total / n for name, (n, total) in pooled.items()}
 
 
-class Forward:
+class MetricLogger:
     """A :class:`roledrift.protocols.Sink` for loops of one's own: statistics of every step go out.
 
     Args:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from roledrift.notify.forward import StatisticsLog
+from roledrift.notify.metric_logger import StatisticsLog
 from roledrift.records import GramRecord, Stat, StepRecord
 
 
