@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = "view"
-TEST_NEEDS = ("pytest", "hypothesis", "jsonschema", "httpx", "pyyaml", "tqdm")
+TEST_NEEDS = ("pytest", "hypothesis", "jsonschema", "httpx", "pyyaml", "tqdm", "fsspec")
 CORE = ("detect", "measure", "store", "notify", "analysis")
 """Folders of `tests` that need neither torch nor a browser, but for two files:"""
 NOT = ("tests/detect/test_remedies.py", "tests/notify/test_logbooks.py")  # trl, wandb
