@@ -1,6 +1,6 @@
 """How fast programs are graded: one after another, and by the pool of a rollout.
 
-``python -m benchmarks.grading_speed [--programs 48] [--workers 2]`` runs programs of a competition
+``python -m benchmarks.grading_speed [--programs 32] [--workers 2]`` runs programs of a competition
 on ten tests each: 30 % are right and run all of them, 65 % fail the first, 5 % run into the time
 limit of one second. Then it trains a tiny model for a few iterations of Voting whose outputs are
 graded as if they were such programs, and says which share of an iteration waits for grades: how
@@ -102,20 +102,22 @@ def iteration_seconds(setup: Setup, task: ProgramTask) -> float:
 def main() -> None:
     """Measure, print and write down."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=int, default=48)
+    parser.add_argument("--programs", type=int, default=32)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=3)
     options, _ = parser.parse_known_args()
     settings = {
         "train": {"steps": options.steps},
         "validation": {"every": 0},
-        "rollout": {"problems": 4, "copies": 4},
+        "rollout": {"problems": 2, "copies": 4},
     }
     with Sandbox(workers=options.workers) as sandbox, tempfile.TemporaryDirectory() as folder:
         row = CodeRow("row", "Sum of squares.", "", _TESTS)
         task = DeepCoderTask(Splits((row,), (), {}), sandbox, Limits(seconds=1.0))
         serial = programs_per_second(task, programs=options.programs, workers=0)
         pooled = programs_per_second(task, programs=options.programs, workers=options.workers)
+        speeds = f"{serial:.1f} serial, {pooled:.1f} with {options.workers} workers"
+        print(f"programs per second: {speeds}", flush=True)
         setup = prepare(load("tiny-smoke", settings), cache=Path(folder))
         free = iteration_seconds(setup, ProgramTask(None, 0))
         found = {
@@ -123,9 +125,8 @@ def main() -> None:
             for name, workers in (("serial", 0), ("pool", options.workers))
         }
     waits = {name: 1 - free / seconds for name, seconds in found.items()}
-    print(f"programs per second: {serial:.1f} serial, {pooled:.1f} with {options.workers} workers")
     print(
-        f"iteration of {4 * 4 * 3} programs: {free:.2f} s without grading; "
+        f"iteration of {2 * 4 * 3} programs: {free:.2f} s without grading; "
         + "; ".join(f"{found[name]:.2f} s {name}, {waits[name]:.0%} of it waits" for name in found)
     )
     result = {"programs_per_second": {"serial": serial, "pool": pooled}, "waiting": waits}

@@ -154,7 +154,7 @@ def joined(settings: ParallelSettings) -> Iterator[Ranks]:
         RankError: If another rank ended or did not come in time.
     """
     backend = "gloo"
-    local = int(os.environ.get("LOCAL_RANK", "0"))
+    local = int(os.environ.setdefault("LOCAL_RANK", "0"))
     if torch.cuda.is_available() and local < torch.cuda.device_count():
         torch.cuda.set_device(local)
         backend = "cpu:gloo,cuda:nccl"

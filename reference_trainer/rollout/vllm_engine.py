@@ -15,11 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Literal
 
 from roledrift_vllm import check_slots, logprob_temperature, sampled
+from safetensors import SafetensorError
 
-from reference_trainer.errors import AdapterError, RolloutError, SettingsError
+from reference_trainer.errors import AdapterError, RolloutError, SettingsError, StorageError
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rollout.engine import Completion, Request, Sampling
 from reference_trainer.rollout.rollout_settings import VllmSettings
@@ -106,7 +108,13 @@ class VllmEngine:
             self._asleep = False
         self._syncs += 1
         folder = Path(self._adapters.name) / f"sync{self._syncs}"
-        self._bank.save(folder, policies)
+        try:
+            self._bank.save(folder, policies)
+        except (OSError, SafetensorError) as error:
+            raise StorageError(
+                f"vLLM reads adapters from {folder} on {gethostname()}, and they cannot be written "
+                f"there: {error}. Free space, or set TMPDIR; then start the run with --resume"
+            ) from error
         for policy in policies:
             path = str(folder / policy)
             number = self._ids[policy]

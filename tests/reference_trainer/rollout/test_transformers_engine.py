@@ -150,14 +150,14 @@ def test_fewer_rows_at_a_time_where_memory_runs_out(
     bank = shaken(make_bank("first"))
     every_token_ends = range(len(WORDS) + 1)  # so that only the room for the longest output counts
     engine = TransformersEngine(bank, end_ids=every_token_ends)
-    asked: dict[str, Any] = {"policy": "first", "seeds": range(8)}
-    with memory_limit(100 << 20):
-        found = sample(engine, PROMPTS[:8], sampling=Sampling(1.0, 1 << 19), **asked)
-    assert re.search(r"goes on with rollout\.max_rows = [124]\n", capsys.readouterr().err)
-    expected = sample(engine, PROMPTS[:8], sampling=Sampling(1.0, 1), **asked)
+    asked: dict[str, Any] = {"policy": "first", "seeds": range(4)}
+    with memory_limit(200 << 20):
+        found = sample(engine, PROMPTS[:4], sampling=Sampling(1.0, 1 << 21), **asked)
+    assert re.search(r"goes on with rollout\.max_rows = [12]\n", capsys.readouterr().err)
+    expected = sample(engine, PROMPTS[:4], sampling=Sampling(1.0, 1), **asked)
     assert [one.output_ids for one in found] == [one.output_ids for one in expected]
     with pytest.raises(RolloutError, match=r"memory to sample one row .*max_new_tokens"):
-        sample(engine, PROMPTS[:8], sampling=Sampling(1.0, 1 << 42), **asked)
+        sample(engine, PROMPTS[:4], sampling=Sampling(1.0, 1 << 42), **asked)
 
 
 def test_samples_follow_the_distribution(make_bank: Make) -> None:
