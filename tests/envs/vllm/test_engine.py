@@ -1,5 +1,6 @@
 """The engine against transformers, on the real CPU build of vLLM, in float32."""
 
+import resource
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import torch
 
 from reference_trainer.config import Config
 from reference_trainer.episodes import Parse, Span
-from reference_trainer.errors import AdapterError, SettingsError
+from reference_trainer.errors import AdapterError, SettingsError, StorageError
 from reference_trainer.model import end_ids
 from reference_trainer.policies import AdapterBank
 from reference_trainer.rollout.engine import Completion, Engine, Request, Sampling
@@ -165,6 +166,18 @@ def test_one_policy_can_be_handed_over_alone(setup: Setup) -> None:
     assert distance(bank, bank.policies[1], draw(engine, bank.policies[1]), 0.7) < 1e-4
     with pytest.raises(AdapterError, match="does not serve policy 'generator'"):
         setup.served.check()
+
+
+def test_a_full_disk_where_the_adapters_are_handed_over(setup: Setup) -> None:
+    bank, engine = setup.bank, setup.stage.engine
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(StorageError, match=r"vLLM reads adapters from .* set TMPDIR"):
+            engine.sync(bank.policies)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    hand_over(setup, bank.policies, done=0)
 
 
 def test_a_run_that_forgets_to_hand_over_ends(
