@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class VllmSettings:
-    """How vLLM is started. What it needs from the environment is in docs/scale.md.
+    """How vLLM is started; docs/trainer/scale.md says what it needs from the environment.
 
     Attributes:
         gpu_memory: Share of the device's memory for weights and keys and values; the rest is the
