@@ -19,6 +19,9 @@ NAMES = (
     "trl_demo",
     "grading_speed",
     "price_table",
+    "plan_memory",
+    "monitor_on_shapes",
+    "gpu_iteration",
     "trainer_speed",
 )
 

@@ -21,5 +21,5 @@ class RankError(RoleDriftError, RuntimeError):
     """Processes of one run have lost each other, or do not hold the same."""
 
 
-class StorageError(RoleDriftError, RuntimeError):
+class StorageError(RoleDriftError, OSError):
     """What a run needs to go on later cannot be written."""

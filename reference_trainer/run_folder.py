@@ -125,10 +125,9 @@ class RunFolder:
         """
         try:
             yield
-        except (OSError, SafetensorError, RuntimeError) as error:
-            # torch has no type of its own for a file that it cannot write.
-            if isinstance(error, RuntimeError) and "PytorchStreamWriter" not in str(error):
-                raise
+        except StorageError:  # a checkpoint says it itself
+            raise
+        except (OSError, SafetensorError) as error:
             whole = list(checkpoints(self.checkpoints))
             where = f"goes on from iteration {whole[-1]}" if whole else "begins anew"
             raise StorageError(

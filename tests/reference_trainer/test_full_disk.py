@@ -34,7 +34,7 @@ def test_a_checkpoint_that_does_not_fit(
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
 
     try:
-        with pytest.raises(StorageError, match=r"iteration 2 left .* goes on from iteration 1"):
+        with pytest.raises(StorageError, match=r"_step_2 could not be written.*_step_1"):
             train(setup, out=tmp_path, on_step=fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
