@@ -13,6 +13,7 @@ from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 from reference_trainer.reading import merge
 from reference_trainer.tasks import Problem, Task
+from reference_trainer.tasks.code import CodeTask
 from reference_trainer.tasks.data import CodeRow, Splits
 from reference_trainer.tasks.datasets import (
     DapoMathSource,
@@ -21,7 +22,7 @@ from reference_trainer.tasks.datasets import (
     DeepCoderTask,
 )
 from reference_trainer.tasks.released_math import released_verifier
-from reference_trainer.tasks.sandbox_settings import open_sandbox
+from reference_trainer.tasks.sandbox_settings import SandboxSettings, open_sandbox
 from reference_trainer.workflows import Scene, Script, load_script
 from reference_trainer.workflows.parsers import OWN, RELEASED
 from reference_trainer.workflows.prompts import load_prompts
@@ -155,6 +156,8 @@ def _grader(config: Config, processes: int) -> Task:
         workers = config.sandbox.workers or max(1, (os.cpu_count() or 1) // processes)
         sandbox = open_sandbox(replace(config.sandbox, workers=workers))
         return DeepCoderTask(Splits((), (), {}), sandbox, config.sandbox.limits, released)
+    if isinstance(config.task, CodeTask):  # it grades in the process's own
+        open_sandbox(SandboxSettings(floor=config.sandbox.floor))
     return config.task
 
 

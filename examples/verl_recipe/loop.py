@@ -27,10 +27,11 @@ from verl_recipe.cell import cell_of
 
 
 class RecipeManager(AgentLoopManagerTQ):  # type: ignore[misc]
-    """verl's manager of agent loops, with the loop of this module and the recipe checked.
+    """verl's manager of agent loops, with the loop of this module, and a check before it begins.
 
-    verl logs what an agent loop raises and trains on without the episode, so a mistake in the
-    recipe has to be found before the first one.
+    verl logs what an agent loop raises and trains on without the episode, so a mistake has to be
+    found before the first one: in the recipe here, and in every worker, which may be on another
+    node, what the episodes need there.
 
     Args:
         config: verl's configuration; which agent loop its workers run is filled in.
@@ -48,6 +49,17 @@ class RecipeManager(AgentLoopManagerTQ):  # type: ignore[misc]
         agent.agent_loop_config_path = str(Path(__file__).with_name("loops.yaml"))
         agent.default_agent_loop = "workflow"
         super().__init__(config, *args, **kwargs)
+
+    async def _init_agent_loop_workers(self) -> None:
+        await super()._init_agent_loop_workers()
+        await asyncio.gather(
+            *(one.__ray_call__.remote(_ready, self.config) for one in self.agent_loop_workers)
+        )
+
+
+def _ready(_worker: Any, config: Any) -> None:
+    """Raise if episodes cannot be played in this process."""
+    cell_of(config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,6 @@ class WorkflowLoop(AgentLoopBase):  # type: ignore[misc]
             ``extra_fields``. A prompt that is too long leaves none.
         """
         problem, task = self.cell.posed(row)
-        name = f"{row.get('uid', '')}-{row.get('session_id', 0)}"
         shape = self.cell.script.shape
         spoken: list[_Spoken] = []
         with Grading(task) as grading:
@@ -96,7 +107,7 @@ class WorkflowLoop(AgentLoopBase):  # type: ignore[misc]
             step = await asyncio.to_thread(_advance, play, None)
             while not isinstance(step, Outcome):
                 answers = await asyncio.gather(
-                    *(self._answer(ask, sampling_params, name) for ask in step)
+                    *(self._answer(ask, sampling_params, row) for ask in step)
                 )
                 spoken += answers
                 for one in answers:
@@ -113,8 +124,9 @@ class WorkflowLoop(AgentLoopBase):  # type: ignore[misc]
             rows[-1].reward_score = float(step.correct)
         return rows
 
-    async def _answer(self, ask: Ask, sampling_params: dict[str, Any], name: str) -> _Spoken:
-        """Ask the engine; an episode's requests go to one server, which has cached its prefixes."""
+    async def _answer(
+        self, ask: Ask, sampling_params: dict[str, Any], row: Mapping[str, Any]
+    ) -> _Spoken:
         released = self.cell.released_chat
         (prompt_ids,) = encode([ask.messages], self.tokenizer, released=released)
         if len(prompt_ids) > self.cell.scene.rules.max_prompt_tokens:
@@ -122,7 +134,9 @@ class WorkflowLoop(AgentLoopBase):  # type: ignore[misc]
         longest = int(self.rollout_config.response_length)
         begun = time.monotonic()
         output = await self.server_manager.generate(
-            request_id=name, prompt_ids=list(prompt_ids), sampling_params=dict(sampling_params)
+            request_id=self._request(ask, row),
+            prompt_ids=list(prompt_ids),
+            sampling_params=dict(sampling_params),
         )
         seconds = time.monotonic() - begun
         if not output.token_ids:
@@ -139,6 +153,15 @@ class WorkflowLoop(AgentLoopBase):  # type: ignore[misc]
         return _Spoken(
             ask, prompt_ids, output_ids, logps, output.extra_fields, text, finish, seconds
         )
+
+    def _request(self, ask: Ask, row: Mapping[str, Any]) -> str:
+        """A name of the request; those with the same name go to the same server."""
+        if getattr(self.rollout_config, "full_determinism", False):
+            # verl hands the name on to vLLM, which needs another one for each request.
+            place = f"{row.get('index')}-{row.get('session_id', 0)}"
+            return f"{place}-{ask.turn}-{ask.role}-{ask.slot}"
+        # The server that has cached the prefixes of this episode.
+        return f"{row.get('uid', '')}-{row.get('session_id', 0)}"
 
 
 def _advance(play: Play, replies: list[Reply] | None) -> list[Ask] | Outcome:

@@ -18,7 +18,7 @@ from reference_trainer.rollout.engine import Completion
 from reference_trainer.tasks.math import evaluate_left, parse_chain
 from reference_trainer.tiny_model import END, build_model, build_tokenizer
 
-_QUESTION = re.compile(r" Q:((?: [-+*0-9])+)")
+_QUESTION = re.compile(r" Q:((?: [-+*0-9](?= ))+)")
 _TAG = re.compile(r"<(gen|agg|eval|rev|orch|work|syn)>")
 
 
@@ -26,7 +26,9 @@ def tiny_qwen3(folder: Path) -> Path:
     """A Qwen3 of 58 k parameters with its tokenizer, as verl loads one from the disk."""
     torch.manual_seed(0)
     build_model("S").save_pretrained(folder)
-    build_tokenizer().save_pretrained(folder)
+    tokenizer = build_tokenizer()
+    tokenizer.add_tokens(["\n", "<|im_end|>"])  # verl asks a Qwen for them; nobody says them
+    tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -39,12 +41,13 @@ def answer(prompt: str, chance: random.Random) -> str:
             return chance.choice([" \\boxed{ Correct }", " flaw \\boxed{ Incorrect }"])
         case "orch":
             plan = " STRATEGY 1 : left STRATEGY 2 : right"
-            return chance.choice([plan, plan[:18], " so"])
+            return chance.choice([plan, plan, plan[:18], " so"])
     asked = _QUESTION.search(prompt)
     assert asked is not None, prompt
     right = evaluate_left(*parse_chain(asked[1]))
     said = chance.choice([right, right, (right + 1) % 10])
-    return f"{chance.choice(['', ' so left'])} \\boxed{{ {said} }}"
+    # The last one runs into the length limit.
+    return f"{chance.choice(['', ' so left', ' so left', ' hmm' * 8])} \\boxed{{ {said} }}"
 
 
 class ScriptedEngine:
@@ -90,13 +93,11 @@ class Server:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.engine = ScriptedEngine(*args, **kwargs)
-        self.requests: list[str] = []
 
     async def generate(
         self, request_id: str, prompt_ids: list[int], sampling_params: Any, **_: Any
     ) -> TokenOutput:
         assert sampling_params["logprobs"] is True
-        self.requests.append(request_id)
         made = self.engine.completion(list(prompt_ids))
         return TokenOutput(
             token_ids=list(made.output_ids),

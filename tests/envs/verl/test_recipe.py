@@ -3,8 +3,8 @@
 Only the engine is ours (``engine.py``): vLLM needs a GPU here.
 """
 
-import time
-from collections import Counter
+import asyncio
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 from verl.single_controller.ray.base import RayClassWithInitArgs, RayResourcePool, RayWorkerGroup
 from verl.trainer.ppo.utils import create_rl_dataset
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
@@ -26,17 +27,21 @@ from verl.workers.rollout.router import get_router_handle
 from verl_recipe.cell import cell_of
 from verl_recipe.loop import RecipeManager
 from verl_recipe.prepare import main as prepare
+from verl_recipe.rows import row_of
 
 from reference_trainer.episodes import Episode
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
+from reference_trainer.tasks import Problem
+from reference_trainer.tasks.unit_tests import UnitTest
 from roledrift.store.reader import open_run
 from tests.envs.verl.actor import CPUActor
 from tests.envs.verl.engine import ScriptedEngine, Server, tiny_qwen3
 from tests.envs.verl.test_v1 import logged, queue_with
 
 RECIPE = Path(__file__).parents[3] / "examples" / "verl_recipe"
-PROBLEMS, ROLLOUTS, LONGEST = 4, 4, 8
+PROBLEMS, ROLLOUTS, LONGEST = 4, 4, 10
+PLAYED = 8
 ROLES = {
     "voting": {"generator", "aggregator"},
     "eval_opt": {"generator", "evaluator"},
@@ -46,7 +51,11 @@ ROLES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def queue() -> Iterator[None]:
-    yield from queue_with(cpus=6)
+    with pytest.MonkeyPatch.context() as patch:
+        # As the README says: Ray's workers inherit it.
+        path = os.environ.get("PYTHONPATH", "")
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(RECIPE.parent), path))))
+        yield from queue_with(cpus=6)
 
 
 @pytest.fixture(scope="module")
@@ -82,40 +91,48 @@ def tiny(folder: Path, workflow: str, *more: str) -> DictConfig:
     return config
 
 
-def served(config: DictConfig, **how: Any) -> tuple[LLMServerClient, list[Any]]:
-    """verl's client and load balancer in front of two of our servers."""
-    rollout = config.actor_rollout_ref.rollout
-    options = {"temperature": rollout.temperature, "longest": LONGEST, **how}
-    model = Path(config.actor_rollout_ref.model.path)
-    made = [ray.remote(Server).options(num_cpus=0).remote(model, **options) for _ in range(2)]
-    balancer = get_router_handle(servers={f"server{i}": one for i, one in enumerate(made)})
-    return LLMServerClient(config=config, load_balancer_handle=balancer), made
+class LocalClient(LLMServerClient):
+    """verl's client with one server, in this process instead of behind a load balancer."""
+
+    def __init__(self, config: DictConfig, server: Server) -> None:
+        super().__init__(config)
+        self.server = SimpleNamespace(generate=SimpleNamespace(remote=server.generate))
+
+    async def _acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
+        return "server", self.server
+
+    def _release_server(self, server_id: str, request_id: str | None = None) -> None:
+        """There is one."""
 
 
-def played(config: DictConfig, *, validate: bool = False) -> tuple[Any, Any]:
-    """Rows that verl's manager and workers put into the queue for the first problems."""
+def played(config: DictConfig) -> tuple[dict[str, int], Any]:
+    """Rows that verl's worker puts into the queue for the first problems, by their keys."""
     dataset = create_rl_dataset(config.data.train_files, config.data, None, None)
-    batch = collate_fn([dataset[index] for index in range(PROBLEMS)])
-    batch["uid"] = np.array([f"problem{index}" for index in range(PROBLEMS)], dtype=object)
+    batch = collate_fn([dataset[index] for index in range(PLAYED)])
+    batch["uid"] = np.array([f"problem{index}" for index in range(PLAYED)], dtype=object)
     data = tu.get_tensordict(batch)
     tu.assign_non_tensor_data(data, "global_steps", 1)
-    client, servers = served(config, by_prompt=True)
-    manager = RecipeManager.create(config=config, llm_client=client, reward_loop_worker_handles=[])
-    manager.generate_sequences(data)
-    while True:
-        tags = tq.kv_list("train")["train"]
-        status = Counter(tags.get(uid, {}).get("status") for uid in batch["uid"])
-        if status["finished"] + status["failure"] == PROBLEMS:
-            break
-        time.sleep(0.1)
-    assert status["finished"] == PROBLEMS
+    model, heat = Path(config.actor_rollout_ref.model.path), config.actor_rollout_ref.rollout
+    server = Server(model, temperature=heat.temperature, longest=LONGEST, by_prompt=True)
+    agent = config.actor_rollout_ref.rollout.agent
+    agent.agent_loop_config_path = str(RECIPE / "loops.yaml")
+    agent.default_agent_loop = "workflow"
+
+    async def all_of_them() -> None:
+        # The class of the actor: its own process would take longer to start than to play.
+        worker = AgentLoopWorkerTQ.__ray_metadata__.modified_class(
+            config, LocalClient(config, server), reward_loop_worker_handles=[]
+        )
+        await worker.generate_sequences(data)
+        await asyncio.gather(*worker.background_tasks)
+
+    asyncio.run(all_of_them())
+    tags = tq.kv_list("train")["train"]
+    assert {tags[uid]["status"] for uid in batch["uid"]} == {"finished"}
     keys = sorted(key for key in tags if key.count("_") == 2)
     rows = tq.kv_batch_get(keys, "train")
     tq.kv_clear(keys=list(tags), partition_id="train")
-    requests = ray.get([one.__ray_call__.remote(lambda self: self.requests) for one in servers])
-    for actor in (*manager.agent_loop_workers, *servers):
-        ray.kill(actor)
-    return dict(zip(keys, range(len(keys)), strict=True)), (rows, requests)
+    return {key: row for row, key in enumerate(keys)}, rows
 
 
 def by_the_reference_trainer(config: DictConfig) -> list[Episode]:
@@ -129,7 +146,7 @@ def by_the_reference_trainer(config: DictConfig) -> list[Episode]:
     )
     stage = Stage(cell.script, cell.config.routed(), cell.scene, engine, engine.tokenizer)
     task = cell.config.task
-    problems = [(index, task.problem("train", index)) for index in range(PROBLEMS)]  # type: ignore[union-attr]
+    problems = [(index, task.problem("train", index)) for index in range(PLAYED)]  # type: ignore[union-attr]
     sampling = Sampling(config.actor_rollout_ref.rollout.temperature, LONGEST)
     return play_episodes(stage, problems, copies=ROLLOUTS, sampling=sampling, seed=0)
 
@@ -137,7 +154,7 @@ def by_the_reference_trainer(config: DictConfig) -> list[Episode]:
 @pytest.mark.parametrize("workflow", list(ROLES))
 def test_rows_are_those_of_the_reference_trainer(folder: Path, workflow: str) -> None:
     config = tiny(folder, workflow)
-    keys, (rows, _) = played(config)
+    keys, rows = played(config)
     episodes = by_the_reference_trainer(config)
     assert {span.role for one in episodes for span in one.spans} == ROLES[workflow]
     assert {one.correct for one in episodes} == {True, False}
@@ -162,7 +179,7 @@ def test_rows_are_those_of_the_reference_trainer(folder: Path, workflow: str) ->
 
 def test_too_long_prompts_leave_no_row(folder: Path) -> None:
     config = tiny(folder, "voting", "data.max_prompt_length=14")
-    keys, (rows, _) = played(config)
+    keys, rows = played(config)
     episodes = by_the_reference_trainer(config)
     assert {name for one in episodes for name in one.overflowed} == {"aggregator"}
     assert len(keys) == sum(len(one.spans) for one in episodes) > 0
@@ -222,7 +239,7 @@ def trainee(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Di
     return config
 
 
-def test_two_steps_of_verls_trainer(trainee: DictConfig, tmp_path: Path) -> None:
+def test_two_steps_of_verls_trainer(trainee: DictConfig, folder: Path, tmp_path: Path) -> None:
     made = RayClassWithInitArgs(
         cls=ray.remote(CPUActor), config=trainee.actor_rollout_ref, role="actor"
     )
@@ -230,7 +247,12 @@ def test_two_steps_of_verls_trainer(trainee: DictConfig, tmp_path: Path) -> None
     actors = RayWorkerGroup(pool, made, device_name="cpu")
     actors.init_model()
     trainer = Trainer(trainee, actors)
-    client, _ = served(trainee)
+    server = (
+        ray.remote(Server)
+        .options(num_cpus=0)
+        .remote(folder / "model", temperature=0.7, longest=LONGEST)
+    )
+    client = LLMServerClient(trainee, get_router_handle(servers={"server": server}))
     manager = RecipeManager.create(config=trainee, llm_client=client, reward_loop_worker_handles=[])
     trainer.fit(manager)
 
@@ -250,41 +272,25 @@ def test_two_steps_of_verls_trainer(trainee: DictConfig, tmp_path: Path) -> None
         # verl's validation saw the last row of every episode, which carries the outcome.
         assert record.totals["val_accuracy"] == row["val-core/math/acc/mean@1"]
         (gram,) = record.gradients
+        # Four optimizer steps: the norm of their mean gradient, and the mean of their norms.
         norm = np.sqrt(np.array(gram.products).sum())
-        assert norm == pytest.approx(row["actor/grad_norm"], rel=1e-4)
-        assert row["actor/grad_norm"] > 0
+        assert 0 < norm < row["actor/grad_norm"]
     # The engine's log-probabilities are the actor's until the weights move: ids are in place.
     for role in counts:
         assert records[0].mean(role, "rollout.k3") == pytest.approx(0, abs=1e-6)
         assert (records[1].mean(role, "rollout.k3") or 0) > 1e-6
-    samples = list(run.samples())
-    assert {one.role for one in samples} == set(counts)
-    for actor in (*actors.workers, *manager.agent_loop_workers):
-        ray.kill(actor)
+    assert {one.role for one in run.samples()} == set(counts)
+    programs = tiny(folder, "voting", "recipe.task={name: deepcoder}", "recipe.prompts=chat-code")
 
-
-def test_programs_are_graded_in_a_worker_of_ray(folder: Path) -> None:
-    from verl_recipe.rows import row_of
-
-    from reference_trainer.tasks import Problem
-    from reference_trainer.tasks.unit_tests import UnitTest
-
-    config = tiny(folder, "voting", "recipe.task={name: deepcoder}", "recipe.prompts=chat-code")
-    tests = (UnitTest("stdin_stdout", "2 3\n", "5\n"),)
-    row = row_of(
-        Problem("p1", "Add two numbers.", ""), 0, source="deepcoder", split="train", tests=tests
-    )
-
-    def graded(config: DictConfig, row: dict[str, Any], texts: list[str]) -> list[bool]:
+    def graded(_worker: Any, config: DictConfig) -> list[bool]:
+        problem = Problem("p1", "Add two numbers.", "")
+        tests = (UnitTest("stdin_stdout", "2 3\n", "5\n"),)
+        row = row_of(problem, 0, source="deepcoder", split="train", tests=tests)
         problem, task = cell_of(config).posed(row)
-        return [task.grade(problem, text).correct for text in texts]
+        written = ["a, b = map(int, input().split()); print(a + b)", "print(6)"]
+        return [task.grade(problem, f"```python\n{one}\n```").correct for one in written]
 
-    programs = [
-        "a, b = map(int, input().split()); print(a + b)",
-        "print(5)",
-        "print(6)",
-        "while True: pass",
-    ]
-    texts = [f"Here:\n```python\n{one}\n```" for one in programs]
-    found = ray.get(ray.remote(graded).options(num_cpus=0).remote(config, row, texts))
-    assert found == [True, True, False, False]
+    (worker,) = manager.agent_loop_workers
+    assert ray.get(worker.__ray_call__.remote(graded, programs)) == [True, False]
+    for actor in (*actors.workers, worker, server):
+        ray.kill(actor)
