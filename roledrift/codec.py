@@ -9,37 +9,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial
 from itertools import chain
 from math import isfinite
 from operator import attrgetter
-from typing import Any, get_args
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import orjson
 
 from roledrift.errors import SchemaError
-from roledrift.judgement import (
-    SEVERITIES,
-    Alert,
-    Consequence,
-    Incident,
-    Level,
-    Severity,
-    TextPair,
-    Verdict,
-)
-from roledrift.records import (
-    SCHEMA,
-    Checkpoint,
-    GramRecord,
-    RunHeader,
-    Sample,
-    Stat,
-    StepRecord,
-    StoredStats,
-)
-from roledrift.workflow import Role, Workflow
+from roledrift.judgement import Alert, Incident, Verdict
+from roledrift.records import SCHEMA, RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
 
 Record = StepRecord | Alert | Incident | RunHeader | Sample | Verdict
 
@@ -154,44 +137,124 @@ def from_plain(body: Mapping[str, Any]) -> Record:
     if version > SCHEMA:
         raise SchemaError(
             f"written in schema {version}, this roledrift reads up to {SCHEMA}: "
-            "pip install -U roledrift"
+            "install a newer roledrift"
         )
-    kind = RECORD_KINDS.get(str(body.get("kind")))
+    kind: Any = RECORD_KINDS.get(str(body.get("kind")))
     if kind is None:
         raise SchemaError(
             f"unknown kind of record {body.get('kind')!r}; known are {sorted(RECORD_KINDS)}"
         )
     try:
-        return _DECODERS[kind](body)
-    except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
-        raise SchemaError(f"malformed {body['kind']} record: {error}") from error
+        record: Record = _decoder(kind)(body)
+    except (TypeError, ValueError, OverflowError) as error:
+        said = str(error).lstrip(". ")
+        raise SchemaError(f"malformed {body['kind']} record: {said}") from error
+    return record
 
 
 def _number(value: Any) -> float:
-    return _NON_FINITE[value] if type(value) is str else float(value)
+    if type(value) is float or type(value) is int:
+        return float(value)
+    if value not in _NON_FINITE:
+        raise ValueError(f" is not a number but {value!r}")
+    return _NON_FINITE[value]
 
 
-def _optional(value: Any) -> float | None:
-    return None if value is None else _number(value)
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f" is not a whole number but {value!r}")
+    return value
 
 
-_STAT_NAMES = frozenset(_field_names(Stat))
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f" is neither true nor false but {value!r}")
+    return value
 
 
-def _strings(value: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(str(item) for item in value)
+_SIMPLE: dict[Any, Callable[[Any], Any]] = {
+    float: _number,
+    int: _whole,
+    str: str,  # also of what is none: a note of a later version stays readable
+    bool: _flag,
+    Any: lambda value: value,
+}
 
 
-def _known(cls: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    names = _field_names(cls)
-    return {key: value for key, value in body.items() if key in names}
+@cache
+def _decoder(hint: Any) -> Callable[[Any], Any]:
+    """What makes a value of a type from decoded JSON; its errors go on from the name of a field.
+
+    Args:
+        hint: A simple type, a dataclass, or a tuple, mapping, Literal or optional of these.
+    """
+    if hint in _SIMPLE:
+        return _SIMPLE[hint]
+    if hint == Stats:
+        return _stats
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _object(hint)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return partial(_one_of, args)
+    if origin in (Union, types.UnionType):
+        (some,) = (_decoder(arg) for arg in args if arg is not type(None))
+        return lambda value: None if value is None else some(value)
+    if origin is tuple:
+        return partial(_items, _decoder(args[0]))
+    return partial(_values, _decoder(args[1]))
+
+
+def _one_of(known: tuple[str, ...], value: Any) -> Any:
+    if value not in known:
+        raise ValueError(f" {value!r} is none of {known}")
+    return value
+
+
+def _items(item: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
+    if type(value) is not list:
+        raise ValueError(" is not a JSON array")
+    return tuple(map(item, value))
+
+
+def _values(item: Callable[[Any], Any], value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(" is not a JSON object")
+    return {name: item(one) for name, one in value.items()}
+
+
+def _object(cls: type[Any]) -> Callable[[Any], Any]:
+    """What makes a dataclass from a JSON object; unknown keys are passed over."""
+    hints = get_type_hints(cls)
+    parts = {one.name: _decoder(hints[one.name]) for one in fields(cls)}
+    needed = [
+        one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING
+    ]
+
+    def decode(body: Any) -> Any:
+        if not isinstance(body, Mapping):
+            raise ValueError(" is not a JSON object")
+        known = {}
+        for name, value in body.items():
+            part = parts.get(name)
+            if part is not None:
+                try:
+                    known[name] = part(value)
+                except (ValueError, OverflowError) as error:
+                    raise ValueError(f".{name}{error}") from None
+        for name in needed:
+            if name not in known:
+                raise ValueError(f" has no {name!r}")
+        return cls(**known)
+
+    return decode
 
 
 _NUMBERS = frozenset({float, int})
 _PLAIN = frozenset({float, int, list})
 
 
-def _whole(body: Mapping[str, Any]) -> bool:
+def _finite(body: Mapping[str, Any]) -> bool:
     """Whether all numbers of some statistics are finite, so that nothing has to be decoded.
 
     A long run has hundreds of thousands: they are looked at together, not one by one.
@@ -208,134 +271,8 @@ def _plain_lists(one: Mapping[str, Any]) -> bool:
     return all(_NUMBERS.issuperset(map(type, value)) for value in lists)
 
 
-def _stats(body: Mapping[str, Any]) -> Mapping[str, Stat]:
-    if not _whole(body):
-        # Something is not finite, or malformed, which has to be noticed here.
-        return {name: _stat(stat) for name, stat in body.items()}
-    return StoredStats(body)
-
-
-def _stat(body: Mapping[str, Any]) -> Stat:
-    known: dict[str, Any] = {
-        key: value if type(value) is float else _number_or_several(value)
-        for key, value in body.items()
-        if key in _STAT_NAMES
-    }
-    return Stat(**known)
-
-
-def _number_or_several(value: Any) -> Any:
-    return tuple(_number(one) for one in value) if type(value) is list else _number(value)
-
-
-def _step(body: Mapping[str, Any]) -> StepRecord:
-    known = _known(StepRecord, body)
-    known["step"] = int(known["step"])
-    known["groups"] = {group: _stats(its) for group, its in known.get("groups", {}).items()}
-    known["base"] = {group: _stats(its) for group, its in known.get("base", {}).items()}
-    known["solved"] = str(known.get("solved", ""))
-    known["totals"] = {name: _number(value) for name, value in known.get("totals", {}).items()}
-    known["cost_ms"] = {name: _number(value) for name, value in known.get("cost_ms", {}).items()}
-    known["missing"] = _strings(known.get("missing", ()))
-    known["gradients"] = tuple(_gram(one) for one in known.get("gradients", ()))
-    known["checkpoints"] = tuple(_checkpoint(one) for one in known.get("checkpoints", ()))
-    return StepRecord(**known)
-
-
-def _checkpoint(body: Mapping[str, Any]) -> Checkpoint:
-    return Checkpoint(int(body["step"]), str(body["path"]))
-
-
-def _gram(body: Mapping[str, Any]) -> GramRecord:
-    known = _known(GramRecord, body)
-    known["labels"] = _strings(known["labels"])
-    known["products"] = _rows(known["products"])
-    known["halves"] = {role: _rows(its) for role, its in known.get("halves", {}).items()}
-    known["relative_error"] = _number(known.get("relative_error", 0.0))
-    for name in ("closure", "covered"):
-        known[name] = _optional(known.get(name))
-    known["bypassed"] = _strings(known.get("bypassed", ()))
-    return GramRecord(**known)
-
-
-def _rows(value: Sequence[Sequence[Any]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(_number(x) for x in row) for row in value)
-
-
-def _verdict(body: Mapping[str, Any]) -> Verdict:
-    known = _known(Verdict, body)
-    for name in ("value", "threshold", "baseline", "evidence"):
-        known[name] = _optional(known.get(name))
-    known["needs"] = _strings(known.get("needs", ()))
-    return Verdict(**known)
-
-
-def _alert(body: Mapping[str, Any]) -> Alert:
-    known = _known(Alert, body)
-    if known["level"] not in get_args(Level):
-        raise ValueError(f"level {known['level']!r} is none of {get_args(Level)}")
-    for name in ("value", "threshold", "baseline", "evidence"):
-        known[name] = _optional(known.get(name))
-    known["advice"] = _strings(known.get("advice", ()))
-    known["pairs"] = tuple(TextPair(**_known(TextPair, one)) for one in known.get("pairs", ()))
-    if known.get("checkpoint") is not None:
-        known["checkpoint"] = _checkpoint(known["checkpoint"])
-    if known.get("severity") is not None:
-        known["severity"] = _severity(known["severity"])
-    return Alert(**known)
-
-
-def _incident(body: Mapping[str, Any]) -> Incident:
-    known = _known(Incident, body)
-    known["severity"] = _severity(known["severity"])
-    known["advice"] = _strings(known.get("advice", ()))
-    known["alerts"] = _strings(known.get("alerts", ()))
-    known["consequences"] = tuple(_consequence(one) for one in known.get("consequences", ()))
-    if known.get("checkpoint") is not None:
-        known["checkpoint"] = _checkpoint(known["checkpoint"])
-    for name in ("step", "onset", "reported"):
-        known[name] = int(known[name])
-    return Incident(**known)
-
-
-def _consequence(body: Mapping[str, Any]) -> Consequence:
-    known = _known(Consequence, body)
-    known["severity"] = _severity(known["severity"])
-    return Consequence(**known)
-
-
-def _severity(value: Any) -> Severity:
-    if value not in SEVERITIES:
-        raise ValueError(f"severity {value!r} is none of {SEVERITIES}")
-    severity: Severity = value
-    return severity
-
-
-def _sample(body: Mapping[str, Any]) -> Sample:
-    known = _known(Sample, body)
-    for name in ("reward", "advantage"):
-        if name in known:
-            known[name] = _number(known[name])
-    known["flags"] = _strings(known.get("flags", ()))
-    return Sample(**known)
-
-
-def _header(body: Mapping[str, Any]) -> RunHeader:
-    known = _known(RunHeader, body)
-    workflow = known["workflow"]
-    roles = tuple(Role(**_known(Role, role)) for role in workflow["roles"])
-    for name in ("config", "versions", "notes", "yardsticks"):
-        if not isinstance(known.get(name, {}), dict):
-            raise TypeError(f"{name} is not a JSON object")
-    known["workflow"] = Workflow(str(workflow["name"]), roles, _strings(workflow["policies"]))
-    return RunHeader(**known)
-
-
-_DECODERS: dict[type[Any], Callable[[Mapping[str, Any]], Record]] = {
-    StepRecord: _step,
-    Alert: _alert,
-    Incident: _incident,
-    RunHeader: _header,
-    Sample: _sample,
-    Verdict: _verdict,
-}
+def _stats(body: Any) -> Mapping[str, Stat]:
+    if type(body) is dict and _finite(body):
+        return StoredStats(body)
+    # Slow path: non-finite or malformed values must be decoded and validated now.
+    return _values(_decoder(Stat), body)

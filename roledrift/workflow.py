@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from roledrift.errors import ConfigError
 
@@ -75,6 +75,11 @@ class Workflow:
             f"role {role.name!r} has slots={role.slots}; it needs at least 1, at most {MAX_SLOTS}"
             for role in self.roles
             if not 1 <= role.slots <= MAX_SLOTS
+        ]
+        problems += [
+            f"role {role.name!r} has the unknown duty {role.duty!r}; known are {get_args(Duty)}"
+            for role in self.roles
+            if role.duty not in get_args(Duty)
         ]
         if len(self.roles) > MAX_ROLES:
             problems.append(f"{len(self.roles)} roles; at most {MAX_ROLES} make sense")

@@ -2,13 +2,17 @@
 
 import os
 import sys
+import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 from roledrift import extensions
 from roledrift.detect import catalogue
+from roledrift.measure.catalogue import statistics
 
 Install = Callable[..., None]
 
@@ -16,6 +20,33 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -> None:
+    """Write what makes a folder on the path a distribution with entry points."""
+    info = place / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    sections = [
+        "\n".join([f"[roledrift.{kind}]", *(f"{key} = {value}" for key, value in one.items())])
+        for kind, one in points.items()
+    ]
+    (info / "entry_points.txt").write_text("\n\n".join(sections) + "\n")
+
+
+def pytest_configure() -> None:
+    """Entry points newer than the installation of this checkout are found without a new one."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    ours = project["entry-points"]["roledrift.importers"]
+    if not set(ours) <= entry_points(group="roledrift.importers").names:
+        place = tempfile.mkdtemp(prefix="roledrift-entry-points-")
+        _register(Path(place), "roledrift_checkout", {"importers": ours})
+        sys.path.append(place)
 
 
 @pytest.fixture(autouse=True)
@@ -34,22 +65,20 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         name: str, points: Mapping[str, Mapping[str, str]], *, code: Mapping[str, str] | None = None
     ) -> None:
         place = tmp_path / f"site-{name}"
-        info = place / f"{name}-1.0.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        sections = [
-            "\n".join([f"[roledrift.{kind}]", *(f"{key} = {value}" for key, value in one.items())])
-            for kind, one in points.items()
-        ]
-        (info / "entry_points.txt").write_text("\n\n".join(sections) + "\n")
+        _register(place, name, points)
         for module, text in (code or {}).items():
             (place / f"{module}.py").write_text(text)
             monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.syspath_prepend(str(place))
-        extensions.extensions.cache_clear()
         extensions._named.cache_clear()
-        catalogue._found.cache_clear()
+        look_anew()
 
     yield put
+    look_anew()
+
+
+def look_anew() -> None:
+    """Forget which parts there are."""
     extensions.extensions.cache_clear()
     catalogue._found.cache_clear()
+    statistics.cache_clear()

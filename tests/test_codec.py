@@ -140,7 +140,7 @@ def test_unknown_keys_are_passed_over() -> None:
 
 
 def test_a_newer_schema_is_refused_with_the_way_out() -> None:
-    with pytest.raises(SchemaError, match=r"schema 2.*pip install -U roledrift"):
+    with pytest.raises(SchemaError, match=r"schema 2.*install a newer roledrift"):
         from_json('{"v":2,"kind":"step","step":1}')
 
 
@@ -154,7 +154,23 @@ def test_a_newer_schema_is_refused_with_the_way_out() -> None:
         ('{"v":1}', "unknown kind"),
         ('{"v":1,"kind":"steps"}', "known are"),
         ('{"v":1,"kind":"step"}', "malformed step record"),
-        ('{"v":1,"kind":"step","step":"x"}', "malformed step record"),
+        ('{"v":1,"kind":"step","step":"x"}', "malformed step record: step is not a whole number"),
+        ('{"v":1,"kind":"step"}', "malformed step record: has no 'step'"),
+        ('{"v":1,"kind":"step","step":1,"missing":"abc"}', "missing is not a JSON array"),
+        (
+            '{"v":1,"kind":"step","step":1,"groups":{"a":{"b":{"n":1,"mean":"x"}}}}',
+            "malformed step record: groups.mean is not a number but 'x'",
+        ),
+        (
+            '{"v":1,"kind":"run","run":"r","workflow":{"name":"w","roles":[{"name":"a","slots":[]}'
+            '],"policies":["p"]}}',
+            r"malformed run record: workflow.roles.slots is not a whole number but \[\]",
+        ),
+        (
+            '{"v":1,"kind":"run","run":"r","workflow":{"name":"w","roles":[{"name":"a","duty":"x"}'
+            '],"policies":["p"]}}',
+            "workflow.roles.duty 'x' is none of",
+        ),
         ('{"v":1,"kind":"step","step":1,"totals":{"a":"many"}}', "malformed step record"),
         ('{"v":1,"kind":"step","step":1,"groups":[1]}', "malformed step record"),
         ('{"v":1,"kind":"run","run":"r"}', "malformed run record"),

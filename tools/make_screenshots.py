@@ -1,8 +1,7 @@
 """Pages of five kinds of run and of a folder: 1280 x 800 light and dark, a phone, 1920 wide.
 
-They are written to ``docs/images/pages``, with the picture for a chat of the failing run.
-
-They are looked at by a person after every change of the page. Needs Playwright and Pillow.
+They are written to ``runs/pages``, for a person to look at after every change of the page, and the
+failing run's status image to ``docs/images``. Needs Playwright and Pillow.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ from roledrift.report.demos import demo_named, unpack_demo
 from roledrift.store.reader import open_run
 from roledrift.store.writer import RunWriter
 
-PAGES = Path(__file__).parents[1] / "docs" / "images" / "pages"
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "runs" / "pages"
+STATUS = ROOT / "docs" / "images" / "status.png"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DEMOS = {
     "failing": "hot-learning-rate",
@@ -113,7 +114,11 @@ def main() -> None:
                 raise SystemExit(done.output)
             shoot(browser, out / "index.html", name)
             if name == "failing":
-                few((out / "status.png").read_bytes(), PAGES / "status.png", shrink=2)
+                few(
+                    (out / "status.png").read_bytes(),
+                    ROOT / "docs" / "images" / "status.png",
+                    shrink=2,
+                )
             print(name)
         browser.close()
 

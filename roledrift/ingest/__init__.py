@@ -1,7 +1,7 @@
 """Foreign logs as runs: one file per format, none of which imports the framework that wrote it.
 
-A format of your own is one more line in :data:`FORMATS`, or an entry point of the group
-``roledrift.importers`` in a distribution of your own.
+The formats of few users are entry points of the group ``roledrift.importers``, those that ship with
+roledrift (``integrations/roledrift_importers``) like those of any other distribution.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from roledrift.ingest import (
     mlflow_client,
     mlflow_store,
     paper,
-    pettingllms,
-    prime_rl,
     rllm,
     table,
     tensorboard_events,
-    tinker,
     trackio_db,
     trl,
     verl,
@@ -37,10 +34,7 @@ FORMATS: Mapping[str, Format] = {
     for one in (
         rllm.FORMAT,
         paper.FORMAT,
-        prime_rl.FORMAT,
-        tinker.FORMAT,
         trl.FORMAT,
-        pettingllms.FORMAT,
         wandb_dir.FORMAT,
         verl.FORMAT,
         tensorboard_events.FORMAT,
@@ -50,7 +44,7 @@ FORMATS: Mapping[str, Format] = {
         table.FORMAT,
     )
 }
-"""Every format that ships, by name, the most specific first."""
+"""The formats of the core, by name, the most specific first."""
 
 REMOTE: Mapping[str, Format] = {
     wandb_client.SCHEME: wandb_client.FORMAT,
@@ -64,10 +58,14 @@ def remote(text: str) -> Format | None:
     return next((form for scheme, form in REMOTE.items() if text.startswith(scheme)), None)
 
 
+_LAYOUTS = ("rllm", "paper", "trl")
+"""Formats told by their whole layout; the others may lie beside what another format holds."""
+
+
 def formats() -> dict[str, Format]:
-    """Every format that can be read: those that ship, installed ones before the catch-all."""
-    specific = {name: one for name, one in FORMATS.items() if one is not table.FORMAT}
-    return {**specific, **installed_formats(shipped=FORMATS), **FORMATS}
+    """Every format that can be read: installed ones come before those that only keep numbers."""
+    layouts = {name: FORMATS[name] for name in _LAYOUTS}
+    return {**layouts, **installed_formats(shipped=FORMATS), **FORMATS}
 
 
 def sniff(path: Path) -> tuple[Format, str]:

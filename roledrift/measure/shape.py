@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Columns, Pooled, SpanProbe
 from roledrift.spans import SpanTable
 from roledrift.workflow import Workflow
@@ -55,12 +56,12 @@ def boxed(text: str) -> bool:
     return bool(boxes(text))
 
 
-def terse(text: str, tokens: int, *, limit: int = TERSE_TOKENS) -> bool:
+def terse(text: str, tokens: int) -> bool:
     """Whether the text is a short stamp.
 
     Paper: at most 30 tokens and a parseable box. Here: the same; tokens are trainable tokens.
     """
-    return tokens <= limit and boxed(text)
+    return tokens <= TERSE_TOKENS and boxed(text)
 
 
 def bare_stamp(text: str) -> bool:
@@ -72,7 +73,7 @@ def bare_stamp(text: str) -> bool:
     return _bare(text, _boxes(text))
 
 
-def code_fence(text: str, *, min_body_lines: int = MIN_BODY_LINES) -> bool:
+def code_fence(text: str) -> bool:
     """Whether the text holds a program.
 
     Paper: a fenced Python block with at least 3 body lines. Here: a fence opened with
@@ -80,17 +81,9 @@ def code_fence(text: str, *, min_body_lines: int = MIN_BODY_LINES) -> bool:
     limit left open counts.
     """
     return any(
-        sum(bool(line.strip()) for line in fence.group(1).splitlines()) >= min_body_lines
+        sum(bool(line.strip()) for line in fence.group(1).splitlines()) >= MIN_BODY_LINES
         for fence in _FENCE.finditer(text)
     )
-
-
-def verdict_tag(text: str) -> bool:
-    r"""Whether the text holds an evaluator's verdict.
-
-    Paper: ``\boxed{Correct}`` or ``\boxed{Incorrect}``. Here: in any case.
-    """
-    return _tagged(text, _boxes(text))
 
 
 def hedging(text: str) -> bool:
@@ -107,24 +100,16 @@ def hedging(text: str) -> bool:
     return _HEDGE.search(text) is not None
 
 
-def shape(
-    workflow: Workflow, *, terse_tokens: int = TERSE_TOKENS, min_body_lines: int = MIN_BODY_LINES
-) -> SpanProbe:
-    """Shares of spans with text that have each shape; ``terse`` only where lengths are known.
+def shape(workflow: Workflow) -> SpanProbe:
+    r"""Shares of spans with text that have each shape; ``terse`` only where lengths are known.
 
-    Args:
-        workflow: Says which roles have slots.
-        terse_tokens: Longest terse answer, in tokens.
-        min_body_lines: Fewest lines that are not blank in a program.
+    ``verdict_tag`` is the share with an evaluator's verdict: ``\boxed{Correct}`` or
+    ``\boxed{Incorrect}``, in any case.
     """
-
-    def read(spans: SpanTable) -> Columns:
-        return _shapes(spans, terse_tokens, min_body_lines)
-
-    return SpanProbe("shape", frozenset({"text_N"}), workflow, read)
+    return SpanProbe("shape", frozenset({"text_N"}), workflow, _shapes)
 
 
-def _shapes(spans: SpanTable, terse_tokens: int, min_body_lines: int) -> Columns:
+def _shapes(spans: SpanTable) -> Columns:
     text_N = spans.text_N or (None,) * len(spans)
     there_N = np.array([text is not None for text in text_N], dtype=np.bool_)
 
@@ -148,12 +133,12 @@ def _shapes(spans: SpanTable, terse_tokens: int, min_body_lines: int) -> Columns
         "bare_stamp": share_of_boxes(
             [bool(found) and _bare(text or "", found) for text, found in pairs]
         ),
-        "code_fence": share(lambda text: code_fence(text, min_body_lines=min_body_lines)),
+        "code_fence": share(code_fence),
         "verdict_tag": share_of_boxes([_verdict(contents) for contents in contents_N]),
         "hedging": share(hedging),
     }
     if spans.tokens_N is not None:
-        short_N = spans.tokens_N <= terse_tokens
+        short_N = spans.tokens_N <= TERSE_TOKENS
         columns["terse"] = Pooled(there_N, columns["boxed"].totals_N * short_N)
     return columns
 
@@ -168,10 +153,6 @@ def _bare(text: str, found: Boxes) -> bool:
         not text[:start].strip() and not text[end + 1 :].strip() and bool(text[begin:end].strip())
         for start, begin, end in found[:1]
     )
-
-
-def _tagged(text: str, found: Boxes) -> bool:
-    return _verdict(_contents(text, found))
 
 
 def _verdict(contents: Sequence[str]) -> bool:
@@ -204,3 +185,57 @@ def _boxes(text: str) -> list[tuple[int, int, int]]:
             open_braces.clear()
             at = text.find(_BOX, at)
     return sorted(found)
+
+
+def _share(name: str, title: str, healthy: str, formula: str, order: int) -> Statistic:
+    return Statistic(
+        name,
+        title,
+        "share of answers",
+        formula=f"share of spans with text {formula}",
+        healthy=healthy,
+        supply="text in RoleBatch (tier business or full)",
+        share=True,
+        order=order,
+    )
+
+
+CARDS = (
+    ProbeCard(
+        "shape",
+        shape,
+        (
+            _share(
+                "terse",
+                "Terse answers",
+                "near 1 for a terse role, near 0 for a role that solves",
+                "that have at most 30 tokens and a parseable box",
+                13,
+            ),
+            _share("boxed", "Boxed answers", "level", "that have an answer in a box", 14),
+            _share(
+                "bare_stamp",
+                "Bare stamps",
+                "level for a terse role, else near 0",
+                "that are nothing but a box",
+                15,
+            ),
+            _share(
+                "code_fence",
+                "Code blocks",
+                "near 0 for roles that judge or select",
+                "that have a fenced Python block",
+                16,
+            ),
+            _share(
+                "verdict_tag",
+                "Verdict tags",
+                "level for a role that judges",
+                "that have a boxed Correct or Incorrect",
+                17,
+            ),
+            _share("hedging", "Hedging", "level", "that have a phrase of doubt", 18),
+        ),
+    ),
+)
+"""What this module measures."""

@@ -8,14 +8,16 @@ have siblings. A table must not cut through an episode, or pairs are lost.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.shape import boxes
-from roledrift.measure.wording import jaccard, trigrams
+from roledrift.measure.wording import overlap
 from roledrift.spans import Ints, SpanTable
 from roledrift.sums import EVERYONE, Key, Mean, Sums
 from roledrift.workflow import Workflow
@@ -71,7 +73,7 @@ def sibling_jaccard(workflow: Workflow) -> SiblingProbe:
 
     Paper (arXiv 2605.24202, tables 4 and 6): 3-gram set overlap for each pair of the same-role
     outputs of a problem, averaged in the problem, then over problems; the tokenisation is not said.
-    Here: of lower-cased words (:func:`roledrift.measure.wording.trigrams`), averaged in the
+    Here: of lower-cased words (:func:`roledrift.measure.wording.overlap`), averaged in the
     episode, then over episodes. Pairs of two empty texts are left out.
     """
     return SiblingProbe("sibling_jaccard", frozenset({"episode_N", "text_N"}), workflow, _overlap)
@@ -140,17 +142,9 @@ def _same_sign(spans: SpanTable, pairs: list[Pair]) -> Mean:
 
 def _overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
     text_N = spans.text_N or ()
-    grams = {
-        row: trigrams(text)
-        for row in {row for pair in pairs for row in pair}
-        if (text := text_N[row]) is not None
-    }
-    shares = [
-        jaccard(grams[i], grams[j])
-        for i, j in pairs
-        if i in grams and j in grams and (grams[i] or grams[j])
-    ]
-    return Mean(1.0, sum(shares) / len(shares)) if shares else Mean(0.0, 0.0)
+    texts = [(text_N[i], text_N[j]) for i, j in pairs]
+    mean = overlap((a, b) for a, b in texts if a is not None and b is not None)
+    return Mean(0.0, 0.0) if math.isnan(mean) else Mean(1.0, mean)
 
 
 def _wrong_overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
@@ -171,3 +165,44 @@ def _same_mistake(spans: SpanTable, pairs: list[Pair]) -> Mean:
             answers[row] = "".join(found[-1].split())
     both = [(answers[i], answers[j]) for i, j in pairs if i in answers and j in answers]
     return Mean(float(len(both)), float(sum(a == b for a, b in both)))
+
+
+def _several(workflow: Workflow) -> bool:
+    return any(role.slots > 1 for role in workflow.roles)
+
+
+CARDS = (
+    ProbeCard("sign_agreement", sign_agreement, applies=_several),
+    ProbeCard("sibling_jaccard", sibling_jaccard, applies=_several),
+    ProbeCard(
+        "wrong_agreement",
+        wrong_agreement,
+        (
+            Statistic(
+                "wrong_agreement",
+                "Agreement on wrong answers",
+                "share of pairs",
+                formula="share of pairs of wrong sibling answers that are the same",
+                share=True,
+                chart=False,
+            ),
+        ),
+        applies=_several,
+    ),
+    ProbeCard(
+        "wrong_jaccard",
+        wrong_jaccard,
+        (
+            Statistic(
+                "wrong_jaccard",
+                "Overlap of wrong answers",
+                "share of word 3-grams",
+                formula="mean over episodes of the overlap of word 3-grams of wrong siblings",
+                share=True,
+                chart=False,
+            ),
+        ),
+        applies=_several,
+    ),
+)
+"""What this module measures."""

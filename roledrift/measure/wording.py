@@ -7,6 +7,7 @@ is the same for every model. The paper (arXiv 2605.24202) does not say how it sp
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Columns, PerSpan, SpanProbe, groups
 from roledrift.spans import Floats, SpanTable
 from roledrift.sums import Distinct, Key, Profile, Sums
@@ -48,6 +50,14 @@ def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> flo
     common = len(a & b)
     either = len(a) + len(b) - common
     return common / either if either else 0.0
+
+
+def overlap(pairs: Iterable[tuple[str, str]]) -> float:
+    """Mean Jaccard index of the word 3-grams of pairs of texts; NaN if none of them has words."""
+    pairs = tuple(pairs)
+    grams = {text: trigrams(text) for pair in pairs for text in pair}
+    shares = [jaccard(grams[a], grams[b]) for a, b in pairs if grams[a] or grams[b]]
+    return sum(shares) / len(shares) if shares else math.nan
 
 
 def opener(text: str) -> str:
@@ -237,3 +247,51 @@ def _number(text: str) -> int:
     # Python's own hash() differs from process to process.
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
+
+
+CARDS = (
+    ProbeCard(
+        "openers",
+        openers,
+        (
+            Statistic(
+                "openers",
+                "Different openings",
+                "number",
+                formula="number of different 3-word openers among the texts of a step",
+                chart=False,
+            ),
+        ),
+    ),
+    ProbeCard(
+        "words",
+        Words,
+        (
+            Statistic(
+                "words",
+                "Words",
+                "words, mean",
+                formula="words of a text, and which share of them is of which kind",
+                words="distance of its words from the baseline",
+                chart=False,
+            ),
+        ),
+    ),
+    ProbeCard(
+        "copied",
+        copied,
+        (
+            Statistic(
+                "copied",
+                "Copied from the input",
+                "share of word 3-grams",
+                formula="share of an output's word 3-grams that its candidates hold",
+                words="share copied from the input",
+                share=True,
+                chart=False,
+            ),
+        ),
+        applies=copies,
+    ),
+)
+"""What this module measures."""

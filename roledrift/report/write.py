@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import orjson
 
 from roledrift.errors import ConfigError, StoreError
 from roledrift.report.build import page_of
@@ -47,7 +48,7 @@ def write_report(
     for name in dict.fromkeys(formats):
         if name in _PAGES:
             file, render = _PAGES[name]
-            written.append(_put(folder / file, render(report).encode()))
+            written.append(_put(folder / file, render(report)))
             if name == "html" and report.overview:
                 _pages(report, folder)
         elif name == "status":
@@ -76,7 +77,8 @@ def _pages(report: Report, folder: Path) -> None:
 
 def write_page(report: Report, path: Path) -> Path:
     """Write one HTML page, or a ``.json`` file; raises like :func:`write_report`."""
-    return _put(path, _dense(report) if path.suffix == ".json" else _html(report).encode())
+    json = path.suffix == ".json"
+    return _put(path, render_json(report, indent=False) if json else _html(report))
 
 
 def _put(target: Path, body: bytes) -> Path:
@@ -93,35 +95,32 @@ def _put(target: Path, body: bytes) -> Path:
     return target
 
 
-def _html(report: Report) -> str:
+def _html(report: Report) -> bytes:
     from roledrift.report.html import render_html
 
-    return render_html(report)
+    return render_html(report).encode()
 
 
-def _markdown(report: Report) -> str:
+def _markdown(report: Report) -> bytes:
     from roledrift.report.markdown import render_markdown
 
-    return render_markdown(report)
+    return render_markdown(report).encode()
 
 
-def render_json(report: Report) -> str:
-    """``report`` as JSON; strict, sorted, non-finite numbers as strings."""
-    body = json.loads(_dense(report))
-    return json.dumps(body, allow_nan=False, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+def render_json(report: Report, *, indent: bool = True) -> bytes:
+    """``report`` as JSON; strict, sorted, non-finite numbers as strings.
 
-
-def _dense(report: Report) -> bytes:
-    """The same on one line: a folder of runs would be twice as large with its spaces."""
-    import orjson
-
+    Args:
+        report: What to write.
+        indent: Whether it is for people; a folder of runs would be half as large again.
+    """
     whole = {"v": REPORT_SCHEMA, **plain(report)}
-    return orjson.dumps(
-        whole, default=plain, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
-    )
+    style = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE if indent else 0
+    flags = style | orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    return orjson.dumps(whole, default=plain, option=flags)
 
 
-_PAGES: Mapping[str, tuple[str, Callable[[Report], str]]] = {
+_PAGES: Mapping[str, tuple[str, Callable[[Report], bytes]]] = {
     "html": ("index.html", _html),
     "md": ("report.md", _markdown),
     "json": ("report.json", render_json),

@@ -12,7 +12,7 @@ from roledrift.cli.main import app
 from roledrift.config import Config, from_mapping
 from roledrift.detect.catalogue import shipped
 from roledrift.detect.settings import checked
-from roledrift.ingest import FORMATS
+from roledrift.ingest import formats
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -99,7 +99,7 @@ def test_options_in_the_pages_are_those_of_the_command() -> None:
 
 def test_every_format_has_a_line_in_the_table() -> None:
     page = (ROOT / "docs" / "integrations" / "importing.md").read_text()
-    assert {name for name in FORMATS if f"| `{name}` |" not in page} == set()
+    assert {name for name in formats() if f"| `{name}` |" not in page} == set()
 
 
 def test_what_make_installs_from_is_in_the_source_distribution() -> None:

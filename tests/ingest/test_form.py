@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from roledrift.ingest import FORMATS
+from roledrift.ingest import formats
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.importing import import_run
 from roledrift.ingest.rows import Events, SpanRow, StepDone
@@ -23,7 +23,7 @@ def test_a_format_of_ones_own_is_one_object(tmp_path: Path) -> None:
     assert [one.mean("writer", "length") for one in open_run(tmp_path / "run").steps()] == [3, 5]
 
 
-@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+@pytest.mark.parametrize("form", formats().values(), ids=formats())
 def test_every_format_says_what_it_is(form: Format, tmp_path: Path) -> None:
     assert form.title
     assert form.sniff(tmp_path) is None

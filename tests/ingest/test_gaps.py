@@ -1,7 +1,7 @@
 """What is missing in a source, and the detectors that cannot judge without it."""
 
 from roledrift.detect.catalogue import shipped
-from roledrift.ingest import FORMATS, gaps
+from roledrift.ingest import formats, gaps
 
 
 def test_what_is_missing_is_named_with_the_detectors_it_silences_and_its_switch() -> None:
@@ -51,5 +51,5 @@ def test_every_detector_that_needs_a_quantity_is_silenced_by_one() -> None:
 
 def test_formats_name_quantities_that_exist() -> None:
     names = {one.name for one in gaps.QUANTITIES}
-    for form in FORMATS.values():
+    for form in formats().values():
         assert set(form.supplies) <= names

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from roledrift.detect.suite import replay
 from roledrift.errors import ConfigError, RoleDriftError, StoreError
-from roledrift.ingest import FORMATS, named, sniff
+from roledrift.ingest import formats, named, sniff
 from roledrift.ingest.importing import as_json, import_run, job_for, remarks, summary
 from roledrift.store.reader import open_run
 from tests.ingest.logs import FIXTURES, episode, imported, paper_dump, trajectory, voting
@@ -108,7 +108,7 @@ def test_what_is_not_recognised(tmp_path: Path) -> None:
         sniff(tmp_path / "no")
     with pytest.raises(ConfigError, match="Did you mean 'wandb'"):
         named("wandbb")
-    assert list(FORMATS) == [form.name for form in FORMATS.values()]
+    assert list(formats()) == [form.name for form in formats().values()]
 
 
 def test_lone_surrogates_survive(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_garbage_is_refused_in_one_sentence(
 ) -> None:
     folder = tmp_path_factory.mktemp("g")
     (folder / name).write_bytes(raw)
-    for form in FORMATS.values():
+    for form in formats().values():
         for source in (folder, folder / name):
             form.sniff(source)
             if form.name == "table":

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roledrift.errors import ConfigError, StoreError
-from roledrift.ingest import FORMATS, formats, named, sniff
+from roledrift.ingest import formats, named, sniff
 from roledrift.ingest.importing import import_run, job_for
 from roledrift.store.reader import open_run
 
@@ -34,7 +34,9 @@ def log(tmp_path: Path) -> Path:
 
 def test_it_is_recognised_and_read(install: Any, log: Path, tmp_path: Path) -> None:
     install("mine", POINTS, code={"mine_part": LINES})
-    assert list(formats()) == [*list(FORMATS)[:-1], "mine", "table"]
+    known = list(formats())
+    assert known.index("trl") < known.index("mine") < known.index("wandb")
+    assert known[-1] == "table"
     assert named("mine")[0].name == "mine"
     done = import_run(sniff(log), job_for(log), tmp_path / "run")
     assert (done.format, done.reason) == ("mine", "a file of mine")
@@ -52,7 +54,8 @@ def test_it_is_recognised_and_read(install: Any, log: Path, tmp_path: Path) -> N
 )
 def test_one_that_is_none_is_left_out(install: Any, log: Path, old: str, new: str) -> None:
     install("mine", POINTS, code={"mine_part": LINES.replace(old, new)})
-    assert list(formats()) == list(FORMATS)
+    assert "mine" not in formats()
+    assert {"prime-rl", "table"} <= set(formats())
     with pytest.raises(ConfigError, match="no format 'mine'"):
         named("mine")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from roledrift.errors import RoleDriftError
-from roledrift.ingest import FORMATS
+from roledrift.ingest import formats
 from roledrift.ingest.importing import import_run, job_for
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, lines
@@ -85,7 +85,7 @@ def test_names(tmp_path: Path) -> None:
 def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
     for name in ("1.jsonl", "x.wandb", "y.log", "env_agent.log"):
         os.mkfifo(tmp_path / name)
-    for form in FORMATS.values():
+    for form in formats().values():
         for source in (tmp_path, *tmp_path.iterdir()):
             form.sniff(source)
             if form.name != "table":

@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roledrift.config import Config
-from roledrift.measure import PROBES, probes_for
-from roledrift.monitor import Monitor, Parts
+from roledrift.measure.catalogue import probes_for, shipped
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.monitor import Monitor
 from roledrift.records import RunHeader, summarise
 from roledrift.spans import Comparison, SpanTable
 from roledrift.sums import RATIO_BINS, Histogram, Key, add
 from roledrift.workflow import EVAL_OPT, ORCH_WORKERS, SINGLE, VOTING
+
+PROBES = {card.name: card.make for card in shipped()}
 
 TEXTS = (
     *(None, "", r"\boxed{2}", "wait, no", "```python\na\nb\nc\n```", r"so \boxed{ Correct }"),
@@ -191,7 +194,7 @@ def test_a_monitor_measures_with_them():
         def close(self):
             pass
 
-    parts = Parts(probes=probes_for(Config().tier, VOTING), sinks=(Sink(),))
+    parts = MonitorComponents(probes=probes_for(Config().tier, VOTING), sinks=(Sink(),))
     monitor = Monitor(RunHeader("r", VOTING), parts, strict=True)
     monitor.observe(table(7, 30))
     monitor.end_step(0)

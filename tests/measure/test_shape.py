@@ -13,11 +13,10 @@ from roledrift.measure.shape import (
     hedging,
     shape,
     terse,
-    verdict_tag,
 )
 from roledrift.spans import SpanTable
 from roledrift.sums import Key, Mean
-from roledrift.workflow import EVAL_OPT
+from roledrift.workflow import EVAL_OPT, Role, Workflow
 
 FENCE = "text\n```python\na = 1\nb = 2\nprint(a)\n```\nmore"
 
@@ -57,16 +56,15 @@ def test_thousands_of_boxes_that_never_close_are_one_pass():
 
 @given(st.text(alphabet="\\boxed{} `python\nwait", max_size=200))
 def test_no_text_breaks_a_predicate(text):
-    answers = boxed(text), bare_stamp(text), code_fence(text), verdict_tag(text), hedging(text)
+    answers = boxed(text), bare_stamp(text), code_fence(text), hedging(text)
     assert all(isinstance(answer, bool) for answer in answers)
-    assert boxed(text) or not (bare_stamp(text) or verdict_tag(text))
+    assert boxed(text) or not bare_stamp(text)
 
 
 @pytest.mark.parametrize(("tokens", "holds"), [(30, True), (31, False)])
 def test_terse_is_short_and_boxed(tokens, holds):
     assert terse(r"so \boxed{2}", tokens) is holds
     assert not terse("2", tokens)
-    assert terse(r"\boxed{2}", 40, limit=40)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +104,6 @@ def test_a_code_fence_is_a_python_block_with_a_body(text, holds):
     assert code_fence(text) is holds
 
 
-def test_a_small_vocabulary_may_write_shorter_programs():
-    assert code_fence("```python\nx\n```", min_body_lines=1)
-
-
 @pytest.mark.parametrize(
     ("text", "holds"),
     [
@@ -121,7 +115,9 @@ def test_a_small_vocabulary_may_write_shorter_programs():
     ],
 )
 def test_a_verdict_is_in_a_box(text, holds):
-    assert verdict_tag(text) is holds
+    table = SpanTable(("judge",), np.zeros(1, int), text_N=(text,))
+    workflow = Workflow("w", (Role("judge"),), ("p",))
+    assert shape(workflow).measure(table)[Key("judge", "verdict_tag")] == Mean(1, holds)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from roledrift.errors import StoreError
 from roledrift.report.build import build_report
 from roledrift.report.folder import Asked, write_folder
-from roledrift.report.schema import report_schema
 from roledrift.report.view import Sharing
 from roledrift.report.write import write_report
 from roledrift.workflow import SINGLE, VOTING
+from tools.schemas import report_schema
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from matplotlib.path import Path
-
 from roledrift.report.draw.drawing import room_around, round_powers, round_values
 from roledrift.report.draw.palette import INKS, TONES
 from roledrift.report.draw.plots import SHAPES, Dot, Plot
-from roledrift.report.draw.sheet import Sheet
+from roledrift.report.draw.sheet import Ring, Sheet
 from roledrift.report.numbers import number
 
 _INK, _SOFT, _RULE, _PAGE = (INKS[name].light for name in ("ink", "soft", "rule", "page"))
@@ -103,13 +100,11 @@ def _dot(sheet: Sheet, dot: Dot, place: tuple[float, float], index: int) -> None
     sheet.stamp(_shape(dot.shape, dot.size), place, inks=inks, link=f"dot:{index}")
 
 
-def _shape(shape: int, size: float) -> Path:
+def _shape(shape: int, size: float) -> Ring | float:
     name = SHAPES[shape % len(SHAPES)]
     if name == "circle":
-        circle = Path.unit_circle()
-        return Path(np.asarray(circle.vertices, dtype=float) * size, circle.codes)
-    corners = [(x * size, y * size) for x, y in _OUTLINES[name]]
-    return Path([*corners, corners[0]], closed=True)
+        return float(size)
+    return [(x * size, y * size) for x, y in _OUTLINES[name]]
 
 
 def _keys(sheet: Sheet, plot: Plot) -> None:

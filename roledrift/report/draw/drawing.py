@@ -7,16 +7,15 @@ page replaces them by its variables.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, Literal
 
 import numpy as np
-from matplotlib.ticker import LogLocator, MaxNLocator
 
 from roledrift.report.draw.palette import DASHES, INKS, TONES, WORDS, Dash
-from roledrift.report.draw.sheet import Sheet, outlines, rectangles
+from roledrift.report.draw.sheet import Sheet, rectangle
 from roledrift.report.model import Line, Panel
 from roledrift.report.numbers import number
 
@@ -52,8 +51,8 @@ def draw_panel(sheet: Sheet, panel: Panel) -> None:
     )
     if panel.baseline is not None:
         a, b = panel.baseline
-        band = rectangles([(max(a - 0.5, first - side), 0, min(b + 0.5, last + side), 1)])
-        sheet.area(band, ink=_BAND, frame="over")
+        band = rectangle(max(a - 0.5, first - side), 0, min(b + 0.5, last + side), 1)
+        sheet.area([band], ink=_BAND, frame="over")
     _axes(sheet, panel, limits)
     for mark in panel.marks:
         stroke: Dash = (0, (3, 2)) if mark.mild else "-"
@@ -101,15 +100,29 @@ def room_around(values: Any, *, log: bool, share: float) -> tuple[float, float]:
 @lru_cache(maxsize=256)
 def round_values(low: float, high: float, most: int) -> tuple[float, ...]:
     """At most ``most + 1`` round numbers from ``low`` to ``high``."""
-    found = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    return tuple(_round(value) for value in found if low <= value <= high)
+    return tuple(_round(value) for value in _even(low, high, most, (1.0, 2.0, 2.5, 5.0, 10.0)))
 
 
 @lru_cache(maxsize=256)
 def round_steps(low: int, high: int, most: int) -> tuple[int, ...]:
     """At most ``most + 1`` round steps from ``low`` to ``high``."""
-    found = MaxNLocator(most, integer=True, steps=[1, 2, 5, 10]).tick_values(low, high)
-    return tuple(round(value) for value in found if low <= value <= high and value == round(value))
+    found = _even(low, high, most, (1.0, 2.0, 5.0, 10.0), least=1.0)
+    return tuple(round(value) for value in found)
+
+
+def _even(
+    low: float, high: float, most: int, digits: Sequence[float], least: float = 0.0
+) -> Iterator[float]:
+    """Multiples of the smallest round distance with at most ``most`` of them from end to end."""
+    wide = (high - low) / most
+    if wide > 0:
+        power = 10.0 ** math.floor(math.log10(wide))
+        least = max(least, next(one * power for one in digits if one * power >= wide * (1 - 1e-9)))
+    if least <= 0 or not math.isfinite(least):
+        return iter((low,))
+    slack = 1e-9 * (high - low)
+    first, last = math.ceil((low - slack) / least), math.floor((high + slack) / least)
+    return (place * least for place in range(first, last + 1))
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +132,9 @@ def round_powers(low: float, high: float) -> tuple[float, ...]:
         return ()
     decades = math.log10(high / low)
     digits = (1.0,) if decades > 2.2 else ((1.0, 3.0) if decades > 1 else (1.0, 2.0, 5.0))
-    found = LogLocator(subs=digits, numticks=5).tick_values(low, high)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    powers = powers[:: 1 + len(powers) // 7]
+    found = (digit * 10.0**power for power in powers for digit in digits)
     return tuple(_round(value) for value in found if low * 0.999 <= value <= high * 1.001)
 
 
@@ -164,7 +179,7 @@ def _line(sheet: Sheet, line: Line, ends: tuple[float, float], *, log: bool, das
     if line.low and line.high:
         rings = _bands(line.steps, *(_places(one, ends, log=log) for one in (line.low, line.high)))
         if rings:
-            sheet.area(outlines(rings), ink=ink, alpha=0.16)
+            sheet.area(rings, ink=ink, alpha=0.16)
     there = np.count_nonzero(~np.isnan(values))
     few = line.style == "main" and there <= 25
     if there:

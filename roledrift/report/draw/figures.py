@@ -1,31 +1,32 @@
-"""Panels and plots as SVG, drawn with matplotlib and made fit for a page.
+"""Panels and plots as SVG that fits a page.
 
-Inline styles become attributes (a strict content security policy blocks inline styles), known
-colours become CSS variables (so one drawing reads on light and dark pages), and coordinates lose
-digits nobody sees.
+There are no inline styles (a strict content security policy blocks them), known colours are CSS
+variables (so one drawing reads on light and dark pages), and coordinates have no digits that nobody
+sees.
 """
 
 from __future__ import annotations
 
-import io
-import re
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from html import escape
-from typing import Any, cast
 
-from matplotlib.backends.backend_svg import RendererSVG
+import numpy as np
 
 from roledrift.report.draw.charts import dots_of, draw_plot, plot_size
 from roledrift.report.draw.drawing import draw_panel, panel_height
-from roledrift.report.draw.palette import by_light
+from roledrift.report.draw.palette import Dash, by_light
 from roledrift.report.draw.plots import Dot, Plot
-from roledrift.report.draw.sheet import Align, Sheet, own_style
+from roledrift.report.draw.sheet import Align, Ring, Sheet
 from roledrift.report.model import Panel
+from roledrift.spans import Floats
 
 _SIZE = (300.0, 98.0)
 _STACKED = {False: ((480.0, 128.0), (480.0, 82.0)), True: ((250.0, 112.0), (250.0, 82.0))}
 """Of the first and of the following panels, on a wide and on a narrow screen."""
+
+_ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "end"}
 
 
 def panel_svg(panel: Panel, key: str) -> str:
@@ -52,152 +53,131 @@ def plot_svg(plot: Plot) -> str:
 def _svg(
     size: tuple[float, float], key: str, draw: Callable[[Sheet], None], dots: Sequence[Dot] = ()
 ) -> str:
-    page = _Markup(size, dots)
-    # Ids are hashes with this salt: they depend on the key and the drawing alone.
-    with own_style(key):
-        renderer = RendererSVG(*size, io.StringIO(), metadata=_NOTHING)  # type: ignore[no-untyped-call]
-        cast(Any, renderer).writer = page
-        draw(_PageSheet(renderer, size))
-        renderer.finalize()  # type: ignore[no-untyped-call]
-    return str(page)
+    sheet = _PageSheet(size, key, dots)
+    draw(sheet)
+    box = " ".join(f"{side:g}" for side in size)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box}" fill="none" '
+        f'stroke-linejoin="round" aria-hidden="true">{"".join(sheet.parts)}</svg>'
+    )
 
 
 class _PageSheet(Sheet):
-    """A sheet on a page, where the browser lays out words and nobody sees hundredths."""
+    """A sheet on a page, where the browser lays out words.
 
-    _exact = False
-
-    def _write(
-        self, place: tuple[float, float], words: str, *, ink: str, align: Align, size: float
-    ) -> None:
-        x, y = (f"{pixels:.1f}" for pixels in place)
-        how = {"font-size": f"{size:g}", "text-anchor": _ANCHORS[align], "fill": ink}
-        writer: Any = cast(RendererSVG, self.renderer).writer
-        writer.element("text", words, attrib={"x": x, "y": y, **how})
-
-
-_ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "end"}
-_NOTHING = {"Date": None, "Creator": None, "Format": None, "Type": None}
-_LONG_NUMBERS = {1: re.compile(r"\.\d{2,}"), 2: re.compile(r"\.\d{3,}")}
-_STYLE_KEYS = frozenset(
-    {
-        *("fill", "fill-opacity", "opacity", "font-size", "text-anchor"),
-        *("stroke", "stroke-dasharray", "stroke-dashoffset", "stroke-linecap", "stroke-linejoin"),
-        *("stroke-opacity", "stroke-width"),
-    }
-)
-
-
-class _Markup:
-    """Stands in for the renderer's writer of XML, and writes what fits a page.
-
-    Rewriting the finished SVG instead took more time than drawing it.
-
-    Args:
-        size: Of the drawing.
-        dots: What its links stand for.
+    Attributes:
+        parts: The elements drawn so far.
     """
 
-    def __init__(self, size: tuple[float, float], dots: Sequence[Dot]) -> None:
-        box = " ".join(f"{side:f}".rstrip("0").rstrip(".") for side in size)
-        self._parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box}" stroke-linejoin="round" '
-            'aria-hidden="true">'
-        ]
-        self._ends = ["</svg>"]
-        self._dots = dots
+    def __init__(self, size: tuple[float, float], key: str, dots: Sequence[Dot]) -> None:
+        self.parts: list[str] = []
+        self._name = "c" + hashlib.sha256(key.encode(errors="replace")).hexdigest()[:10]
+        self._named_dots = dots
+        self._cut = ""
+        super().__init__(size)
 
-    def start(self, tag: str, attrib: Mapping[str, str] | None = None, **extra: str) -> int:
-        """Open an element."""
-        if tag == "a":
-            begin, end = _named(self._dots, str((attrib or extra)["xlink:href"]))
-        else:
-            fine = tag == "path" and ("id" in extra or self._ends[-1] in ("</a>", "</g>"))
-            attributes = _attributes({**(attrib or {}), **extra}, digits=2 if fine else 1)
-            begin, end = f"<{tag}{attributes}>", f"</{tag}>"
-            if tag == "g" and not attributes:
-                # A group of one drawing says nothing.
-                begin = end = ""
-        self._parts.append(begin)
-        self._ends.append(end)
-        return len(self._ends) - 1
+    def _line(
+        self, points: Floats, ink: str, width: float, dash: Dash, alpha: float | None,
+        *, clipped: bool,
+    ) -> None:  # fmt: skip
+        dashes = ""
+        if not isinstance(dash, str):
+            lengths = ",".join(f"{length * width:.2g}" for length in dash[1])
+            dashes = f' stroke-dasharray="{lengths}"'
+        how = f' stroke="{_ink(ink)}" stroke-width="{width:g}"{dashes}{_faint("stroke", alpha)}'
+        self._path(_bent(points), how, clipped=clipped)
 
-    def end(self, tag: str | None = None, indent: bool = True) -> None:  # noqa: ARG002 - its shape
-        """Close the last element that is open."""
-        self._parts.append(self._ends.pop())
+    def _dots(self, points: Floats, ink: str, radius: float, alpha: float | None) -> None:
+        left, top, right, bottom = self.inside
+        for x, y in np.round(points, 1).tolist():
+            if left <= x <= right and top <= y <= bottom:
+                self.parts.append(
+                    f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{_ink(ink)}"'
+                    f"{_faint('fill', alpha)}/>"
+                )
 
-    def element(
-        self,
-        tag: str,
-        text: str | None = None,
-        attrib: Mapping[str, str] | None = None,
-        **extra: str,
+    def _area(
+        self, rings: Sequence[Floats], ink: str, alpha: float | None, *, clipped: bool
     ) -> None:
-        """Write a whole element."""
-        self.start(tag, attrib, **extra)
-        if text is None:
-            self._parts[-1] = self._parts[-1][:-1] + "/>"
-            self._ends.pop()
+        gap = np.full((1, 2), np.nan)
+        points = np.concatenate([part for ring in rings for part in (ring, gap)])
+        self._path(points, f' fill="{_ink(ink)}"{_faint("fill", alpha)}', clipped=clipped)
+
+    def _stamp(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
+        begin = end = ""
+        if link:
+            begin, end = _named(self._named_dots[int(link.removeprefix("dot:"))])
+        how = f' fill="{_ink(inks[0])}" stroke="{_ink(inks[1])}" stroke-width="0.6" opacity="0.8"'
+        if isinstance(shape, float):
+            x, y = ring.tolist()
+            body = f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{shape:g}"{how}/>'
         else:
-            self._parts.append(escape(text.lstrip(), quote=False))
-            self.end()
+            body = f'<path d="{_drawn(ring, 2)}Z"{how}/>'
+        self.parts.append(f"{begin}{body}{end}")
 
-    def close(self, first: int) -> None:
-        """Close what is open from the ``first`` element on."""
-        while len(self._ends) > first:
-            self.end()
+    def _text(
+        self, place: tuple[float, float], words: str, ink: str, align: Align, size: float
+    ) -> None:
+        x, y = place
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{_ANCHORS[align]}" '
+            f'fill="{_ink(ink)}">{escape(words.lstrip(), quote=False)}</text>'
+        )
 
-    def flush(self) -> None:
-        """Nothing waits."""
+    def _path(self, points: Floats, how: str, *, clipped: bool) -> None:
+        self.parts.append(f'<path d="{_drawn(points, 1)}"{how}{self._clip(points) * clipped}/>')
 
-    def __str__(self) -> str:
-        return "".join(self._parts)
+    def _clip(self, points: Floats) -> str:
+        """Keeps what goes beyond the plot from being seen."""
+        left, top, right, bottom = self.inside
+        with_values = points[~np.isnan(points).any(axis=1)]
+        if not len(with_values) or (
+            (with_values >= (left, top)).all() and (with_values <= (right, bottom)).all()
+        ):
+            return ""
+        if not self._cut:
+            self._cut = f' clip-path="url(#{self._name})"'
+            self.parts.append(
+                f'<clipPath id="{self._name}"><rect x="{left:.1f}" y="{top:.1f}" '
+                f'width="{right - left:.1f}" height="{bottom - top:.1f}"/></clipPath>'
+            )
+        return self._cut
 
 
-def _named(dots: Sequence[Dot], link: str) -> tuple[str, str]:
-    """The element around a dot: a link if it has one, with its name for those who point at it."""
-    dot = dots[int(link.removeprefix("dot:"))]
-    title = f"<title>{escape(dot.name)}</title>"
-    if dot.href:
-        return f'<a href="{escape(dot.href)}">{title}', "</a>"
-    return f"<g>{title}", "</g>"
+def _bent(points: Floats) -> Floats:
+    """The points of a line without those inside its level stretches."""
+    heights = np.round(points[:, 1], 1)
+    keep = np.ones(len(points), dtype=bool)
+    keep[1:-1] = (heights[1:-1] != heights[:-2]) | (heights[1:-1] != heights[2:])
+    return points[keep]
 
 
-def _attributes(given: Mapping[str, str], *, digits: int) -> str:
-    found = []
-    for name, value in given.items():
-        if not value:
+def _drawn(points: Floats, digits: int) -> str:
+    """The points as a path; NaN ends one stretch, and the next begins."""
+    parts, pen = [], "M"
+    for x, y in np.round(points, digits).tolist():
+        if x != x or y != y:
+            pen = "M"
             continue
-        if name == "style":
-            found.append(_unstyled(value))
-        elif name == "fill":
-            found.append(f' fill="{_inks().get(value, value)}"')
-        elif name in ("d", "x", "y", "width", "height"):
-            found.append(f' {name}="{_shorter(value, digits)}"')
-        else:
-            found.append(f' {name.removeprefix("xlink:")}="{value}"')
-    return "".join(found)
+        parts.append(f"{pen}{x:g} {y:g}")
+        pen = "L"
+    return "".join(parts)
 
 
-def _shorter(value: str, digits: int) -> str:
-    value = _LONG_NUMBERS[digits].sub(lambda match: match.group()[: digits + 1], value)
-    return value.replace("\n", "").replace(" L ", "L").replace("M ", "M").strip()
+def _named(dot: Dot) -> tuple[str, str]:
+    """The element around a dot: a link if it has one, with its name for those who point at it."""
+    title = f"<title>{escape(dot.name)}</title>"
+    return (
+        (f'<a href="{escape(dot.href)}">{title}', "</a>") if dot.href else (f"<g>{title}", "</g>")
+    )
 
 
-@lru_cache(maxsize=1024)
-def _unstyled(style: str) -> str:
-    """``a: b; c: d`` as attributes; fonts come from the page."""
-    found = {}
-    for one in style.split(";"):
-        name, _, value = (part.strip() for part in one.partition(":"))
-        if name == "font":
-            size = re.search(r"([\d.]+)px", value)
-            name, value = "font-size", size.group(1) if size else ""
-        if name in _STYLE_KEYS and value:
-            found[name] = _inks().get(value.lower(), value.removesuffix("px"))
-    if found.get("stroke-opacity") == "0":
-        found = {name: value for name, value in found.items() if not name.startswith("stroke")}
-    return "".join(f' {name}="{value}"' for name, value in found.items())
+def _faint(what: str, alpha: float | None) -> str:
+    return "" if alpha is None else f' {what}-opacity="{alpha:g}"'
+
+
+def _ink(colour: str) -> str:
+    return _inks().get(colour, colour)
 
 
 @cache

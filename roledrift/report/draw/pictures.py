@@ -1,6 +1,6 @@
 """Figures of a report as PNG, drawn with matplotlib for slides and papers.
 
-No pyplot and no global state: every drawing has its own renderer, and the user's style is left
+No pyplot and no global state: every picture is a figure of its own, and the user's style is left
 alone.
 """
 
@@ -9,18 +9,25 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.image import imsave
+import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, PathPatch, Polygon
+from matplotlib.path import Path
+from matplotlib.text import Text
+from matplotlib.transforms import Affine2D, Bbox, TransformedBbox
 
 from roledrift.report.draw.charts import draw_plot, plot_size
 from roledrift.report.draw.drawing import draw_panel
-from roledrift.report.draw.palette import INKS
-from roledrift.report.draw.sheet import Sheet, own_style, rectangles
+from roledrift.report.draw.palette import INKS, Dash
+from roledrift.report.draw.sheet import Align, Ring, Sheet
 from roledrift.report.model import Block, Card, Figure, Plot, Report
+from roledrift.spans import Floats
 
 _DPI = 160
 _INK, _SOFT = INKS["ink"].light, INKS["soft"].light
@@ -35,9 +42,7 @@ def pictures(report: Report) -> Iterator[tuple[str, bytes]]:
     blocks += [block for run in report.runs for section in run.sections for block in section.blocks]
     for block in _figures(blocks):
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", block.key) + ".png"
-        with own_style():
-            body = _figure(block) if isinstance(block, Figure) else _plot(block)
-        yield name, body
+        yield name, _figure(block) if isinstance(block, Figure) else _plot(block)
 
 
 def _figures(blocks: Iterable[Block]) -> Iterator[Figure | Plot]:
@@ -48,51 +53,126 @@ def _figures(blocks: Iterable[Block]) -> Iterator[Figure | Plot]:
             yield block
 
 
+@contextmanager
+def own_style() -> Iterator[None]:
+    """Matplotlib's defaults, whatever the user's style; to be drawn under, or put on a function."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        yield
+
+
+@own_style()
 def _figure(figure: Figure) -> bytes:
     columns = 1 if figure.stacked else min(len(figure.panels), _ACROSS)
     rows = math.ceil(len(figure.panels) / columns)
     width, height = _PANEL
-    size = (columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP)
-    renderer, sheet = page(size)
-    _write(sheet, (_GAP, 16.0), figure.title, ink=_INK, size=10.0)
+    sheet = Picture((columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP))
+    sheet.say((_GAP, 16.0), figure.title, ink=_INK, size=10.0)
     for index, panel in enumerate(figure.panels):
         left = _GAP + index % columns * (width + _GAP)
         top = _TITLE + index // columns * (height + _NAME)
-        _write(sheet, (left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
+        sheet.say((left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
         if panel.absent:
-            _write(sheet, (left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
+            sheet.say((left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
         else:
-            draw_panel(Sheet(renderer, _PANEL, (left, top + _NAME)), panel)
-    return finished(renderer)
+            draw_panel(sheet.part(_PANEL, (left, top + _NAME)), panel)
+    return sheet.png(_DPI)
 
 
+@own_style()
 def _plot(plot: Plot) -> bytes:
     width, height = plot_size(plot)
-    renderer, sheet = page((width + 2 * _GAP, height + _TITLE + _GAP))
-    _write(sheet, (_GAP, 16.0), plot.title, ink=_INK, size=10.0)
-    draw_plot(Sheet(renderer, (width, height), (_GAP, _TITLE)), plot)
-    return finished(renderer)
+    sheet = Picture((width + 2 * _GAP, height + _TITLE + _GAP))
+    sheet.say((_GAP, 16.0), plot.title, ink=_INK, size=10.0)
+    draw_plot(sheet.part((width, height), (_GAP, _TITLE)), plot)
+    return sheet.png(_DPI)
 
 
-def page(size: tuple[float, float], dpi: int = _DPI) -> tuple[RendererAgg, Sheet]:
-    """A white picture of a size in points, and a sheet that covers it."""
-    width, height = (math.ceil(side * dpi / 72) for side in size)
-    renderer = RendererAgg(width, height, dpi)  # type: ignore[no-untyped-call]
-    sheet = Sheet(renderer, size)
-    sheet.area(rectangles([(-1, -1, 2, 2)]), ink="white", frame="inside")
-    return renderer, sheet
+class Picture(Sheet):
+    """A sheet on a white picture.
 
+    Args:
+        size: Width and height in points.
+        at: Its top left corner on the canvas.
+        canvas: What it draws on; None for one of its size.
+    """
 
-def _write(sheet: Sheet, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
-    x, y = place
-    sheet.text((0, 1), words, ink=ink, frame="inside", away=(x, -y), align="left", size=size)
+    def __init__(
+        self,
+        size: tuple[float, float],
+        at: tuple[float, float] = (0.0, 0.0),
+        canvas: Canvas | None = None,
+    ) -> None:
+        self._canvas = Canvas(figsize=(size[0] / 72, size[1] / 72)) if canvas is None else canvas
+        # Places count downwards and are points: matplotlib counts inches upwards.
+        height = self._canvas.get_figheight()
+        points = Affine2D().scale(1 / 72, -1 / 72).translate(0, height)
+        self._here = points + self._canvas.dpi_scale_trans
+        super().__init__(size, at)
 
+    def part(self, size: tuple[float, float], at: tuple[float, float]) -> Picture:
+        """A sheet on the same picture."""
+        return Picture(size, at, self._canvas)
 
-def finished(renderer: RendererAgg, dpi: int = _DPI) -> bytes:
-    """A picture as PNG."""
-    buffer = io.BytesIO()
-    # Without the version of matplotlib in it the same report gives the same bytes.
-    nothing: Any = {"Software": None}
-    pixels = np.asarray(renderer.buffer_rgba())  # type: ignore[no-untyped-call]
-    imsave(buffer, pixels, format="png", dpi=dpi, metadata=nothing)
-    return buffer.getvalue()
+    def say(self, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
+        """Words at a place from the top left corner."""
+        x, down = place
+        self.text((0, 1), words, ink=ink, frame="inside", away=(x, -down), align="left", size=size)
+
+    def png(self, dpi: int) -> bytes:
+        """The picture; the same one gives the same bytes."""
+        buffer = io.BytesIO()
+        # Without the version of matplotlib in it.
+        nothing: Any = {"Software": None}
+        self._canvas.savefig(buffer, format="png", dpi=dpi, metadata=nothing, facecolor="white")
+        return buffer.getvalue()
+
+    def _draw(self, artist: Artist, *, clipped: bool = False) -> None:
+        # What is drawn later lies on top.
+        artist.set_zorder(len(self._canvas.get_children()))
+        artist.set_transform(self._here)
+        self._canvas.add_artist(artist)
+        left, top, right, bottom = self.inside
+        box = TransformedBbox(Bbox([(left, bottom), (right, top)]), self._here)
+        artist.set_clip_box(box if clipped else None)
+
+    def _line(
+        self, points: Floats, ink: str, width: float, dash: Dash, alpha: float | None,
+        *, clipped: bool,
+    ) -> None:  # fmt: skip
+        style: Any = dash  # matplotlib's own stubs leave out what its documentation allows
+        line = Line2D(points[:, 0], points[:, 1], color=ink, linewidth=width, linestyle=style,
+                      alpha=alpha, solid_joinstyle="round")  # fmt: skip
+        self._draw(line, clipped=clipped)
+
+    def _dots(self, points: Floats, ink: str, radius: float, alpha: float | None) -> None:
+        dots = Line2D(points[:, 0], points[:, 1], linestyle="none", marker="o", color=ink,
+                      markersize=2 * radius, markeredgewidth=0, alpha=alpha)  # fmt: skip
+        self._draw(dots, clipped=True)
+
+    def _area(
+        self, rings: Sequence[Floats], ink: str, alpha: float | None, *, clipped: bool
+    ) -> None:
+        path = Path.make_compound_path(*(Path([*ring, ring[0]], closed=True) for ring in rings))
+        self._draw(PathPatch(path, color=ink, linewidth=0, alpha=alpha), clipped=clipped)
+
+    def _stamp(
+        self,
+        ring: Floats,
+        shape: Ring | float,
+        inks: tuple[str, str],
+        link: str,  # noqa: ARG002 - a picture has none
+    ) -> None:
+        how: Any = {"facecolor": inks[0], "edgecolor": inks[1], "linewidth": 0.6, "alpha": 0.8}
+        if isinstance(shape, float):
+            x, y = ring.tolist()
+            self._draw(Circle((x, y), shape, **how))
+        else:
+            self._draw(Polygon(ring, **how))
+
+    def _text(
+        self, place: tuple[float, float], words: str, ink: str, align: Align, size: float
+    ) -> None:
+        text = Text(*place, words, color=ink, horizontalalignment=align, fontsize=size,
+                    fontfamily="DejaVu Sans", usetex=False, parse_math=False)  # fmt: skip
+        self._draw(text)

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from roledrift.report.draw.drawing import draw_panel
 from roledrift.report.draw.palette import INKS, ink_of
-from roledrift.report.draw.pictures import finished, page
-from roledrift.report.draw.sheet import Sheet, own_style
+from roledrift.report.draw.pictures import Picture, own_style
 from roledrift.report.model import Advice, Figure, Report, RunReport
 from roledrift.report.moods import MOODS, urgency
 
@@ -26,26 +25,25 @@ _SENTENCE = 5
 _ROWS = 14
 
 
+@own_style()
 def poster(report: Report) -> bytes:
     """The picture as PNG; the same report gives the same bytes."""
-    with own_style():
-        renderer, sheet = page(SIZE, _DPI)
-        worst = _worst_first(report.runs)[0]
-        if worst.sections and len(report.runs) == 1:
-            _one(sheet, worst)
-        else:
-            _several(sheet, report)
-        return finished(renderer, _DPI)
+    sheet = Picture(SIZE)
+    worst = _worst_first(report.runs)[0]
+    if worst.sections and len(report.runs) == 1:
+        _one(sheet, worst)
+    else:
+        _several(sheet, report)
+    return sheet.png(_DPI)
 
 
 def _say(
-    sheet: Sheet, at: tuple[float, float], words: str, *, ink: str = _INK, size: float = 10.0
+    sheet: Picture, at: tuple[float, float], words: str, *, ink: str = _INK, size: float = 10.0
 ) -> None:
-    x, down = at
-    sheet.text((0, 1), words, ink=ink, frame="inside", away=(x, -down), align="left", size=size)
+    sheet.say(at, words, ink=ink, size=size)
 
 
-def _one(sheet: Sheet, run: RunReport) -> None:
+def _one(sheet: Picture, run: RunReport) -> None:
     verdict, ink = run.state.upper(), ink_of(run.state).light
     if "not closed" in run.facts:
         verdict += ", NOT CLOSED"
@@ -73,11 +71,11 @@ def _one(sheet: Sheet, run: RunReport) -> None:
         height = room * (1 if at else 1.5)
         _say(sheet, (_EDGE, down + 12), panel.title, size=9)
         size = (SIZE[0] - 2 * _EDGE, height - 18)
-        draw_panel(Sheet(sheet.renderer, size, (_EDGE, down + 16)), panel)
+        draw_panel(sheet.part(size, (_EDGE, down + 16)), panel)
         down += height
 
 
-def _several(sheet: Sheet, report: Report) -> None:
+def _several(sheet: Picture, report: Report) -> None:
     _say(sheet, (_EDGE, 36), f"{report.title}: {_tally(report.runs)}", size=15)
     runs = _worst_first(report.runs)
     for row, run in enumerate(runs[:_ROWS]):

@@ -1,95 +1,47 @@
-"""A drawing area that hands lines, areas and words to one of matplotlib's renderers.
+"""A drawing area that knows where values lie; a page and a picture draw on it alike.
 
-Of the time matplotlib takes for a small chart nearly all goes into figures, axes, ticks and
-artists. A sheet does without them: it knows where values lie, and the renderer writes SVG or paints
-pixels. No pyplot and no global state.
+What is drawn arrives in points (1/72 inch) from the top left corner, as SVG counts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any, Literal, cast
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal
 
-import matplotlib
 import numpy as np
-from matplotlib.backend_bases import GraphicsContextBase, RendererBase
-from matplotlib.font_manager import FontProperties
-from matplotlib.path import Path
-from matplotlib.transforms import Affine2D, Bbox, IdentityTransform
 
 from roledrift.report.draw.palette import Dash
+from roledrift.spans import Floats
 
 _SPILL = 2.0
-_LONG = 128
-# One font of matplotlib's own: on a page the browser picks the font anyway.
-_FONT = "DejaVu Sans"
-_OWN: Mapping[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.id": None,
-    "text.usetex": False,
-    "text.antialiased": True,
-    "text.hinting": "force_autohint",
-    "text.hinting_factor": 8,
-    "path.sketch": None,
-    "path.effects": [],
-}
-"""Settings that renderers look at, so that the user's style does not matter."""
 
 Align = Literal["left", "center", "right"]
+Ring = Any
+"""Corners of a closed polygon, ``(n, 2)``."""
 
 
-@contextmanager
-def own_style(salt: str = "") -> Iterator[None]:
-    """Our settings for renderers, ``salt`` in their ids; the user's are restored afterwards.
-
-    Unlike ``matplotlib.rc_context`` it does not copy hundreds of settings to change a few.
-    """
-    now = matplotlib.rcParams
-    # Setting one checks it, which takes a while: most are as we want them already.
-    ours = {
-        name: value for name, value in (*_OWN.items(), ("svg.hashsalt", salt)) if now[name] != value
-    }
-    before = {name: now[name] for name in ours}
-    matplotlib.rcParams.update(ours)
-    try:
-        yield
-    finally:
-        matplotlib.rcParams.update(before)
-
-
-class Sheet:
-    """Draws one chart; lengths are points (1/72 inch).
+class Sheet(ABC):
+    """Draws one chart; lengths are points.
 
     Places are given in one of these frames: ``data``; ``over`` (data across, 0 to 1 upwards);
     ``beside`` (0 to 1 across, data upwards); ``inside`` (0 to 1 both ways).
 
     Attributes:
         size: Width and height.
-        renderer: What it draws with.
         box: Left, top, right, bottom of the plot, from the top left corner of the sheet.
+        inside: The same with room for lines along an edge: what is in the frame ``data`` is clipped
+            to it.
     """
 
-    _exact = True
-
-    def __init__(
-        self,
-        renderer: RendererBase,
-        size: tuple[float, float],
-        at: tuple[float, float] = (0.0, 0.0),
-    ) -> None:
+    def __init__(self, size: tuple[float, float], at: tuple[float, float] = (0.0, 0.0)) -> None:
         """Make an empty sheet.
 
         Args:
-            renderer: What it draws with; may hold other sheets.
             size: Width and height.
-            at: Its top left corner, from that of the renderer.
+            at: Its top left corner on what it draws on, which may hold other sheets.
         """
         self.size = size
-        self.renderer = renderer
-        self._scale = float(cast(Any, renderer.points_to_pixels(1.0)))
-        self._height = float(renderer.get_canvas_width_height()[1])
         self._at = at
         self.lay((0.0, 0.0, *size), (0.0, 1.0), (0.0, 1.0))
 
@@ -101,19 +53,13 @@ class Sheet:
     ) -> None:
         """Say where the plot lies and which values its edges have."""
         self.box = box
-        left, top, right, bottom = box
-        x, y = self._at
-        scale, height = self._scale, self._height
-        # Values to pixels, which count upwards: pixel = origin + slope * value.
-        start, width = (x + left) * scale, (right - left) * scale
-        floor, rise = height - (y + bottom) * scale, (bottom - top) * scale
+        (x, y), (left, top, right, bottom) = self._at, box
+        start, width, floor, rise = x + left, right - left, y + bottom, top - bottom
         self._across = {True: _axis(start, width, *across), False: (start, width)}
         self._up = {True: _axis(floor, rise, *up), False: (floor, rise)}
-        # Lines along an edge of the plot keep their width.
-        spill = _SPILL * scale
-        self._inside = Bbox.from_extents(
-            start - spill, floor - spill, start + width + spill, floor + rise + spill
-        )
+        self.inside = (
+            start - _SPILL, y + top - _SPILL, start + width + _SPILL, floor + _SPILL
+        )  # fmt: skip
 
     def line(
         self,
@@ -127,58 +73,40 @@ class Sheet:
         frame: str = "data",
         dots: float = 0.0,
     ) -> None:
-        """A polyline, which NaN interrupts; ``dots`` is the diameter of dots at its points.
-
-        In the frame ``data`` it is clipped to the plot.
-        """
-        points = self._pixels(np.column_stack((x, y)), frame)
-        path = Path(points)
-        if len(points) > _LONG:
-            path.should_simplify, path.simplify_threshold = True, 1 / 9
-        gc = self._pen(ink, width, alpha, clipped=frame == "data")
-        if isinstance(dash, str):
-            gc.set_capstyle("projecting")
-        else:
-            gc.set_dashes(dash[0], [length * width * self._scale for length in dash[1]])
-        self.renderer.draw_path(gc, path, _HERE)
-        gc.restore()
+        """A polyline, which NaN interrupts; ``dots`` is the diameter of dots at its points."""
+        points = self._places(np.column_stack((x, y)), frame)
+        self._line(points, ink, width, dash, alpha, clipped=frame == "data")
         if dots:
-            fill = self._pen(ink, 0.0, alpha, clipped=frame == "data")
-            radius = Affine2D().scale(dots / 2 * self._scale)
-            self.renderer.draw_markers(fill, _CIRCLE, radius, path, _HERE, fill.get_rgb())
-            fill.restore()
+            self._dots(points[~np.isnan(points).any(axis=1)], ink, dots / 2, alpha)
 
     def area(
-        self,
-        outline: Path,
-        *,
-        ink: str,
-        alpha: float | None = None,
-        frame: str = "data",
+        self, rings: Sequence[Ring], *, ink: str, alpha: float | None = None, frame: str = "data"
     ) -> None:
-        """A filled outline; in the frame ``data`` it is clipped to the plot."""
-        gc = self._pen(ink, 0.0, alpha, clipped=frame == "data")
-        path = Path(self._pixels(outline.vertices, frame), outline.codes)
-        self.renderer.draw_path(gc, path, _HERE, gc.get_rgb())
-        gc.restore()
+        """Filled polygons."""
+        places = [self._places(ring, frame) for ring in rings]
+        self._area(places, ink, alpha, clipped=frame == "data")
 
     def stamp(
         self,
-        shape: Path,
+        shape: Ring | float,
         place: tuple[float, float],
         *,
         inks: tuple[str, str],
         frame: str = "data",
         link: str = "",
     ) -> None:
-        """A small ``shape``, drawn in points around ``place``; ``inks``: inside and edge."""
-        fill = self._pen(inks[0], 0.0, None, clipped=False).get_rgb()
-        gc = self._pen(inks[1], 0.6, 0.8, clipped=False)
-        gc.set_url(link or None)
-        middle = self._pixels(np.array([place]), frame)
-        path = Path(np.asarray(shape.vertices) * self._scale + middle, shape.codes)
-        self.renderer.draw_path(gc, path, _HERE, fill)
-        gc.restore()
+        """A small shape: a polygon around ``place``, upwards, or the radius of a circle.
+
+        Args:
+            shape: In points.
+            place: Its middle.
+            inks: Inside and edge.
+            frame: Of the place.
+            link: What it stands for.
+        """
+        middle = self._places([place], frame)[0]
+        ring = None if isinstance(shape, float) else np.asarray(shape) * (1, -1) + middle
+        self._stamp(middle if ring is None else ring, shape, inks, link)
 
     def text(
         self,
@@ -192,52 +120,44 @@ class Sheet:
         size: float = 7.5,
     ) -> None:
         """``words`` with their baseline at ``place``, moved ``away`` to the right and upwards."""
-        (x, width), (y, height) = self._axes_of(frame)
-        x += width * place[0] + away[0] * self._scale
-        y += height * place[1] + away[1] * self._scale
+        x, y = self._places([place], frame)[0].tolist()
         words = words.replace("\n", " ")
         if words:
-            self._write((x, self._height - y), words, ink=ink, align=align, size=size)
+            self._text((x + away[0], y - away[1]), words, ink, align, size)
 
-    def _write(
-        self, place: tuple[float, float], words: str, *, ink: str, align: Align, size: float
+    def _places(self, points: Any, frame: str) -> Floats:
+        """Points in a frame, ``(n, 2)``, as places on what is drawn on."""
+        x, width = self._across[frame in ("data", "over")]
+        y, height = self._up[frame in ("data", "beside")]
+        found: Floats = np.asarray(points, dtype=float) * (width, height) + (x, y)
+        return found
+
+    @abstractmethod
+    def _line(
+        self, points: Floats, ink: str, width: float, dash: Dash, alpha: float | None,
+        *, clipped: bool,
+    ) -> None:  # fmt: skip
+        """Draw a polyline."""
+
+    @abstractmethod
+    def _dots(self, points: Floats, ink: str, radius: float, alpha: float | None) -> None:
+        """Draw a dot at each point."""
+
+    @abstractmethod
+    def _area(
+        self, rings: Sequence[Floats], ink: str, alpha: float | None, *, clipped: bool
     ) -> None:
-        """Words at a place in pixels from the top left corner."""
-        gc = self._pen(ink, 0.0, None, clipped=False)
-        font = _font(size)
-        wide, _, _ = self.renderer.get_text_width_height_descent(words, font, False)
-        left = place[0] - {"left": 0.0, "center": wide / 2, "right": wide}[align]
-        self.renderer.draw_text(gc, left, place[1], words, font, 0)
-        gc.restore()
+        """Fill polygons."""
 
-    def _axes_of(self, frame: str) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Origin and slope across and up."""
-        return self._across[frame in _ACROSS], self._up[frame in _UP]
+    @abstractmethod
+    def _stamp(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
+        """Draw a polygon, or a circle of the radius ``shape`` around the place ``ring``."""
 
-    def _pixels(self, points: Any, frame: str) -> Any:
-        """Points in a frame, ``(n, 2)``, as pixels from the lower left corner."""
-        (x, width), (y, height) = self._axes_of(frame)
-        found = np.asarray(points, dtype=float) * (width, height) + (x, y)
-        # Rounded here, for shortening thousands of numbers in the finished SVG takes longer.
-        return found if self._exact else np.round(found, 1 if frame == "data" else 2)
-
-    def _pen(
-        self, ink: str, width: float, alpha: float | None, *, clipped: bool
-    ) -> GraphicsContextBase:
-        gc = self.renderer.new_gc()
-        gc.set_foreground(ink)
-        gc.set_linewidth(width * self._scale)
-        gc.set_joinstyle("round")
-        if alpha is not None:
-            gc.set_alpha(alpha)
-        if clipped:
-            gc.set_clip_rectangle(self._inside)
-        return gc
-
-
-_HERE = IdentityTransform()
-_CIRCLE = Path.unit_circle()
-_ACROSS, _UP = ("data", "over"), ("data", "beside")
+    @abstractmethod
+    def _text(
+        self, place: tuple[float, float], words: str, ink: str, align: Align, size: float
+    ) -> None:
+        """Write words at a place."""
 
 
 def _axis(origin: float, length: float, low: float, high: float) -> tuple[float, float]:
@@ -245,23 +165,6 @@ def _axis(origin: float, length: float, low: float, high: float) -> tuple[float,
     return origin - slope * low, slope
 
 
-@lru_cache(maxsize=32)
-def _font(size: float) -> FontProperties:
-    return FontProperties(
-        family=_FONT, size=size, style="normal", variant="normal", weight="normal",
-        stretch="normal", math_fontfamily="dejavusans",
-    )  # fmt: skip
-
-
-def rectangles(sides: Sequence[tuple[float, float, float, float]]) -> Path:
-    """One outline of several rectangles: left, lower, right, upper."""
-    return outlines([((a, low), (b, low), (b, high), (a, high)) for a, low, b, high in sides])
-
-
-def outlines(rings: Sequence[Any]) -> Path:
-    """One path of several closed polygons, each a sequence of corners."""
-    vertices = np.concatenate([part for ring in rings for part in (ring, ring[:1])])
-    codes: list[Any] = []
-    for ring in rings:
-        codes += [Path.MOVETO, *[Path.LINETO] * (len(ring) - 1), Path.CLOSEPOLY]
-    return Path(vertices, codes)
+def rectangle(left: float, lower: float, right: float, upper: float) -> Ring:
+    """Corners of a rectangle."""
+    return ((left, lower), (right, lower), (right, upper), (left, upper))

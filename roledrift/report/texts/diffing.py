@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal
 
+from roledrift.measure.wording import trigrams
 from roledrift.report.texts.passages import Piece
 
 # Brackets are words of their own: "\\boxed{1}." and "\\boxed{2}" differ in the number alone.
@@ -53,20 +54,8 @@ def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:
     return "".join(text for mark, text in parts if mark in ("=", sign))
 
 
-@lru_cache(maxsize=1024)
-def grams(text: str, size: int = 3) -> frozenset[tuple[str, ...]]:
-    """Word n-grams of ``text`` in lower case; of a shorter text, all its words as one."""
-    words = re.findall(r"\w+|[^\w\s]+", text.lower())
-    if len(words) <= size:
-        return frozenset({tuple(words)} if words else ())
-    return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
-
-
-def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
-    """Shared over all; 0 for two empty sets, which share nothing."""
-    shared = len(a & b)
-    union = len(a) + len(b) - shared
-    return shared / union if union else 0.0
+grams = lru_cache(maxsize=1024)(trigrams)
+"""The word 3-grams of a text; a page compares the same texts several times."""
 
 
 def contained(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:

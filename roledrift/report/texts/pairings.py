@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from roledrift.measure.shape import boxed, boxes, hedging
+from roledrift.measure.wording import jaccard
 from roledrift.records import Sample
 from roledrift.report.numbers import number, percent
-from roledrift.report.texts.diffing import contained, grams, jaccard, pieces
+from roledrift.report.texts.diffing import contained, grams, pieces
 from roledrift.report.texts.episodes import Episode, episodes, order
 from roledrift.report.texts.excerpts import excerpt, of_role
 from roledrift.report.texts.likeness import Likeness

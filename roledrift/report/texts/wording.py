@@ -11,13 +11,14 @@ from itertools import combinations
 from roledrift.measure.milestones import ONE_OF_THE_FIRST, PROBLEMS, milestones
 from roledrift.measure.shape import (
     bare_stamp,
-    boxes,
+    boxed,
     code_fence,
     hedging,
     terse,
 )
+from roledrift.measure.verdicts import verdict
+from roledrift.measure.wording import opener, overlap
 from roledrift.records import Sample
-from roledrift.report.texts.diffing import grams, jaccard
 from roledrift.report.view import VALIDATION, View
 
 _LIMIT = 20_000
@@ -31,7 +32,8 @@ class Wording:
         n: Texts counted; ``problems``: different problems among them.
         length: Mean tokens, NaN where nobody counted them; ``p50`` and ``p95`` are lower quantiles.
         truncated: Share that the length limit cut off; likewise the other shares.
-        jaccard: Mean 3-gram overlap between slots of one problem; NaN with one slot.
+        jaccard: Mean 3-gram overlap between slots of one problem, as the statistic
+            ``sibling_jaccard``; NaN with one slot.
         openers: Different first three words.
         fence: First-turn texts of a judge that hold a program, as a share; likewise ``stamp`` for
             bare stamps of at most 200 tokens, ``correct`` and ``unparseable`` for its verdict.
@@ -91,9 +93,7 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
     texts = [one.text[:_LIMIT] for one in its]
     tokens = sorted(one.tokens for one in its)
     counted = any(tokens)
-    inside = [boxes(text) for text in texts]
-    verdicts = [_verdict(one) for one in inside]
-    fences = [code_fence(text) for text in texts]
+    verdicts = [verdict(text) for text in texts]
     stamps = [one.tokens <= 200 and bare_stamp(text) for one, text in zip(its, texts, strict=True)]
 
     def share(flags: Sequence[bool]) -> float:
@@ -108,18 +108,18 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
         p50=float(_quantile(tokens, 0.5)) if counted else math.nan,
         p95=float(_quantile(tokens, 0.95)) if counted else math.nan,
         truncated=share([one.finish == "length" for one in its]),
-        boxed=share([bool(one) for one in inside]),
+        boxed=share([boxed(text) for text in texts]),
         hedging=share([hedging(text) for text in texts]),
         terse=share([terse(text, one.tokens) for one, text in zip(its, texts, strict=True)])
         if counted
         else math.nan,
-        verdict=share([verdict != "" for verdict in verdicts]),
-        fence=share(fences),
+        verdict=share([one is not None for one in verdicts]),
+        fence=share([code_fence(text) for text in texts]),
         stamp=share(stamps),
-        correct=share([verdict == "correct" for verdict in verdicts]),
-        unparseable=share([verdict == "" for verdict in verdicts]),
+        correct=share([one is True for one in verdicts]),
+        unparseable=share([one is None for one in verdicts]),
         jaccard=_overlap(its),
-        openers=len({tuple(text.lower().split()[:3]) for text in texts}),
+        openers=len({opener(text) for text in texts} - {""}),
     )
 
 
@@ -127,21 +127,14 @@ def _quantile(ordered: Sequence[int], q: float) -> int:
     return ordered[max(math.ceil(q * len(ordered)) - 1, 0)]
 
 
-def _verdict(inside: Sequence[str]) -> str:
-    """The last verdict among the boxes of a text; empty for none."""
-    found = [one.lower() for one in inside]
-    return next((one for one in reversed(found) if one in ("correct", "incorrect")), "")
-
-
 def _overlap(samples: Sequence[Sample]) -> float:
-    """Averaged within a problem, then over problems."""
+    """Averaged within an episode of a problem, then over episodes."""
     slots: dict[tuple[str, str], dict[int, Sample]] = defaultdict(dict)
     for one in samples:
         slots[one.prompt, one.episode].setdefault(one.slot, one)
     means = []
     for its in slots.values():
-        sets = [grams(its[slot].text[:_LIMIT]) for slot in sorted(its)]
-        pairs = [jaccard(a, b) for a, b in combinations(sets, 2)]
-        if pairs:
-            means.append(sum(pairs) / len(pairs))
+        mean = overlap(combinations([its[slot].text for slot in sorted(its)], 2))
+        if not math.isnan(mean):
+            means.append(mean)
     return sum(means) / len(means) if means else math.nan

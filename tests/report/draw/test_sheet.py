@@ -5,40 +5,44 @@ import io
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.backends.backend_svg import RendererSVG
+from matplotlib.image import imread
 
-from roledrift.report.draw.sheet import Sheet, outlines, own_style, rectangles
+from roledrift.report.draw.pictures import Picture, own_style
+from roledrift.report.draw.sheet import rectangle
+
+SQUARE = [rectangle(0, 0, 1, 1)]
 
 
-def painted(renderer: RendererAgg) -> np.ndarray:
-    return np.asarray(renderer.buffer_rgba())
+def painted(sheet: Picture) -> np.ndarray:
+    """Red, green and blue from 0 to 1; a pixel is a point."""
+    return imread(io.BytesIO(sheet.png(72)))[:, :, :3]
+
+
+def inked(sheet: Picture) -> np.ndarray:
+    return painted(sheet).sum(axis=2) < 2.5
 
 
 def test_values_lie_where_the_axes_say() -> None:
-    renderer = RendererAgg(100, 50, 72)
-    sheet = Sheet(renderer, (100, 50))
+    sheet = Picture((100, 50))
     sheet.lay((10, 10, 90, 40), (0, 8), (0, 3))
-    sheet.area(rectangles([(2, 1, 4, 2)]), ink="#ff0000")
-    rows, columns = np.nonzero(painted(renderer)[:, :, 0] * painted(renderer)[:, :, 3])
+    sheet.area([rectangle(2, 1, 4, 2)], ink="#000000")
+    rows, columns = np.nonzero(inked(sheet))
     assert (columns.min(), columns.max()) == (30, 49)
     assert (rows.min(), rows.max()) == (20, 29)
 
 
 def test_what_is_drawn_later_lies_on_top() -> None:
-    renderer = RendererAgg(10, 10, 72)
-    sheet = Sheet(renderer, (10, 10))
-    sheet.area(rectangles([(0, 0, 1, 1)]), ink="#ff0000")
-    sheet.area(rectangles([(0, 0, 1, 1)]), ink="#0000ff")
-    assert painted(renderer)[5, 5].tolist() == [0, 0, 255, 255]
+    sheet = Picture((10, 10))
+    sheet.line((0, 1), (0.5, 0.5), ink="#ff0000", width=5.0)
+    sheet.area(SQUARE, ink="#0000ff")
+    assert painted(sheet)[5, 5].tolist() == [0, 0, 1]
 
 
 def test_lines_stop_at_the_plot_and_gaps_stay_gaps() -> None:
-    renderer = RendererAgg(100, 50, 72)
-    sheet = Sheet(renderer, (100, 50))
+    sheet = Picture((100, 50))
     sheet.lay((10, 10, 90, 40), (0, 1), (0, 1))
     sheet.line((-5, 0.4, np.nan, 0.6, 5), (0.5,) * 5, ink="#000000", width=2.0)
-    seen = painted(renderer)[25, :, 3] > 0
+    seen = inked(sheet)[25]
     assert not seen[:7].any()
     assert not seen[93:].any()
     assert seen[12:40].all()
@@ -46,45 +50,44 @@ def test_lines_stop_at_the_plot_and_gaps_stay_gaps() -> None:
 
 
 def test_dots_stand_at_the_points_of_a_line() -> None:
-    renderer = RendererAgg(100, 50, 72)
-    sheet = Sheet(renderer, (100, 50))
+    sheet = Picture((100, 50))
     sheet.line((0.5,), (0.5,), ink="#00ff00", width=1.0, dots=6.0)
-    assert painted(renderer)[25, 50].tolist() == [0, 255, 0, 255]
+    assert painted(sheet)[25, 50].tolist() == [0, 1, 0]
+
+
+def test_stamps_are_circles_and_polygons() -> None:
+    sheet = Picture((100, 50))
+    sheet.stamp(10.0, (0.25, 0.5), inks=("#000000", "#000000"), frame="inside")
+    triangle = ((-10, -10), (10, -10), (0, 10))
+    sheet.stamp(triangle, (0.75, 0.5), inks=("#000000", "#000000"), frame="inside")
+    widths = inked(sheet).reshape(50, 2, 50).sum(axis=2)
+    assert widths[25, 0] > widths[17, 0]
+    assert widths[17, 1] < widths[25, 1] < widths[33, 1]
 
 
 @pytest.mark.parametrize(("align", "side"), [("right", slice(0, 40)), ("left", slice(60, 100))])
 def test_words_outside_the_plot_are_seen_in_a_picture(align: str, side: slice) -> None:
-    renderer = RendererAgg(100, 50, 72)
-    sheet = Sheet(renderer, (100, 50))
+    sheet = Picture((100, 50))
     sheet.lay((40, 10, 60, 40), (0, 1), (0, 1))
     away = -3 if align == "right" else 3
     place = (0.0, 0.5) if align == "right" else (1.0, 0.5)
-    with own_style():
-        sheet.text(place, "a\nb", ink="#000000", frame="data", away=(away, 0), align=align)  # type: ignore[arg-type]
-    inked = painted(renderer)[:, :, 3].any(axis=0)
-    assert inked[side].any()
-    assert not np.delete(inked, np.arange(100)[side]).any()
+    sheet.text(place, "a\n$", ink="#000000", frame="data", away=(away, 0), align=align)  # type: ignore[arg-type]
+    columns = inked(sheet).any(axis=0)
+    assert columns[side].any()
+    assert not np.delete(columns, np.arange(100)[side]).any()
 
 
-def test_a_sheet_of_many_points_is_simplified_in_svg() -> None:
-    buffer = io.StringIO()
-    with own_style("salt"):
-        renderer = RendererSVG(100, 50, buffer)
-        Sheet(renderer, (100, 50)).line(np.linspace(0, 1, 500), [0.5] * 500, ink="#000", width=1.0)
-        renderer.finalize()
-    assert buffer.getvalue().count("L ") < 10
+def test_the_users_style_changes_nothing_and_is_left_alone() -> None:
+    @own_style()
+    def drawn() -> bytes:
+        sheet = Picture((100, 50))
+        sheet.line((0, 1), (0, 1), ink="#000000", width=1.0, dash=(0, (3, 2)))
+        sheet.text((0, 0.5), "word", ink="#000000", frame="inside")
+        return sheet.png(72)
 
-
-def test_our_style_is_left_behind() -> None:
-    with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "theirs"}):
-        with own_style("ours"):
-            assert matplotlib.rcParams["svg.fonttype"] == "none"
-            assert matplotlib.rcParams["svg.hashsalt"] == "ours"
-        assert matplotlib.rcParams["svg.fonttype"] == "path"
-        assert matplotlib.rcParams["svg.hashsalt"] == "theirs"
-
-
-def test_outlines_close_every_ring() -> None:
-    path = outlines([((0, 0), (1, 0), (1, 1)), ((5, 5), (6, 5), (6, 6))])
-    assert list(path.codes) == [1, 2, 2, 79] * 2
-    assert len(rectangles([(0, 0, 1, 1), (2, 2, 3, 3)]).vertices) == 10
+    plain = drawn()
+    odd = {"font.size": 30, "text.usetex": True, "savefig.bbox": "tight", "lines.linestyle": ":",
+           "lines.scale_dashes": False, "path.sketch": (9.0, 9.0, 9.0)}  # fmt: skip
+    with matplotlib.rc_context(odd):
+        assert drawn() == plain
+        assert matplotlib.rcParams["font.size"] == 30

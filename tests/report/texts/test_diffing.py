@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.report.texts.diffing import contained, grams, jaccard, pieces, side
+from roledrift.report.texts.diffing import contained, grams, pieces, side
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
@@ -27,10 +27,6 @@ def test_a_collapsed_text_is_quick_and_complete() -> None:
     assert side(parts, "+") == "ha? " * 300 + "x"
 
 
-def test_grams_by_hand() -> None:
-    a, b = grams("a b c d"), grams("B c D e")
-    assert a == {("a", "b", "c"), ("b", "c", "d")}
-    assert jaccard(a, b) == 1 / 3
-    assert contained(a, b) == 1 / 2
-    assert grams("two words") == {("two", "words")}
-    assert jaccard(grams(""), grams("")) == 0.0
+def test_the_share_of_a_text_that_is_in_another_by_hand() -> None:
+    assert contained(grams("a b c d"), grams("B c D e")) == 1 / 2
+    assert contained(grams(""), grams("a")) == 0.0

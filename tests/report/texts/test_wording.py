@@ -3,8 +3,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
+from roledrift.measure.siblings import sibling_jaccard
 from roledrift.records import Sample
 from roledrift.report.texts.wording import wording
+from roledrift.spans import SpanTable
+from roledrift.sums import Key
+from roledrift.workflow import Role, Workflow
 
 
 def sample(text: str, tokens: int, *, slot: int = 0, prompt: str = "p", finish: str = "stop",
@@ -31,8 +37,8 @@ def test_numbers_by_hand() -> None:
     assert (one.n, one.problems) == (2, 1)
     assert (one.length, one.p50, one.p95) == (25.0, 10.0, 40.0)
     assert (one.truncated, one.boxed, one.hedging, one.terse) == (0.5, 0.5, 0.5, 0.5)
-    # 3-grams: "a b c" is shared; the first text has seven words or runs of marks, the second five
-    assert 0 < one.jaccard < 0.2
+    # Of three 3-grams each, "a b c" is shared.
+    assert one.jaccard == 1 / 5
     assert one.openers == 1
 
 
@@ -63,3 +69,16 @@ def test_without_token_counts_nothing_is_said_of_lengths() -> None:
     one = wording(5, "generator", [sample(r"\boxed{1}", 0), sample("a b", 0, prompt="q")])
     assert all(map(math.isnan, (one.length, one.p50, one.p95, one.terse)))
     assert one.stamp == 0.5
+
+
+def test_the_overlap_is_that_of_the_statistic() -> None:
+    texts = (r"So \boxed{2} it is.", r"so \boxed{3} it is.", "so it is, \n it is so", "")
+    table = SpanTable(
+        ("generator",), np.zeros(4, int), episode_N=np.zeros(4, int), slot_N=np.arange(4),
+        text_N=texts,
+    )  # fmt: skip
+    workflow = Workflow("w", (Role("generator", 4),), ("p",))
+    sums = sibling_jaccard(workflow).measure(table)
+    stored = [sample(text, 1, slot=slot) for slot, text in enumerate(texts)]
+    one = wording(5, "generator", stored)
+    assert one.jaccard == sums[Key("generator", "sibling_jaccard")].total

@@ -1,0 +1,39 @@
+"""What a monitor is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from roledrift.monitor.budget import Budget
+from roledrift.protocols import Judge, Notifier, Probe, Pulse, Reducer, Sink
+from roledrift.records import Sample, StepRecord
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorComponents:
+    """What a monitor is made of.
+
+    Attributes:
+        probes: Measure spans.
+        judge: All detectors; None records without judging.
+        sinks: Keep records.
+        notifiers: Pass on what a person has to know.
+        reducer: Adds over ranks; None for a single process.
+        history: Records of earlier segments of the same run, for a resumed run.
+        texts: Texts of earlier segments, likewise.
+        conclusion: Says in one sentence what the run is after so many steps.
+        pulse: Is told of every step, and of the end.
+        budget: What watching may cost; by default nothing is thinned.
+    """
+
+    probes: Sequence[Probe] = ()
+    judge: Judge | None = None
+    sinks: Sequence[Sink] = ()
+    notifiers: Sequence[Notifier] = ()
+    reducer: Reducer | None = None
+    history: Callable[[], Iterable[StepRecord]] | None = None
+    texts: Callable[[], Iterable[Sample]] | None = None
+    conclusion: Callable[[int], str] | None = None
+    pulse: Pulse | None = None
+    budget: Budget = field(default_factory=lambda: Budget(0.0))
