@@ -147,14 +147,14 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "run": tuple[Item, ...],
     },
     "import": {"runs": tuple[ImportedRun, ...], "failed": Mapping[str, str]},
-    "ls": {"runs": tuple[Row, ...], "truncated": bool},
+    "ls": {"runs": tuple[Row, ...]},
     "report": {"runs": int, "files": tuple[str, ...]},
     "view": {"address": str},
     "watch": {"runs": tuple[WatchedRun, ...], "problems": tuple[str, ...]},
 }
 """Verb to the fields of its document beside ``schema``."""
 
-_VERSIONS = {"check": 2, "compare": 2, "import": 2, "ls": 2, "watch": 2}
+_VERSIONS = {"check": 2, "compare": 2, "import": 2, "ls": 3, "watch": 2}
 """Of documents whose first version is gone."""
 
 

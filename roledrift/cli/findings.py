@@ -22,9 +22,6 @@ COUNTS: Mapping[str, tuple[Severity, ...]] = {
 }
 """Word of ``--fail-on`` to the severities that make a run fail the check."""
 
-RENAMED = {"warn": "suspicious", "error": "input"}
-"""Words that ``--fail-on`` took before there were severities, and what they are called now."""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -10,14 +10,13 @@ from pathlib import Path
 import orjson
 
 from roledrift.errors import ConfigError, StoreError
+from roledrift.report import FORMATS
 from roledrift.report.build import page_of
 from roledrift.report.model import REPORT_SCHEMA, Report, plain
 from roledrift.report.tabular import tables, to_csv, to_latex
 
 TABLES = "tables"
 """Folder of CSV and LaTeX tables."""
-
-FORMATS = ("html", "md", "json", "csv", "tex", "png", "status")
 
 
 def write_report(
