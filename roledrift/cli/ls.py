@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from roledrift.analysis.runs import Run
 from roledrift.cli import console
 from roledrift.cli.findings import silence
+from roledrift.config import near
 from roledrift.errors import RoleDriftError
 from roledrift.judgement import Incident
 from roledrift.records import StepRecord
@@ -66,9 +66,7 @@ def ls(folder: str, *, state: str = "", sort: str = "severity", as_json: bool = 
     wanted = [name.strip() for name in state.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in STATES]
     if unknown:
-        near = get_close_matches(unknown[0], STATES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        message = f"--state {unknown[0]!r}: choose from {','.join(STATES)}.{hint}"
+        message = f"--state: unknown state {unknown[0]!r}{near(unknown[0], STATES)}"
         return console.fail(
             console.failure("usage", message, "roledrift ls --help"), as_json=as_json
         )

@@ -18,7 +18,6 @@ from roledrift.cli.options import (
     Json,
     Judged,
     Order,
-    Pairing,
     Reported,
     run_argument,
     with_options,
@@ -193,10 +192,6 @@ def _compare(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Also write a report on both.")
     ] = None,
-    pair: Annotated[
-        Pairing,
-        typer.Option("--pair", help="step: statistics by step. prompt: kept texts by prompt."),
-    ] = Pairing.both,
     as_json: Json = False,
 ) -> None:
     """Compare two runs.
@@ -210,7 +205,7 @@ def _compare(
     """
     from roledrift.cli.compare import compare
 
-    raise typer.Exit(compare(first, second, out=out, pair=pair.value, as_json=as_json))
+    raise typer.Exit(compare(first, second, out=out, as_json=as_json))
 
 
 @app.command("doctor")

@@ -32,14 +32,6 @@ class Order(StrEnum):
     steps = "steps"
 
 
-class Pairing(StrEnum):
-    """What of two runs is paired by what."""
-
-    both = "both"
-    step = "step"
-    prompt = "prompt"
-
-
 def _named(path: Any) -> Any:
     """A path that is not empty: ``""`` would be the present directory, and is a variable unset."""
     for one in path if isinstance(path, list) else [path]:

@@ -6,12 +6,12 @@ import re
 import shlex
 import webbrowser
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from roledrift.cli import console
 from roledrift.cli.foreign import opened
 from roledrift.cli.options import Reported
+from roledrift.config import near
 from roledrift.detect.settings import load
 from roledrift.errors import RoleDriftError
 from roledrift.report import FORMATS
@@ -68,9 +68,8 @@ def report(paths: Sequence[str], how: Reported) -> int:
 def _usage(how: Reported, wanted: Sequence[str]) -> str:
     unknown = [name for name in wanted if name not in FORMATS]
     if unknown or not wanted:
-        near = get_close_matches(unknown[0], FORMATS, n=1) if unknown else []
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        return f"--format {how.formats!r}: choose from {','.join(FORMATS)}.{hint}"
+        name = unknown[0] if unknown else ""
+        return f"--format: unknown format {name!r}{near(name, FORMATS)}"
     if how.look and "html" not in wanted:
         return f"--open needs html in --format {how.formats!r}."
     try:

@@ -177,7 +177,7 @@ def test_only_some_findings(tmp_path: Path) -> None:
     assert {one["detector"] for one in document["runs"][0]["verdicts"]} == {"length_inflation"}
     code, out, err = check(run, "--finding", "lenght_inflation")
     assert (code, out) == (2, "")
-    assert "Did you mean 'length_inflation'?" in err
+    assert "did you mean 'length_inflation'?" in err
     # Silence is no detector's finding: who asks for one finding is not told of it.
     crashed = crash_run(tmp_path / "crashed", last=1e9)
     assert "silent" not in check(crashed, "--finding", "length_inflation", "--json")[1]

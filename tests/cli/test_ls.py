@@ -171,4 +171,4 @@ def test_some_of_them_in_another_order(tmp_path: Path) -> None:
     assert "no run that is silent" in err
     code, out, err = ls(tmp_path, "--state", "silnet")
     assert (code, out) == (2, "")
-    assert "Did you mean 'silent'?" in err
+    assert "did you mean 'silent'?" in err
