@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .SECONDARY:
-.PHONY: help demo test test-fast test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs site clean
+.PHONY: help demo test test-fast dist-check test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs site clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-rllm RLLM=<folder of its sources>  the backend for rLLM 0.3, in rLLM's own trainer, likewise"
 	@echo "make test-logbooks  what is handed to mlflow and trackio, read back, likewise"
 	@echo "make test-trl-oldest  the TRL integration on the oldest TRL that it supports, likewise"
+	@echo "make dist-check  build wheel and sdist, and use both in empty environments (PYTHONS=\"python3.12 python3.13\")"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside simple rules"
@@ -104,6 +105,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+PYTHONS ?= $(PYTHON)
+dist-check: $(READY)
+	$(BIN)/python tools/dist_check.py $(PYTHONS:%=--python %)
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
@@ -142,7 +147,7 @@ $(VENV)/.site: $(READY) pyproject.toml constraints.txt
 	@touch $@
 
 site: $(VENV)/.site
-	NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore:IProgress $(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore:IProgress $(BIN)/python -m mkdocs build --strict -f tools/mkdocs.yml
 
 docs: $(READY)
 	$(BIN)/python tools/make_pictures.py

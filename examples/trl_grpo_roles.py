@@ -3,6 +3,9 @@
 It runs in seconds on a CPU and needs no network: model and tokenizer are made here, untrained.
 With a real model only ``tiny_model``, ``tiny_tokenizer``, the dataset and the reward change.
 
+The generator is paid for a 4 anywhere in its text, and a longer text holds one more often.
+roledrift says so after a few steps: "The generator has been paid for length".
+
     pip install -e ".[trl]"    # in a clone of the repository
     python examples/trl_grpo_roles.py --out runs/trl_roles
 """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from roledrift.workflow import Role as Role
     from roledrift.workflow import Workflow as Workflow
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Alert": "roledrift.judgement",

@@ -22,7 +22,7 @@ from roledrift.detect.settings import checked, load
 from roledrift.detect.suite import DetectorSuite
 from roledrift.detect.yardsticks import combined
 from roledrift.errors import ConfigError
-from roledrift.measure import PROBES, probes_for
+from roledrift.measure.catalogue import probes_for
 from roledrift.measure.installed import installed_probes
 from roledrift.metric_monitor import MetricMonitor
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
@@ -184,7 +184,7 @@ def _summary(judge: DetectorSuite) -> tuple[str, str, Starts]:
 
 
 def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:
-    return (*probes_for(config.tier, roles), *installed_probes(roles, shipped=PROBES))
+    return (*probes_for(config.tier, roles), *installed_probes(roles))
 
 
 def disabled() -> bool:

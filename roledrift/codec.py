@@ -137,9 +137,9 @@ def from_plain(body: Mapping[str, Any]) -> Record:
     if version > SCHEMA:
         raise SchemaError(
             f"written in schema {version}, this roledrift reads up to {SCHEMA}: "
-            "pip install -U roledrift"
+            "install a newer roledrift"
         )
-    kind = RECORD_KINDS.get(str(body.get("kind")))
+    kind: Any = RECORD_KINDS.get(str(body.get("kind")))
     if kind is None:
         raise SchemaError(
             f"unknown kind of record {body.get('kind')!r}; known are {sorted(RECORD_KINDS)}"

@@ -20,7 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeVar
 
 Kind = Literal["probes", "detectors", "importers"]
-"""``probes``: ``(Workflow) -> protocols.Probe``. ``detectors``: a ``detect.cards.Card``.
+"""``probes``: a ``measure.cards.ProbeCard``. ``detectors``: a ``detect.cards.Card``.
 ``importers``: a ``roledrift.ingest.form.Format``."""
 
 KINDS: tuple[Kind, ...] = ("probes", "detectors", "importers")

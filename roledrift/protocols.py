@@ -1,8 +1,8 @@
 """Every extension point of the library on one page.
 
-An extension is an object of one of these shapes and a line in the table beside its kind
-(``measure.PROBES``), a module with a card (``detect/detectors``), or an entry point in a
-distribution of one's own (:mod:`roledrift.extensions`); there is nothing to inherit from.
+An extension is an object of one of these shapes and a module with a card (``measure`` for probes,
+``detect/detectors``), or an entry point in a distribution of one's own
+(:mod:`roledrift.extensions`); there is nothing to inherit from.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 
 from roledrift import extensions
 from roledrift.detect import catalogue
+from roledrift.measure.catalogue import statistics
 
 Install = Callable[..., None]
 
@@ -43,6 +44,11 @@ def pytest_configure() -> None:
         sys.path.append(place)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a developer's own switches nor the test runner's window width reach the tests."""
@@ -64,10 +70,15 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             (place / f"{module}.py").write_text(text)
             monkeypatch.delitem(sys.modules, module, raising=False)
         monkeypatch.syspath_prepend(str(place))
-        extensions.extensions.cache_clear()
         extensions._named.cache_clear()
-        catalogue._found.cache_clear()
+        look_anew()
 
     yield put
+    look_anew()
+
+
+def look_anew() -> None:
+    """Forget which parts there are."""
     extensions.extensions.cache_clear()
     catalogue._found.cache_clear()
+    statistics.cache_clear()

@@ -140,7 +140,7 @@ def test_unknown_keys_are_passed_over() -> None:
 
 
 def test_a_newer_schema_is_refused_with_the_way_out() -> None:
-    with pytest.raises(SchemaError, match=r"schema 2.*pip install -U roledrift"):
+    with pytest.raises(SchemaError, match=r"schema 2.*install a newer roledrift"):
         from_json('{"v":2,"kind":"step","step":1}')
 
 

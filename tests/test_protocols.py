@@ -16,11 +16,13 @@ from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import Course
 from roledrift.detect.settings import settings_of
 from roledrift.detect.suite import DetectorSuite
-from roledrift.measure import PROBES
+from roledrift.measure.catalogue import shipped as shipped_probes
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.records import RunHeader
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
+
+PROBES = {card.name: card.make for card in shipped_probes()}
 
 
 def obeys(thing: object, protocol: type[Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.measure import probes_for
+from roledrift.measure.catalogue import probes_for
 from roledrift.records import summarise
 from roledrift.relative import relative
 from roledrift.spans import SpanTable

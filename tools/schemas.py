@@ -154,7 +154,7 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
 }
 """Verb to the fields of its document beside ``schema``."""
 
-_VERSIONS = {"check": 2, "compare": 2, "import": 2, "ls": 3, "watch": 2}
+_VERSIONS = {"check": 2, "compare": 2, "import": 2, "ls": 2, "watch": 2}
 """Of documents whose first version is gone."""
 
 

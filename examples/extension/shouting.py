@@ -1,8 +1,8 @@
 """A probe, a detector and an importer that roledrift finds once this package is installed.
 
 The probe measures which share of a role's letters are capitals. The detector reports a role that
-has begun to shout; its card says everything that alerts, reports and the configuration need to know
-about it. The importer reads logs with lines of `step<TAB>role<TAB>text`.
+has begun to shout. Their cards say everything that charts, alerts, reports and the configuration
+need to know about them. The importer reads logs with lines of `step<TAB>role<TAB>text`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from roledrift.detect.cards import Card, Context, Finding
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.rows import SpanRow, StepDone
 from roledrift.judgement import Verdict
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.records import StepRecord
 from roledrift.spans import SpanTable
 from roledrift.sums import EVERYONE, Key, Mean, Sums
@@ -42,6 +43,23 @@ class ShoutingProbe:
                 capitals = sum(one.isupper() for one in text)
                 sums[Key(group, "shouting")] = Mean(letters, capitals)
         return sums
+
+
+PROBE = ProbeCard(
+    name="shouting",
+    make=ShoutingProbe,
+    statistics=(
+        Statistic(
+            name="shouting",
+            title="Shouting",
+            unit="share of letters",
+            formula="capitals over letters, of all texts of a role",
+            healthy="level",
+            supply="text in RoleBatch",
+            share=True,
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)

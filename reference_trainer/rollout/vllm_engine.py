@@ -27,7 +27,7 @@ _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 @dataclass(frozen=True, slots=True)
 class VllmSettings:
-    """How vLLM is started. What it needs from the environment is in docs/reference_trainer.md.
+    """How vLLM is started. What it needs from the environment is in docs/trainer/models.md.
 
     Attributes:
         gpu_memory: Share of the device's memory for weights and keys and values; the rest is the

@@ -70,7 +70,7 @@ _HINTS: Mapping[Kind, str] = {
     "usage": "roledrift --help",
     "not_found": "roledrift ls DIR lists the runs in DIR",
     "unreadable": "restore what the message names, or leave this path out",
-    "schema_too_new": "pip install -U roledrift",
+    "schema_too_new": "install a newer roledrift",
     "invalid_config": "correct the named keys",
     "missing_extra": "install what the message names",
     "inconclusive": "give a path that holds runs, or let the run go on",

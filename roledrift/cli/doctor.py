@@ -78,7 +78,7 @@ def machine() -> Sequence[Item]:
     items = [Item("roledrift", "ok", __version__), Item("python", "ok", here)]
     for name in _LIBRARIES:
         found = _version(name)
-        advice = "" if found else "pip install -U roledrift"
+        advice = "" if found else f"pip install {name}"
         items.append(Item(name, "ok" if found else "broken", found or "not installed", advice))
     for name, use in _OPTIONAL.items():
         found = _version(name)
@@ -144,7 +144,7 @@ def of_runs(path: str) -> Sequence[Item]:
 
 def of_run(path: str) -> Sequence[Item]:
     """What a run can answer and what it cannot, with the switch that would supply it."""
-    from roledrift.report.sections.names import QUANTITIES
+    from roledrift.measure.catalogue import charted
     from roledrift.report.view import load
 
     view = load(Path(path), "run1")
@@ -162,15 +162,15 @@ def of_run(path: str) -> Sequence[Item]:
         )
         advice = f"needs {', '.join(needs)}" if needs else ""
         items.append(Item(detector, "ok" if reached else "absent", text, advice))
-    for quantity in QUANTITIES:
-        there = [role for role in view.roles if view.curve(role, quantity.name)]
+    for statistic in charted():
+        there = [role for role in view.roles if view.curve(role, statistic.name)]
         text = f"of {', '.join(there)}" if there else "not measured"
         items.append(
             Item(
-                quantity.title,
+                statistic.title,
                 "ok" if there else "absent",
                 text,
-                "" if there else quantity.supply,
+                "" if there else statistic.supply,
             )
         )
     return [*items, *_rest(view), _gradients(view)]

@@ -82,7 +82,7 @@ def ls(folder: str, *, state: str = "", sort: str = "severity", as_json: bool = 
         keyed.sort(key=lambda pair: -pair[1].steps)
     rows = [row for _, row in keyed]
     if as_json:
-        console.write_json({"schema": "roledrift.ls/3", "runs": [asdict(row) for row in rows]})
+        console.write_json({"schema": "roledrift.ls/2", "runs": [asdict(row) for row in rows]})
     elif rows:
         _print(rows)
     else:

@@ -18,7 +18,7 @@ from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import MAX_ROLES, MAX_SLOTS
 from roledrift.ingest.rows import Event, Series, SpanRow
 from roledrift.ingest.tables import shares_of, stacked, tables_of
-from roledrift.measure import PROBES, probes_for
+from roledrift.measure.catalogue import probes_for
 from roledrift.measure.installed import InstalledProbes
 from roledrift.measure.milestones import ONE_OF_THE_FIRST, PROBLEMS
 from roledrift.measure.sampling import TextSampler
@@ -110,7 +110,7 @@ class Collector:
         probes = probes_for("business", SINGLE)
         self._of_text = [one for one in probes if _TEXT in one.needs]
         self._of_numbers = [one for one in probes if _TEXT not in one.needs]
-        self._of_others = InstalledProbes(shipped=PROBES)
+        self._of_others = InstalledProbes()
 
     def take(self, event: Event) -> Iterator[tuple[StepRecord, list[Sample]]]:
         """Take one event; gives the step that it finishes, if any."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Columns, PerSpan, Pooled, SpanProbe, groups
 from roledrift.spans import Floats, Ints, SpanTable
 from roledrift.sums import Key, Mean, Moments, Sums
@@ -164,3 +165,44 @@ def _spread(spans: SpanTable, rows: Ints) -> Mean:
         sd_G = np.sqrt(np.bincount(inverse_N, weights=squares_N, minlength=len(size_G)) / size_G)
     counted_G = (size_G > 1) & np.isfinite(sd_G)
     return Mean(float(counted_G.sum()), float(sd_G[counted_G].sum()))
+
+
+CARDS = (
+    ProbeCard(
+        "rewards",
+        rewards,
+        (
+            Statistic(
+                "reward",
+                "Reward",
+                "mean per answer",
+                formula="mean over spans of their reward",
+                healthy="rises slowly or stays level",
+                supply="reward_B in RoleBatch",
+                order=1,
+            ),
+        ),
+    ),
+    ProbeCard("advantages", advantages),
+    ProbeCard("credit", credit),
+    ProbeCard(
+        "zero_variance",
+        zero_variance,
+        (
+            Statistic(
+                "zero_variance",
+                "Groups without signal",
+                "share of groups with equal rewards",
+                formula="share of advantage groups in which all rewards are equal",
+                healthy="level; near 1 there is nothing left to learn from",
+                supply="group_B and reward_B in RoleBatch",
+                words="groups with equal rewards",
+                share=True,
+                order=12,
+            ),
+        ),
+    ),
+    ProbeCard("length_credit", length_credit),
+    ProbeCard("reward_spread", reward_spread),
+)
+"""What this module measures."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Columns, Pooled, SpanProbe
 from roledrift.spans import SpanTable
 from roledrift.workflow import Workflow
@@ -29,3 +30,23 @@ def _duplicates(spans: SpanTable) -> Columns:
     repeats_N = np.ones(len(spans), dtype=np.bool_)
     repeats_N[first_G] = False
     return {"duplicates": Pooled(np.ones(len(spans)), repeats_N)}
+
+
+CARDS = (
+    ProbeCard(
+        "duplicates",
+        duplicates,
+        (
+            Statistic(
+                "duplicates",
+                "Duplicate rows",
+                "share of rows",
+                formula="share of spans that repeat role, problem, episode, slot, turn and length",
+                words="share of rows that are there twice",
+                share=True,
+                chart=False,
+            ),
+        ),
+    ),
+)
+"""What this module measures."""

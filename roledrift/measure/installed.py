@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 
 from roledrift.errors import ConfigError
 from roledrift.extensions import attempt, extensions, usable
+from roledrift.measure.cards import ProbeCard
+from roledrift.measure.catalogue import shipped
 from roledrift.protocols import Probe
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums
@@ -54,12 +56,11 @@ class InstalledProbe:
         return sums
 
 
-def installed_probes(workflow: Workflow, *, shipped: Collection[str]) -> tuple[Probe, ...]:
+def installed_probes(workflow: Workflow) -> tuple[Probe, ...]:
     """All that can be used; the others have been named on the log."""
-    parts, _ = usable("probes", shipped=shipped)
+    parts, _ = usable("probes", shipped=[card.name for card in shipped()])
     made = (
-        attempt(f"probe {name}", _make, name, factory, workflow)[0]
-        for name, factory in parts.items()
+        attempt(f"probe {name}", _make, name, card, workflow)[0] for name, card in parts.items()
     )
     return tuple(one for one in made if one is not None)
 
@@ -69,13 +70,9 @@ class InstalledProbes:
 
     They are made for the roles that are known, and anew when more come. What one cannot measure is
     named on the log, and left out.
-
-    Args:
-        shipped: Names of roledrift's own probes.
     """
 
-    def __init__(self, *, shipped: Collection[str]) -> None:
-        self._shipped = shipped
+    def __init__(self) -> None:
         self._slots: dict[str, int] = {}
         self._probes: tuple[Probe, ...] = ()
 
@@ -94,7 +91,7 @@ class InstalledProbes:
             # Routing is known at the end only; what is measured does not depend on it.
             roles = tuple(Role(name, count) for name, count in slots.items())
             workflow = Workflow("imported", roles, ("shared",) * len(roles))
-            self._probes = installed_probes(workflow, shipped=self._shipped)
+            self._probes = installed_probes(workflow)
         wanted = [
             one
             for one in self._probes
@@ -104,5 +101,9 @@ class InstalledProbes:
         return [one for one in sums if one is not None]
 
 
-def _make(name: str, factory: Callable[[Workflow], Probe], workflow: Workflow) -> Probe:
-    return InstalledProbe(name, factory(workflow))
+def _make(name: str, card: object, workflow: Workflow) -> Probe:
+    if not isinstance(card, ProbeCard):
+        raise ConfigError(
+            f"its entry point is {type(card).__name__}, not a roledrift.measure.cards.ProbeCard"
+        )
+    return InstalledProbe(name, card.make(workflow))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Column, Columns, PerSpan, Pooled, Ratios, SpanProbe
 from roledrift.spans import Bools, Comparison, Floats, Ints, SpanTable
 from roledrift.workflow import Workflow
@@ -142,3 +143,147 @@ def _ratios(pair: Comparison) -> Columns:
 def _per_token(totals_N: Floats, tokens_N: Ints) -> Floats:
     means_N: Floats = totals_N / np.maximum(tokens_N, 1)
     return means_N
+
+
+_COMPARE = "RoleBatch.rescored after the optimizer step ([rescore] rows_per_role above 0)"
+_ROLLOUT = "rollout_logp_BT in RoleBatch"
+_K3 = (
+    "mean over tokens of exp(d) - d - 1, an estimate of the KL divergence that is never negative; "
+)
+_CHI2 = "mean over tokens of exp(d)² - 1, d clipped to ±20; "
+_UPDATE = "d is taken between after and before the optimizer step, on re-scored answers"
+_ENGINE = "d is taken between the trainer and the rollout engine"
+
+CARDS = (
+    ProbeCard(
+        "perplexity",
+        perplexity,
+        (
+            Statistic(
+                "ppl",
+                "Perplexity",
+                "mean over answers",
+                formula="mean over answers of exp(mean negative log-probability per token)",
+                healthy="level or slowly falling",
+                supply="logp_BT in RoleBatch",
+                order=3,
+            ),
+        ),
+    ),
+    ProbeCard(
+        "entropy",
+        entropy,
+        (
+            Statistic(
+                "entropy",
+                "Entropy",
+                "nats per token",
+                formula="sum over all tokens of a role divided by their number",
+                healthy=(
+                    "falls slowly; a sudden fall is a policy that collapses, a rise one that "
+                    "dissolves"
+                ),
+                supply="entropy_BT in RoleBatch",
+                order=2,
+            ),
+        ),
+    ),
+    ProbeCard(
+        "clipping",
+        clipping,
+        (
+            Statistic(
+                "clip_fraction",
+                "Clipped tokens",
+                "share of tokens",
+                formula="tokens whose clipped loss is active divided by all tokens of a role",
+                healthy="small; 0 when every batch is used once",
+                supply="old_logp_BT and clip in RoleBatch",
+                share=True,
+                order=10,
+            ),
+        ),
+    ),
+    ProbeCard("nonfinite", nonfinite),
+    ProbeCard(
+        "comparisons",
+        comparisons,
+        (
+            Statistic(
+                "update.k3",
+                "Movement per update (k3)",
+                "nats per token",
+                formula=_K3 + _UPDATE,
+                healthy="level and similar for all roles that share a policy",
+                supply=_COMPARE,
+                log=True,
+                order=4,
+            ),
+            Statistic(
+                "update.chi2",
+                "Movement per update (chi²)",
+                "per token",
+                formula=_CHI2 + _UPDATE,
+                healthy="level; it reacts to few tokens with large ratios before k3 does",
+                supply=_COMPARE,
+                log=True,
+                order=5,
+            ),
+            Statistic(
+                "rollout.k3",
+                "Trainer against rollout engine (k3)",
+                "nats per token",
+                formula=_K3 + _ENGINE,
+                healthy="small and level",
+                supply=_ROLLOUT,
+                log=True,
+                order=6,
+            ),
+            Statistic(
+                "rollout.chi2",
+                "Trainer against rollout engine (chi²)",
+                "per token",
+                formula=_CHI2 + _ENGINE,
+                healthy="small and level",
+                supply=_ROLLOUT,
+                log=True,
+                order=7,
+            ),
+            Statistic(
+                "old.k3",
+                "Policy against start of iteration (k3)",
+                "nats per token",
+                formula=_K3 + "d is taken between the policy and that of the iteration's start",
+                healthy="small; exactly 0 when every batch is used once",
+                supply="old_logp_BT in RoleBatch",
+                log=True,
+                order=8,
+            ),
+            Statistic(
+                "reference.k3",
+                "Distance to the reference (k3)",
+                "nats per token",
+                formula=_K3 + "d is taken between the policy and the frozen reference",
+                healthy="grows slowly and bends over",
+                supply="reference_logp_BT in RoleBatch",
+                log=True,
+                order=9,
+            ),
+            Statistic(
+                "rollout.training_ppl",
+                "Perplexity under the trainer",
+                "mean over answers",
+                formula="mean over answers of exp(mean negative log-probability per token)",
+                chart=False,
+            ),
+            Statistic(
+                "old.training_ppl",
+                "Perplexity at the start of the iteration",
+                "mean over answers",
+                formula="mean over answers of exp(mean negative log-probability per token)",
+                chart=False,
+            ),
+        ),
+    ),
+)
+"""What this module measures; ``d`` is a difference of log-probabilities, see above."""

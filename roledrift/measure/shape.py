@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Columns, Pooled, SpanProbe
 from roledrift.spans import SpanTable
 from roledrift.workflow import Workflow
@@ -184,3 +185,57 @@ def _boxes(text: str) -> list[tuple[int, int, int]]:
             open_braces.clear()
             at = text.find(_BOX, at)
     return sorted(found)
+
+
+def _share(name: str, title: str, healthy: str, formula: str, order: int) -> Statistic:
+    return Statistic(
+        name,
+        title,
+        "share of answers",
+        formula=f"share of spans with text {formula}",
+        healthy=healthy,
+        supply="text in RoleBatch (tier business or full)",
+        share=True,
+        order=order,
+    )
+
+
+CARDS = (
+    ProbeCard(
+        "shape",
+        shape,
+        (
+            _share(
+                "terse",
+                "Terse answers",
+                "near 1 for a terse role, near 0 for a role that solves",
+                "that have at most 30 tokens and a parseable box",
+                13,
+            ),
+            _share("boxed", "Boxed answers", "level", "that have an answer in a box", 14),
+            _share(
+                "bare_stamp",
+                "Bare stamps",
+                "level for a terse role, else near 0",
+                "that are nothing but a box",
+                15,
+            ),
+            _share(
+                "code_fence",
+                "Code blocks",
+                "near 0 for roles that judge or select",
+                "that have a fenced Python block",
+                16,
+            ),
+            _share(
+                "verdict_tag",
+                "Verdict tags",
+                "level for a role that judges",
+                "that have a boxed Correct or Incorrect",
+                17,
+            ),
+            _share("hedging", "Hedging", "level", "that have a phrase of doubt", 18),
+        ),
+    ),
+)
+"""What this module measures."""

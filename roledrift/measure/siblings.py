@@ -15,6 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.shape import boxes
 from roledrift.measure.wording import overlap
 from roledrift.spans import Ints, SpanTable
@@ -164,3 +165,44 @@ def _same_mistake(spans: SpanTable, pairs: list[Pair]) -> Mean:
             answers[row] = "".join(found[-1].split())
     both = [(answers[i], answers[j]) for i, j in pairs if i in answers and j in answers]
     return Mean(float(len(both)), float(sum(a == b for a, b in both)))
+
+
+def _several(workflow: Workflow) -> bool:
+    return any(role.slots > 1 for role in workflow.roles)
+
+
+CARDS = (
+    ProbeCard("sign_agreement", sign_agreement, applies=_several),
+    ProbeCard("sibling_jaccard", sibling_jaccard, applies=_several),
+    ProbeCard(
+        "wrong_agreement",
+        wrong_agreement,
+        (
+            Statistic(
+                "wrong_agreement",
+                "Agreement on wrong answers",
+                "share of pairs",
+                formula="share of pairs of wrong sibling answers that are the same",
+                share=True,
+                chart=False,
+            ),
+        ),
+        applies=_several,
+    ),
+    ProbeCard(
+        "wrong_jaccard",
+        wrong_jaccard,
+        (
+            Statistic(
+                "wrong_jaccard",
+                "Overlap of wrong answers",
+                "share of word 3-grams",
+                formula="mean over episodes of the overlap of word 3-grams of wrong siblings",
+                share=True,
+                chart=False,
+            ),
+        ),
+        applies=_several,
+    ),
+)
+"""What this module measures."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Columns, Pooled, SpanProbe
 from roledrift.measure.shape import boxes
 from roledrift.spans import SpanTable
@@ -40,3 +41,28 @@ def _verdicts(spans: SpanTable, workflow: Workflow) -> Columns:
         said = verdict(text_N[row] or "")
         given_N[row], correct_N[row] = said is not None, said is True
     return {"verdict_correct": Pooled(given_N, correct_N)}
+
+
+def _judged(workflow: Workflow) -> bool:
+    return any(role.duty == "judge" for role in workflow.roles)
+
+
+CARDS = (
+    ProbeCard(
+        "verdicts",
+        verdicts,
+        (
+            Statistic(
+                "verdict_correct",
+                "Verdict “correct”",
+                "share of verdicts",
+                formula="share of a judge's verdicts that say Correct, over outputs with one",
+                words="share of the verdict “correct”",
+                share=True,
+                chart=False,
+            ),
+        ),
+        applies=_judged,
+    ),
+)
+"""What this module measures."""

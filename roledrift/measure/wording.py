@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from roledrift.measure.cards import ProbeCard, Statistic
 from roledrift.measure.groups import Columns, PerSpan, SpanProbe, groups
 from roledrift.spans import Floats, SpanTable
 from roledrift.sums import Distinct, Key, Profile, Sums
@@ -246,3 +247,51 @@ def _number(text: str) -> int:
     # Python's own hash() differs from process to process.
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
+
+
+CARDS = (
+    ProbeCard(
+        "openers",
+        openers,
+        (
+            Statistic(
+                "openers",
+                "Different openings",
+                "number",
+                formula="number of different 3-word openers among the texts of a step",
+                chart=False,
+            ),
+        ),
+    ),
+    ProbeCard(
+        "words",
+        Words,
+        (
+            Statistic(
+                "words",
+                "Words",
+                "words, mean",
+                formula="words of a text, and which share of them is of which kind",
+                words="distance of its words from the baseline",
+                chart=False,
+            ),
+        ),
+    ),
+    ProbeCard(
+        "copied",
+        copied,
+        (
+            Statistic(
+                "copied",
+                "Copied from the input",
+                "share of word 3-grams",
+                formula="share of an output's word 3-grams that its candidates hold",
+                words="share copied from the input",
+                share=True,
+                chart=False,
+            ),
+        ),
+        applies=copies,
+    ),
+)
+"""What this module measures."""

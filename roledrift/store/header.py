@@ -57,5 +57,5 @@ def refuse_newer(version: object, where: str) -> None:
     if isinstance(version, int) and version > SCHEMA:
         raise SchemaError(
             f"{where} is written in schema {version}, this roledrift reads up to {SCHEMA}:"
-            " pip install -U roledrift"
+            " install a newer roledrift"
         )

@@ -10,16 +10,15 @@ import orjson
 from roledrift.codec import plain
 from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import Alert, Incident, TextPair
+from roledrift.measure.catalogue import statistics
 from roledrift.records import Sample
 from roledrift.report.sanitise import clean, cut
-from roledrift.report.sections.names import QUANTITIES, statistic_name
+from roledrift.report.sections.names import statistic_name
 
 SCHEMA = "roledrift.page/1"
 LONGEST = 6000
 """Characters of a text that a page shows."""
 
-_UNITS = {one.name: one.unit.replace(", mean", "") for one in QUANTITIES}
-_LOGS = {one.name for one in QUANTITIES if one.log}
 _STEP_UNITS = {"lr": "learning rate"}
 
 
@@ -41,12 +40,12 @@ def harmless(value: Any) -> Any:
 
 def statistic(name: str) -> dict[str, Any]:
     """How a statistic is called and drawn."""
-    title = statistic_name(name)
+    title, known = statistic_name(name), statistics().get(name)
     return {
         "name": clean(name),
         "title": clean(title[:1].upper() + title[1:]),
-        "unit": _UNITS.get(name, _STEP_UNITS.get(name, "")),
-        "log": name in _LOGS,
+        "unit": _STEP_UNITS.get(name, "") if known is None else known.unit.replace(", mean", ""),
+        "log": known is not None and known.log,
     }
 
 

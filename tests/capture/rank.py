@@ -12,7 +12,7 @@ import torch.distributed as dist
 from roledrift.capture.batch import RoleBatch
 from roledrift.capture.ranks import TorchReducer
 from roledrift.capture.tokens import TokenCapture
-from roledrift.measure import probes_for
+from roledrift.measure.catalogue import probes_for
 from roledrift.sums import Sums, add
 from roledrift.workflow import VOTING
 

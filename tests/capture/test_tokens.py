@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from roledrift.capture.batch import RoleBatch
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import CaptureError
-from roledrift.measure import probes_for
+from roledrift.measure.catalogue import probes_for
 from roledrift.monitor import Monitor, Parts
 from roledrift.protocols import SpanSource
 from roledrift.records import RunHeader, summarise

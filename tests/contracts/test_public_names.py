@@ -55,6 +55,7 @@ EXTENSIONS = {
     "roledrift.ingest.form": ("Format", "Job"),
     "roledrift.ingest.rows": ("SpanRow", "StepDone"),
     "roledrift.judgement": ("Alert", "Decision", "Incident", "Verdict"),
+    "roledrift.measure.cards": ("ProbeCard", "Statistic"),
     "roledrift.protocols": ("Detector", "Notifier", "Probe", "Reducer", "Sink"),
     "roledrift.records": ("GramRecord", "RunHeader", "Sample", "Stat", "StepRecord"),
     "roledrift.spans": ("SpanTable",),

@@ -20,7 +20,7 @@ MADE = {"changelog.md", "presets.md"}
 
 
 class Loader(yaml.SafeLoader):
-    """Reads mkdocs.yml, whose tags name functions."""
+    """Reads tools/mkdocs.yml, whose tags name functions."""
 
 
 Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
@@ -34,7 +34,7 @@ def pages(entry: Any) -> set[str]:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    config = yaml.load((ROOT / "mkdocs.yml").read_text(), Loader)
+    config = yaml.load((ROOT / "tools" / "mkdocs.yml").read_text(), Loader)
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     there |= {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.ipynb")}
     assert there | MADE == pages(config["nav"])

@@ -1,6 +1,7 @@
 """The wheel holds the library and its integrations, and nothing else at top level."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,27 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+
+import roledrift
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_version_is_one() -> None:
+    """The package says it; what cannot read it there is compared with it."""
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == roledrift.__version__
+    versions = re.findall(r"^## \[(\d[\d.]*)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert versions[0] == roledrift.__version__
+
+
+def test_nobody_is_sent_to_an_index_that_does_not_have_it() -> None:
+    """Until the first upload: roledrift is installed from a clone."""
+    advice = re.compile(r"pip install (-\S+ )*['\"]?roledrift\b(?![-_])")
+    folders = ("roledrift", "integrations", "reference_trainer", "examples", "docs", "benchmarks")
+    texts = [*ROOT.glob("*.md"), *(one for name in folders for one in (ROOT / name).rglob("*"))]
+    texts = [path for path in texts if path.suffix in {".md", ".py", ".ipynb", ".toml", ".html"}]
+    assert [str(path) for path in texts if advice.search(path.read_text())] == []
 
 
 @pytest.fixture(scope="module")

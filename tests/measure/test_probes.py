@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roledrift.config import Config
-from roledrift.measure import PROBES, probes_for
+from roledrift.measure.catalogue import probes_for, shipped
 from roledrift.monitor import Monitor, Parts
 from roledrift.records import RunHeader, summarise
 from roledrift.spans import Comparison, SpanTable
 from roledrift.sums import RATIO_BINS, Histogram, Key, add
 from roledrift.workflow import EVAL_OPT, ORCH_WORKERS, SINGLE, VOTING
+
+PROBES = {card.name: card.make for card in shipped()}
 
 TEXTS = (
     *(None, "", r"\boxed{2}", "wait, no", "```python\na\nb\nc\n```", r"so \boxed{ Correct }"),

@@ -1,5 +1,7 @@
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -91,10 +93,35 @@ def test_a_cell_that_cannot_be_run_is_listed_and_fails(
     assert "0 failed, 1 cannot be run" in capsys.readouterr().out
 
 
+def run_here(
+    commands: Sequence[Sequence[str]],
+    *,
+    jobs: int,
+    say: Say,
+    done: Callable[[int, int], None] | None = None,
+) -> list[int]:
+    """As ``run_all``, in this process: nine starts of torch would be most of the time."""
+    codes = []
+    for number, command in enumerate(commands):
+        printed = io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            codes.append(main(command))
+        for line in printed.getvalue().splitlines():
+            say(number, line)
+        if done is not None:
+            done(number, codes[-1])
+    return codes
+
+
 @pytest.mark.slow
 def test_a_grid_runs_once_and_goes_on(
-    cache: Path, base_folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cache: Path,
+    base_folder: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("reference_trainer.grid.run_all", run_here)
     grid = ["grid", "--out", str(tmp_path), "--cache", str(cache), "--only", "single-sa-math-S"]
     grid += [part for setting in TINY for part in ("--set", setting)]
     assert main(grid) == 0
@@ -127,6 +154,7 @@ def test_a_grid_runs_once_and_goes_on(
     # More iterations are another configuration of a finished run: it is left as it is. A run that
     # is not finished and has other settings is refused by its process, and the grid says so.
     (tmp_path / "single-sa-math-S-seed0" / "trainer" / "finished.json").unlink()
+    monkeypatch.undo()
     assert main([*grid, "--set", "rollout.copies=2"]) == 1
     said = capfd.readouterr().out
     assert "rollout.copies was 4, is 2" in said

@@ -42,7 +42,7 @@ def test_runs_appear_are_damaged_are_of_a_newer_version_and_vanish(tmp_path: Pat
     writing.go_on(1)
     assert folder.listing()["version"] != before["version"]
     header = (tmp_path / "x" / "run.json").read_text()
-    for content, said in (("{", "not readable as JSON"), ('{"v": 99}', "pip install -U")):
+    for content, said in (("{", "not readable as JSON"), ('{"v": 99}', "install a newer")):
         (tmp_path / "x" / "run.json").write_text(content)
         (row,) = folder.listing()["runs"]
         assert (row["outcome"], said in row["sentence"]) == ("unreadable", True)

@@ -128,7 +128,7 @@ def test_steps_arrive_and_runs_come_and_go(browser: Browser, tmp_path: Path) -> 
         expect(facts).to_contain_text("step 17")
         expect(page.locator("#runs .name")).to_have_count(2)
         page.locator("#runs button", has_text="broken").click()
-        expect(page.locator("#headline h1")).to_contain_text("pip install -U roledrift")
+        expect(page.locator("#headline h1")).to_contain_text("install a newer roledrift")
         page.locator("#runs button", has_text="step 17").click()
         (tmp_path / "x").rename(tmp_path.parent / f"{tmp_path.name}-gone")
         expect(page.locator("#headline")).to_contain_text("no longer there")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import SEVERITIES, Alert
+from roledrift.measure.catalogue import charted
 from roledrift.report.change import change_of
 from roledrift.report.curves import overlaid
 from roledrift.report.model import (
@@ -24,7 +25,6 @@ from roledrift.report.model import (
 from roledrift.report.numbers import cell, count, number, ratio, stepped
 from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import (
-    QUANTITIES,
     plain_words,
     role_name,
     statistic_name,
@@ -170,16 +170,16 @@ def _numbers(view: View, finding: Finding) -> Block:
         before = (view.span[0], onset - 1)
     since = view.since(finding)
     rows, same = [], []
-    for quantity in QUANTITIES:
-        change = change_of(view.curve(role, quantity.name), before, since)
+    for statistic in charted():
+        change = change_of(view.curve(role, statistic.name), before, since)
         if change is None:
             continue
         if change.level:
-            same.append(quantity.title.lower())
+            same.append(statistic.title.lower())
             continue
         rows.append(
             (
-                Cell(quantity.heading(view.length_unit)),
+                Cell(statistic.heading(view.length_unit)),
                 cell(change.start),
                 stepped(change.farthest, change.farthest_step),
                 stepped(change.last, change.last_step),

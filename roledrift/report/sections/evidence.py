@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roledrift.judgement import Alert
-from roledrift.report.sections.names import QUANTITIES, statistic_name
+from roledrift.measure.catalogue import statistics
+from roledrift.report.sections.names import statistic_name
 from roledrift.report.view import REWARD, VALIDATION, View
 from roledrift.sums import EVERYONE
 
@@ -35,16 +36,16 @@ class Evidence:
 def evidence_of(view: View, alert: Alert) -> Evidence:
     """The curves of an alert's statistic; without records of it, what the detector judged."""
     name = _source(alert)
-    quantity = next((one for one in QUANTITIES if one.name == name), None)
-    title = statistic_name(name) if quantity is None else quantity.heading(view.length_unit)
+    known = statistics().get(name)
+    title = statistic_name(name) if known is None else known.heading(view.length_unit)
     curves = _recorded(view, alert, name) or _judged(view, alert)
     series = view.replay.series.get((alert.detector, alert.role), ())
     return Evidence(
         title[:1].upper() + title[1:],
         curves,
         {step: float(edge) for step, _, edge in series if edge is not None},
-        log=quantity is not None and quantity.log,
-        share=quantity is not None and quantity.share,
+        log=known is not None and known.log,
+        share=known is not None and known.share,
     )
 
 

@@ -10,27 +10,18 @@ from roledrift.config import Config
 from roledrift.detect.cards import Card
 from roledrift.detect.catalogue import all_cards
 from roledrift.detect.settings import settings_of
+from roledrift.measure.catalogue import statistics
 from roledrift.report.model import Block, Cell, Prose, Section, Table
 from roledrift.report.numbers import number
 from roledrift.report.sections.names import role_name, statistic_name
 from roledrift.report.view import View
+from roledrift.sums import EVERYONE
 
-_FORMULAS = (
-    ("d", "log-probability of a token under the policy in question minus the one compared with"),
-    ("chi²", "mean over tokens of exp(d)² - 1; d is clipped to ±20 first"),
-    (
-        "k3",
-        "mean over tokens of exp(d) - d - 1, an estimate of the KL divergence that is never "
-        "negative",
-    ),
-    ("update", "d is taken between after and before the optimizer step, on re-scored answers"),
-    ("rollout", "d is taken between the trainer and the rollout engine"),
-    ("perplexity", "mean over answers of exp(mean negative log-probability per token)"),
-    (
-        "entropy, clipped",
-        "sums over all tokens of a role divided by their number; never a mean of means",
-    ),
-    ("groups without signal", "share of advantage groups in which all rewards are equal"),
+_DIFFERENCE = (
+    "d",
+    "log-probability of a token under the policy in question minus the one compared with",
+)
+_WORDS = (
     (
         "gradient share",
         "squared norm of a role's gradient over the sum of squared norms within one policy",
@@ -50,16 +41,26 @@ def build(view: View, command: str) -> Section:
     blocks: list[Block] = [
         Prose(command, title="Make this page again"),
         _detectors(view),
-        Table(
-            ("word", "meaning"),
-            tuple((Cell(word), Cell(meaning)) for word, meaning in _FORMULAS),
-            title="Words and formulas",
-            collapsed=True,
-        ),
+        _words(view),
         _settings(view),
         _versions(view),
     ]
     return Section("method", "Method", tuple(blocks), "detectors, words, configuration")
+
+
+def _words(view: View) -> Table:
+    """Formulas of what was measured, from the cards of the statistics, and further words."""
+    measured = {name for role in (*view.roles, EVERYONE) for name in view.measured(role)}
+    known = [one for name, one in statistics().items() if name in measured]
+    formulas = [(one.title, one.formula) for one in known]
+    difference = [_DIFFERENCE] if any(" d is " in formula for _, formula in formulas) else []
+    rows = (*difference, *formulas, *_WORDS)
+    return Table(
+        ("word", "meaning"),
+        tuple((Cell(word), Cell(meaning)) for word, meaning in rows),
+        title="Words and formulas",
+        collapsed=True,
+    )
 
 
 def _detectors(view: View) -> Table:

@@ -1,15 +1,16 @@
-"""Curves: one small chart per quantity, all roles in it."""
+"""Curves: one small chart per statistic, all roles in it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 
+from roledrift.measure.cards import Statistic
+from roledrift.measure.catalogue import charted
 from roledrift.report.curves import level, overlaid
 from roledrift.report.draw.palette import tone
 from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
 from roledrift.report.numbers import average, cell, count
-from roledrift.report.sections.names import QUANTITIES, Quantity
 from roledrift.report.view import View, thinned
 
 
@@ -18,14 +19,14 @@ def build(view: View) -> Section:
     panels: list[Panel] = []
     absent: list[str] = []
     same: list[str] = []
-    for quantity in QUANTITIES:
-        curves = {role: curve for role in view.roles if (curve := view.curve(role, quantity.name))}
+    for statistic in charted():
+        curves = {role: curve for role in view.roles if (curve := view.curve(role, statistic.name))}
         if constant := level(curves):
-            same.append(f"{quantity.heading(view.length_unit)}: {constant}")
+            same.append(f"{statistic.heading(view.length_unit)}: {constant}")
         elif curves:
-            panels.append(_panel(view, quantity, curves))
-        else:
-            absent.append(f"{quantity.title}: {quantity.supply}")
+            panels.append(_panel(view, statistic, curves))
+        elif statistic.supply:
+            absent.append(f"{statistic.title}: {statistic.supply}")
     blocks: list[Block] = []
     if panels:
         caption = "Shaded: the start. Thin lines: slots of a role. Red: the onset of the cause."
@@ -45,7 +46,7 @@ def build(view: View) -> Section:
 
 def _rest(view: View) -> Table | None:
     """Statistics that have no chart, such as a host's own: in numbers, whatever their names."""
-    drawn = {quantity.name for quantity in QUANTITIES}
+    drawn = {statistic.name for statistic in charted()}
     names = {name for role in view.roles for name in view.measured(role)} - drawn
     window = view.span if view.baseline is None else view.baseline
     rows = []
@@ -67,19 +68,19 @@ def _rest(view: View) -> Table | None:
     return Table(columns, tuple(rows), "Everything else that was measured", collapsed=True)
 
 
-def _panel(view: View, quantity: Quantity, curves: dict[str, dict[int, float]]) -> Panel:
-    slots = [line for role in curves for line in _slots(view, quantity, role)]
-    title = quantity.heading(view.length_unit)
-    shown = overlaid(view, title, curves, log=quantity.log, share=quantity.share, slots=slots)
-    healthy = f"Healthy: {quantity.healthy}."
+def _panel(view: View, statistic: Statistic, curves: dict[str, dict[int, float]]) -> Panel:
+    slots = [line for role in curves for line in _slots(view, statistic, role)]
+    title = statistic.heading(view.length_unit)
+    shown = overlaid(view, title, curves, log=statistic.log, share=statistic.share, slots=slots)
+    healthy = f"Healthy: {statistic.healthy}." if statistic.healthy else ""
     return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
 
-def _slots(view: View, quantity: Quantity, role: str) -> list[Line]:
+def _slots(view: View, statistic: Statistic, role: str) -> list[Line]:
     slots = view.header.workflow.role(role).slots
     found = []
     for slot in range(slots if slots > 1 else 0):
-        curve = view.curve(f"{role}/{slot}", quantity.name)
+        curve = view.curve(f"{role}/{slot}", statistic.name)
         if curve:
             kept = thinned(curve)
             found.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from roledrift.measure.catalogue import charted
 from roledrift.records import Sample
 from roledrift.report.model import (
     Block,
@@ -16,7 +17,6 @@ from roledrift.report.model import (
     Prose,
     Section,
 )
-from roledrift.report.sections.names import QUANTITIES
 from roledrift.report.texts.episodes import episodes, order
 from roledrift.report.texts.excerpts import excerpt, flags, key
 from roledrift.report.texts.island import pack, written
@@ -120,7 +120,7 @@ def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
 def _room(view: View, pairings: Sequence[Pairing]) -> int:
     """Bytes for texts: the more roles, slots and steps are drawn, the fewer."""
     lines = sum(3 + (role.slots if role.slots > 1 else 0) for role in view.header.workflow.roles)
-    drawn = lines * len(QUANTITIES) * min(len(view.records), 600) * _POINT
+    drawn = lines * len(charted()) * min(len(view.records), 600) * _POINT
     pairs = [
         sum(len(text.encode()) * (2 if sign == "=" else 1) for sign, text in diff.pieces)
         + len(diff.left.prompt_text)

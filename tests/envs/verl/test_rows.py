@@ -22,7 +22,7 @@ from verl.utils import tensordict_utils as tu
 
 from roledrift import VOTING, TokenCapture
 from roledrift.ingest.roles import RoleMap
-from roledrift.measure import probes_for
+from roledrift.measure.catalogue import probes_for
 from roledrift.records import summarise
 from roledrift.spans import SpanTable
 from roledrift.sums import add

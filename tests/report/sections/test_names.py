@@ -1,13 +1,4 @@
-from roledrift.report.sections.names import QUANTITIES, plain_words, statistic_name
-
-
-def test_what_is_drawn_says_what_healthy_is_and_what_supplies_it() -> None:
-    names = [quantity.name for quantity in QUANTITIES]
-    assert len(set(names)) == len(names)
-    for quantity in QUANTITIES:
-        assert quantity.healthy
-        assert quantity.supply
-        assert quantity.title
+from roledrift.report.sections.names import plain_words, statistic_name
 
 
 def test_statistics_have_words_and_unknown_ones_stay() -> None:
