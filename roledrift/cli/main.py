@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -304,7 +305,7 @@ def main(arguments: list[str]) -> int:
         0 clean, 1 findings, 2 could not be done, 3 no verdict, 130 interrupted.
     """
     console.ready_streams()
-    as_json = "--json" in arguments
+    as_json = "--json" in takewhile("--".__ne__, arguments)
     try:
         code = app(args=arguments, prog_name="roledrift", standalone_mode=False)
         sys.stdout.flush()
