@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .SECONDARY:
-.PHONY: help demo test test-fast dist-check test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs site clean
+.PHONY: help demo test test-fast dist-check test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-gpu test-gpu bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs site clean
 
 help:
 	@echo "make demo   train three tiny multi-agent runs on the CPU, monitored, and write their report"
@@ -20,8 +20,10 @@ help:
 	@echo "make test-logbooks  what is handed to mlflow and trackio, read back, likewise"
 	@echo "make test-trl-oldest  the TRL integration on the oldest TRL that it supports, likewise"
 	@echo "make dist-check  build wheel and sdist, and use both in empty environments (PYTHONS=\"python3.12 python3.13\")"
+	@echo "make test-gpu  training on a GPU: bfloat16, flash attention, vLLM, NCCL; skips where there is none"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  what watching costs on this machine"
+	@echo "make bench-gpu  on a GPU: an iteration beside its plan, and the price of the monitor"
 	@echo "make bench-detection       what the detectors find in recorded runs, beside simple rules"
 	@echo "make bench-peers  roledrift beside other monitors, on simulated logs, in an environment of its own"
 	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
@@ -108,6 +110,14 @@ lint: $(READY)
 PYTHONS ?= $(PYTHON)
 dist-check: $(READY)
 	$(BIN)/python tools/dist_check.py $(PYTHONS:%=--python %)
+
+# In the environment of the tests, or with PYTHON_GPU=python in one that has CUDA builds of torch, flash-attn and vllm.
+PYTHON_GPU ?= $(BIN)/python
+test-gpu: $(if $(filter $(BIN)/%,$(PYTHON_GPU)),$(READY))
+	$(PYTHON_GPU) -m pytest -q -rs tests/gpu
+
+bench-gpu: $(if $(filter $(BIN)/%,$(PYTHON_GPU)),$(READY))
+	$(PYTHON_GPU) -m benchmarks gpu_iteration
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

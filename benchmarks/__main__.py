@@ -18,6 +18,9 @@ NAMES = (
     "role_gradients",
     "trl_demo",
     "price_table",
+    "plan_memory",
+    "monitor_on_shapes",
+    "gpu_iteration",
     "trainer_speed",
 )
 

@@ -1,4 +1,4 @@
-"""``python -m reference_trainer train | evaluate | pretrain | demo | grid``."""
+"""``python -m reference_trainer train | evaluate | pretrain | demo | plan | grid``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from reference_trainer.children import termination_interrupts
 from reference_trainer.errors import SettingsError
+from reference_trainer.planning.gpu import Gpu, Lengths, memory_of
 from reference_trainer.ranks import processes
 from roledrift import RoleDriftError
 
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "evaluate": _evaluate,
         "pretrain": _pretrain,
         "demo": _demo,
+        "plan": _plan,
         "grid": _grid,
     }
     try:
@@ -66,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--seed", type=int, default=0)
     demo.add_argument("--jobs", type=int, default=2, help="runs at the same time")
     demo.add_argument("--overwrite", action="store_true", help="replace an earlier demo in --out")
+    plan = commands.add_parser("plan", help="memory and time of a run, and whether it fits a GPU")
+    _add_source(plan)
+    _add_gpu(plan)
     grid = commands.add_parser("grid", help="every workflow, routing, task and scale")
     _add_grid(grid)
     for command in (train, evaluate, pretrain, demo, grid):
@@ -77,15 +82,40 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_grid(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--preset", default="tiny", help="tiny; paper or paper-code (only with --dry-run)"
+        "--preset", default="tiny", help="tiny; paper or paper-code, which need a GPU"
     )
     parser.add_argument("--out", type=Path, default=Path("runs/grid"), help="folder for the runs")
     parser.add_argument("--only", action="append", default=[], metavar="GLOB", help="cell names")
     parser.add_argument("--seeds", default="0", help="comma-separated; a run per cell and seed")
     parser.add_argument("--shard", default="1/1", metavar="I/N", help="this part of N, from 1")
-    parser.add_argument("--jobs", type=int, default=2, help="runs at the same time")
+    parser.add_argument("--jobs", type=int, help="runs at the same time; as many as fit the GPUs")
     parser.add_argument("--dry-run", action="store_true", help="list the cells, run nothing")
+    _add_gpu(parser)
     _add_overrides(parser)
+
+
+def _add_gpu(parser: argparse.ArgumentParser) -> None:
+    usual, lengths = Gpu(memory=0), Lengths()
+    parser.add_argument(
+        "--gpu", metavar="SIZE", help="memory of a GPU, such as 80GB; default: that of this machine"
+    )
+    parser.add_argument("--gpus", type=int, default=1, help="GPUs of one run")
+    assumed = parser.add_argument_group("assumptions of the estimated time")
+    for name, default, text in (
+        ("--tflops", usual.tflops, "most TFLOP/s of the GPU"),
+        ("--mfu", usual.utilisation, "share of them that training reaches"),
+        ("--bandwidth", usual.bandwidth, "memory bandwidth in TB/s"),
+        ("--reading", usual.reading, "share of it that sampling reaches"),
+        ("--tokens-per-second", None, "output tokens per second and GPU, instead of the last two"),
+        ("--output-share", lengths.output, "mean output, as a share of rollout.max_new_tokens"),
+    ):
+        assumed.add_argument(name, type=float, default=default, help=f"{text} ({default})")
+    assumed.add_argument(
+        "--question-tokens",
+        type=int,
+        default=lengths.question,
+        help=f"mean prompt without what it quotes ({lengths.question})",
+    )
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -193,10 +223,45 @@ def _demo(options: argparse.Namespace) -> int:
     )
 
 
+def _plan(options: argparse.Namespace) -> int:
+    from reference_trainer.grid import load_source
+    from reference_trainer.planning.plan import plan
+    from reference_trainer.planning.show import described
+
+    gpu, lengths = _gpu(options), _lengths(options)
+    if gpu is None:
+        raise SettingsError("this machine has no GPU: say which is meant, such as --gpu 80GB")
+    config = load_source(options.source, _overrides(options.set))
+    made = plan(config, gpu, lengths)
+    print("\n".join(described(made, lengths, options.source)))
+    return 0 if made.fits else 1
+
+
+def _gpu(options: argparse.Namespace) -> Gpu | None:
+    """The device that is planned for; None if none is named and this machine has none."""
+    from reference_trainer.grid_plans import device_memory
+
+    memory = device_memory() if options.gpu is None else memory_of(options.gpu)
+    if memory is None:
+        return None
+    return Gpu(
+        memory,
+        count=options.gpus,
+        tflops=options.tflops,
+        utilisation=options.mfu,
+        bandwidth=options.bandwidth,
+        reading=options.reading,
+        tokens_per_second=options.tokens_per_second,
+    )
+
+
+def _lengths(options: argparse.Namespace) -> Lengths:
+    return Lengths(options.question_tokens, options.output_share)
+
+
 def _grid(options: argparse.Namespace) -> int:
-    from reference_trainer.commands import list_grid, list_paper_grid
-    from reference_trainer.grid import Choice, plan, run_grid
-    from reference_trainer.paper_scale import GRIDS
+    from reference_trainer.grid import Choice, list_jobs, run_grid
+    from reference_trainer.grid_plans import launch, list_grid, planned, refuse, visible_devices
 
     choice = Choice(
         only=tuple(options.only),
@@ -204,16 +269,14 @@ def _grid(options: argparse.Namespace) -> int:
         shard=_pair(options.shard),
         overrides=_overrides(options.set),
     )
-    if options.preset in GRIDS:
-        if not options.dry_run:
-            raise SettingsError(f"--preset {options.preset} only lists cells: add --dry-run")
-        list_paper_grid(choice, grid=options.preset)
-        return 0
-    jobs = plan(options.preset, choice)
+    jobs, gpu = list_jobs(options.preset, choice), _gpu(options)
+    plans = [None] * len(jobs) if gpu is None else planned(jobs, gpu, _lengths(options))
     if options.dry_run:
-        list_grid(jobs, options.out)
+        list_grid(jobs, plans, out=options.out, gpu=gpu)
         return 0
-    return run_grid(jobs, out=options.out, cache=options.cache, parallel=options.jobs)
+    started = launch(jobs=options.jobs, ranks=options.gpus, visible=visible_devices())
+    jobs = refuse(jobs, plans)
+    return run_grid(jobs, out=options.out, cache=options.cache, launch=started)
 
 
 def _pair(text: str) -> tuple[int, int]:

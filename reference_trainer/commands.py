@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from reference_trainer import paper_scale
 from reference_trainer.checkpoint import checkpoints, load_adapters, write_atomically
 from reference_trainer.checkpoint_grades import CheckpointGrades, grade_checkpoint
 from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import Evaluation, evaluate
-from reference_trainer.grid import Choice, Job, cells, choose
-from reference_trainer.grid_results import status
 from reference_trainer.progress import Progress
 from reference_trainer.ranks import Ranks, launched
 from reference_trainer.reading import merge
@@ -172,28 +169,6 @@ def _evaluated(
         validation = replace(validation, problems=problems)
     # It validates, whether or not the run did.
     return replace(config, validation=replace(validation, every=validation.every or 1))
-
-
-def list_grid(jobs: Sequence[Job], out: Path) -> None:
-    """Say which runs there are and how far each is."""
-    for job in jobs:
-        state = f"cannot be run: {job.problem}" if job.problem else status(out / job.name)
-        print(f"{job.name:34} {state}")
-    unknown = sum(job.config is None for job in jobs)
-    print(f"{len(jobs)} runs, {unknown} of them cannot be run by this version")
-
-
-def list_paper_grid(choice: Choice, *, grid: str) -> None:
-    """Print a grid at the paper's scale; raises as :func:`~reference_trainer.grid.choose`."""
-    chosen = choose(cells(paper_scale.SCALES), choice)
-    common = paper_scale.resolved(chosen[0][0], choice.overrides, grid=grid)
-    for name, value in paper_scale.settings(common).items():
-        print(f"{name}: {value}")
-    print("memory: one device, nothing sharded, 32 sequences sampled at a time at full length")
-    for cell, seed in chosen:
-        lines = paper_scale.describe(cell, seed=seed, overrides=choice.overrides, grid=grid)
-        print("\n".join(lines))
-    print(f"{len(chosen)} runs; {paper_scale.NOT_RUN}")
 
 
 def _graded_line(graded: CheckpointGrades) -> str:

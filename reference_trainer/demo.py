@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from reference_trainer.children import run_all
+from reference_trainer.children import Launch, run_all
 from reference_trainer.config import load
 from reference_trainer.errors import SettingsError
 from reference_trainer.pretrain import base_key
@@ -54,7 +54,7 @@ def run_demo(out: Path, *, cache: Path, seed: int, jobs: int, overwrite: bool) -
     ]
     for stage in (warm_ups, runs):
         names = [command[1] for command in stage]
-        if any(run_all(stage, jobs=jobs, say=partial(_pass_on, names))):
+        if any(run_all(stage, launch=Launch(jobs), say=partial(_pass_on, names))):
             print("demo: a part failed, see above", file=sys.stderr)
             return 1
     report = [*map(str, folders), "--out", str(out / "report")]

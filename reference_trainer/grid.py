@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from reference_trainer.checkpoint import write_atomically
-from reference_trainer.children import run_all
+from reference_trainer.children import Launch, run_all
 from reference_trainer.config import Config, from_mapping, load
 from reference_trainer.errors import SettingsError
 from reference_trainer.grid_results import row_line, status, to_evaluate, write_summary
@@ -139,7 +139,7 @@ def choose(every: Sequence[Cell], choice: Choice) -> list[tuple[Cell, int]]:
     return [(cell, seed) for cell in chosen for seed in choice.seeds][number - 1 :: count]
 
 
-def plan(preset: str, choice: Choice) -> list[Job]:
+def list_jobs(preset: str, choice: Choice) -> list[Job]:
     """The runs of ``choice``, and the transfers of its controls.
 
     A cell that this version cannot run says why instead of failing.
@@ -148,7 +148,8 @@ def plan(preset: str, choice: Choice) -> list[Job]:
         SettingsError: If the preset or the choice is wrong.
     """
     settings = load_grid(preset)
-    jobs = [_job(settings, choice, cell, seed) for cell, seed in choose(cells(), choice)]
+    every = cells(tuple(settings["scale"]))
+    jobs = [_job(settings, choice, cell, seed) for cell, seed in choose(every, choice)]
     for single in [job for job in jobs if job.cell.workflow == "single" and job.config]:
         for workflow in WORKFLOWS:
             cell = Cell(workflow, "transfer", single.cell.task, single.cell.scale)
@@ -217,17 +218,18 @@ def load_source(source: str, overrides: Mapping[str, Any]) -> Config:
     return from_mapping(merge(values, overrides))
 
 
-def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> int:
+def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, launch: Launch) -> int:
     """Warm up the base models, train every cell that is not finished, transfer, evaluate.
 
     A cell that fails does not stop the others; running the same command again takes up every cell
     where it was. An interrupt ends the processes that run; ``grid.json`` is written all the same.
 
     Args:
-        jobs: From :func:`plan`.
+        jobs: From :func:`list_jobs`.
         out: Gets one run directory per job, and ``grid.json`` with all that are there.
         cache: Of warmed-up base models.
-        parallel: Processes at the same time.
+        launch: How many trainings run at the same time, with how many processes, on which devices;
+            all else is a process of its own.
 
     Returns:
         0, or 1 if a cell failed or cannot be run.
@@ -237,10 +239,10 @@ def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> i
     todo = [job for job in ready if status(out / job.name) != "finished"]
     for job in jobs:
         if job.config is None:
-            print(f"grid: {job.name} cannot be run by this version: {job.problem}", flush=True)
+            print(f"grid: {job.name} cannot be run: {job.problem}", flush=True)
     print(f"grid: {len(ready) - len(todo)} of {len(jobs)} finished, {len(todo)} to do", flush=True)
     try:
-        failed = _run_stages(ready, todo, out=out, cache=cache, parallel=parallel)
+        failed = _run_stages(ready, todo, out=out, cache=cache, launch=launch)
     except KeyboardInterrupt:
         write_summary(out)
         finished = sum(status(out / job.name) == "finished" for job in ready)
@@ -256,14 +258,14 @@ def run_grid(jobs: Sequence[Job], *, out: Path, cache: Path, parallel: int) -> i
 
 
 def _run_stages(
-    ready: Sequence[Job], todo: Sequence[Job], *, out: Path, cache: Path, parallel: int
+    ready: Sequence[Job], todo: Sequence[Job], *, out: Path, cache: Path, launch: Launch
 ) -> list[str]:
     """Base models, cells, transfers, evaluations; the names of what failed."""
     common = ["--cache", str(cache)]
 
-    def stage(title: str, commands: Mapping[str, Sequence[str]]) -> list[str]:
+    def stage(title: str, commands: Mapping[str, Sequence[str]], ranks: int = 1) -> list[str]:
         lines = [[*command, *common] for command in commands.values()]
-        return _stage(title, list(commands), lines, out=out, parallel=parallel)
+        return _stage(title, list(commands), lines, out=out, launch=replace(launch, ranks=ranks))
 
     def training(job: Job) -> list[str]:
         return ["train", str(_write_config(job, out)), "--out", str(out / job.name), "--resume"]
@@ -276,7 +278,11 @@ def _run_stages(
             bases.setdefault(key, job)
     files = {job.name: _write_config(job, out) for job in bases.values()}
     stage("base models", {name: ["pretrain", str(file)] for name, file in files.items()})
-    failed = stage("cells", {job.name: training(job) for job in todo if not job.source})
+    failed = stage(
+        "cells",
+        {job.name: training(job) for job in todo if not job.source},
+        ranks=launch.ranks,
+    )
     transfers = [job for job in todo if job.source]
     for job in transfers:
         if job.source in failed:
@@ -315,7 +321,12 @@ def _write_config(job: Job, out: Path) -> Path:
 
 
 def _stage(
-    title: str, names: Sequence[str], commands: Sequence[Sequence[str]], *, out: Path, parallel: int
+    title: str,
+    names: Sequence[str],
+    commands: Sequence[Sequence[str]],
+    *,
+    out: Path,
+    launch: Launch,
 ) -> list[str]:
     """Run commands, their lines into ``logs/<name>.txt``; names of those that failed."""
     if not commands:
@@ -335,7 +346,7 @@ def _stage(
         progress.advance(len(ended), names[number] if code == 0 else f"{names[number]} failed")
 
     with Progress(f"grid: {title}", total=len(commands)) as progress:
-        codes = run_all(commands, jobs=parallel, say=say, done=done)
+        codes = run_all(commands, launch=launch, say=say, done=done)
     failed = [number for number, code in enumerate(codes) if code]
     for number in failed:
         reason = textwrap.shorten(last[number], _REASON, placeholder=" ...") or "no output"

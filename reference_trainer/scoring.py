@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from reference_trainer.episodes import Span
 
-_MOST_LOGITS = 1 << 26
+MOST_LOGITS = 1 << 26
 """Logits that are held at once, in float32: 256 MiB. More are computed chunk by chunk, and
 again in the backward pass: at a vocabulary of 152,000 those of 5,120 tokens are 3.1 GB a copy, of
 which three live at the peak."""
@@ -123,7 +123,19 @@ def score(model: PreTrainedModel, batch: Batch, *, temperature: float) -> Scores
     ).last_hidden_state
     keep_BC = batch.mask_BC
     hidden_NH = hidden_BTH.flatten(0, 1)[batch.source_BC[keep_BC]]
-    target_N = batch.target_BC[keep_BC]
+    logp_N, entropy_N = token_scores(
+        model, hidden_NH, batch.target_BC[keep_BC], temperature=temperature
+    )
+    zeros_BC = torch.zeros_like(batch.rollout_BC)
+    return Scores(
+        zeros_BC.masked_scatter(keep_BC, logp_N), zeros_BC.masked_scatter(keep_BC, entropy_N)
+    )
+
+
+def token_scores(
+    model: PreTrainedModel, hidden_NH: Tensor, target_N: Tensor, *, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """Log-probability and entropy, in nats, of each token under the hidden state before it."""
 
     def chunk(hidden_nH: Tensor, target_n: Tensor) -> tuple[Tensor, Tensor]:
         logp_nV = (model.lm_head(hidden_nH).float() / temperature).log_softmax(-1)
@@ -132,18 +144,14 @@ def score(model: PreTrainedModel, batch: Batch, *, temperature: float) -> Scores
             entropy_n = -(logp_nV.exp() * logp_nV).sum(-1)
         return logp_n, entropy_n
 
-    size = max(1, _MOST_LOGITS // int(model.config.get_text_config().vocab_size))
+    size = max(1, MOST_LOGITS // int(model.config.get_text_config().vocab_size))
     if len(target_N) <= size:
-        logp_N, entropy_N = chunk(hidden_NH, target_N)
-    else:
-        parts = [
-            checkpoint(chunk, hidden_nH, target_n, use_reentrant=False)
-            for hidden_nH, target_n in zip(
-                torch.split(hidden_NH, size), torch.split(target_N, size), strict=True
-            )
-        ]
-        logp_N, entropy_N = (torch.cat(values) for values in zip(*parts, strict=True))
-    zeros_BC = torch.zeros_like(batch.rollout_BC)
-    return Scores(
-        zeros_BC.masked_scatter(keep_BC, logp_N), zeros_BC.masked_scatter(keep_BC, entropy_N)
-    )
+        return chunk(hidden_NH, target_N)
+    parts = [
+        checkpoint(chunk, hidden_nH, target_n, use_reentrant=False)
+        for hidden_nH, target_n in zip(
+            torch.split(hidden_NH, size), torch.split(target_N, size), strict=True
+        )
+    ]
+    logp_N, entropy_N = (torch.cat(values) for values in zip(*parts, strict=True))
+    return logp_N, entropy_N

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from roledrift.analysis.runs import Runs as Runs
     from roledrift.analysis.runs import open_run as open_run
     from roledrift.analysis.runs import open_runs as open_runs
-    from roledrift.assembly import open_monitor as open_monitor
     from roledrift.capture.batch import RoleBatch as RoleBatch
     from roledrift.capture.gradients import RoleGradientProbe as RoleGradientProbe
     from roledrift.capture.role_ordered import RoleOrderedGradients as RoleOrderedGradients
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     from roledrift.judgement import Decision as Decision
     from roledrift.judgement import Verdict as Verdict
     from roledrift.measure.sampling import TextSampler as TextSampler
-    from roledrift.monitor import Monitor as Monitor
+    from roledrift.monitor.monitor import Monitor as Monitor
+    from roledrift.monitor.open_monitor import open_monitor as open_monitor
     from roledrift.records import Sample as Sample
     from roledrift.records import StepRecord as StepRecord
     from roledrift.report.build import build_report as build_report
@@ -48,7 +48,7 @@ _HOME = {
     "Config": "roledrift.config",
     "Decision": "roledrift.judgement",
     "EVAL_OPT": "roledrift.workflow",
-    "Monitor": "roledrift.monitor",
+    "Monitor": "roledrift.monitor.monitor",
     "ORCH_WORKERS": "roledrift.workflow",
     "Role": "roledrift.workflow",
     "RoleBatch": "roledrift.capture.batch",
@@ -69,7 +69,7 @@ _HOME = {
     "Workflow": "roledrift.workflow",
     "build_report": "roledrift.report.build",
     "find_runs": "roledrift.store.reader",
-    "open_monitor": "roledrift.assembly",
+    "open_monitor": "roledrift.monitor.open_monitor",
     "open_run": "roledrift.analysis.runs",
     "open_runs": "roledrift.analysis.runs",
     "replay": "roledrift.detect.suite",

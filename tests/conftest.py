@@ -22,6 +22,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -> None:
     """Write what makes a folder on the path a distribution with entry points."""
     info = place / f"{name}-1.0.dist-info"
@@ -42,11 +47,6 @@ def pytest_configure() -> None:
         place = tempfile.mkdtemp(prefix="roledrift-entry-points-")
         _register(Path(place), "roledrift_checkout", {"importers": ours})
         sys.path.append(place)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)

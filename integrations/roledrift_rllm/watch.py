@@ -10,12 +10,12 @@ from typing import Any
 from roledrift_verl.batch import Rows, Sampling, role_batch, samples, speakers
 from roledrift_verl.watch import Settings, say
 
-from roledrift.assembly import disabled, open_monitor
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import from_mapping
 from roledrift.errors import ConfigError
 from roledrift.ingest.roles import RoleMap
 from roledrift.measure.sampling import TextSampler
+from roledrift.monitor.open_monitor import disabled, open_monitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import is_run, open_run
 from roledrift.workflow import Workflow

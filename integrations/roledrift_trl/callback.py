@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from roledrift.assembly import disabled, open_monitor, read_config
 from roledrift.capture.attaching import attach_gradients
 from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.ranks import TorchReducer
 from roledrift.config import Config
 from roledrift.errors import ConfigError
-from roledrift.metric_monitor import MetricMonitor
+from roledrift.monitor.metric_monitor import MetricMonitor
+from roledrift.monitor.open_monitor import disabled, open_monitor, read_config
 from roledrift.notify.console import say as show
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import open_run

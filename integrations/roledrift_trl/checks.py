@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from transformers import Trainer, TrainingArguments
 
-from roledrift.assembly import free
 from roledrift.capture.lora_layers import is_compiled
 from roledrift.costs import NOTE_DEVICES
 from roledrift.errors import AttachError, ConfigError, StoreError
+from roledrift.monitor.open_monitor import free
 from roledrift.store.reader import is_run
 from roledrift.workflow import Workflow, in_order
 

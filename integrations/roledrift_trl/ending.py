@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roledrift.metric_monitor import MetricMonitor
+from roledrift.monitor.metric_monitor import MetricMonitor
 from roledrift_trl.forward import ForwardWatch
 from roledrift_trl.watch import Watch
 

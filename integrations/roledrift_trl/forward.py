@@ -19,7 +19,7 @@ from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.hooks import WeakHook
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import ConfigError
-from roledrift.monitor import Monitor
+from roledrift.monitor.monitor import Monitor
 
 IGNORED = -100
 """Label of a token without loss, in all of transformers."""

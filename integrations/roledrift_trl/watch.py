@@ -12,7 +12,7 @@ from roledrift.capture.gradients import RoleGradientProbe
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import from_mapping
 from roledrift.measure.sampling import TextSampler
-from roledrift.monitor import Monitor
+from roledrift.monitor.monitor import Monitor
 from roledrift_trl import batch, rescoring
 
 

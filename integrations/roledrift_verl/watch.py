@@ -13,7 +13,6 @@ from typing import Any
 
 from torch import Tensor
 
-from roledrift.assembly import disabled, open_monitor
 from roledrift.capture.tokens import TokenCapture
 from roledrift.config import from_mapping
 from roledrift.costs import NOTE_DEVICES
@@ -21,7 +20,8 @@ from roledrift.errors import ConfigError
 from roledrift.ingest.keys import Translator
 from roledrift.ingest.roles import RoleMap
 from roledrift.measure.sampling import TextSampler
-from roledrift.monitor import Monitor
+from roledrift.monitor.monitor import Monitor
+from roledrift.monitor.open_monitor import disabled, open_monitor
 from roledrift.notify.forward import StatisticsLog
 from roledrift.store.reader import is_run, open_run
 from roledrift.workflow import Workflow

@@ -5,41 +5,35 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError, StoreError
+from roledrift.report import sections
 from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
 from roledrift.report.sanitise import clean
-from roledrift.report.sections import (
-    alerts,
-    costing,
-    data,
-    first_screen,
-    gradients,
-    method,
-    roles,
-    texts,
-    verdicts,
-)
+from roledrift.report.sections import first_screen, method
 from roledrift.report.sweep.index import overview
 from roledrift.report.sweep.summary import Unreadable, summarise
 from roledrift.report.texts.pairings import of_two
 from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
-SECTIONS: tuple[Callable[[View], Section], ...] = (
-    first_screen.build,
-    alerts.build,
-    verdicts.build,
-    texts.build,
-    roles.build,
-    gradients.build,
-    costing.build,
-    data.build,
-)
-"""In the order of the page; the method section comes last because it also needs the command."""
+
+@cache
+def _sections() -> tuple[Callable[[View], Section], ...]:
+    """The functions from a run to a section, in the order of the page.
+
+    Every module of :mod:`roledrift.report.sections` that says its ``PLACE`` has one.
+    """
+    names = [module.name for module in iter_modules(sections.__path__)]
+    modules = [import_module(f"{sections.__name__}.{name}") for name in names]
+    placed = [module for module in modules if hasattr(module, "PLACE")]
+    return tuple(module.build for module in sorted(placed, key=lambda module: module.PLACE))
 
 
 def build_report(
@@ -140,7 +134,8 @@ def page_of(key: str) -> str:
 
 def build_run(view: View, command: str) -> RunReport:
     """One run with all its sections."""
-    sections = [make(view) for make in SECTIONS] + [method.build(view, command)]
+    # The method section comes last: it alone needs the command.
+    built = [*(make(view) for make in _sections()), method.build(view, command)]
     return RunReport(
         key=view.key,
         name=view.header.run or view.path.name,
@@ -152,7 +147,7 @@ def build_run(view: View, command: str) -> RunReport:
         notices=first_screen.notices(view),
         roles=view.roles,
         facts=_facts(view),
-        sections=tuple(sections),
+        sections=tuple(built),
     )
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from roledrift.analysis.frames import GRADIENT_NORM, gradient_norms, place
 from roledrift.errors import StoreError
 from roledrift.judgement import Incident
+from roledrift.monitor.textpairs import PAIRS, TextPairs
 from roledrift.records import StepRecord
 from roledrift.report.sanitise import clean
 from roledrift.store.glance import Stamp, stamp
 from roledrift.store.reader import StoredRun, open_run
 from roledrift.sums import EVERYONE
-from roledrift.textpairs import PAIRS, TextPairs
 from roledrift.view import documents
 from roledrift.view.judging import Judged
 from roledrift.workflow import Workflow

@@ -16,7 +16,8 @@ from roledrift.capture.batch import RoleBatch
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import CaptureError
 from roledrift.measure.catalogue import probes_for
-from roledrift.monitor import Monitor, Parts
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.monitor import Monitor
 from roledrift.protocols import SpanSource
 from roledrift.records import RunHeader, summarise
 from roledrift.spans import SpanTable
@@ -371,7 +372,7 @@ def test_a_monitor_drains_it_once_per_step():
         def write_step(self, record):
             written.append(record)
 
-    parts = Parts(probes=probes_for("economy", VOTING), sinks=(Sink(),))
+    parts = MonitorComponents(probes=probes_for("economy", VOTING), sinks=(Sink(),))
     monitor = Monitor(RunHeader("r", VOTING), parts, strict=True)
     capture = TokenCapture(VOTING)
     monitor.attach(capture)

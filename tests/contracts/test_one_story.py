@@ -30,7 +30,7 @@ from roledrift.report.sanitise import escaped
 from roledrift.report.write import write_report
 from roledrift.store.reader import open_run
 from tests.cli.runs import write_run
-from tests.test_assembly import spans
+from tests.monitor.test_open_monitor import spans
 
 BEGINS, STEPS = 20, 44
 

@@ -16,8 +16,8 @@ from roledrift_trl.checks import (
 )
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
 
-from roledrift.assembly import open_monitor
 from roledrift.errors import AttachError, ConfigError, StoreError
+from roledrift.monitor.open_monitor import open_monitor
 from roledrift.store.reader import open_run
 from tests.integrations.trl_tiny import (
     PAIR,

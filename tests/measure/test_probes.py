@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from roledrift.config import Config
 from roledrift.measure.catalogue import probes_for, shipped
-from roledrift.monitor import Monitor, Parts
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.monitor import Monitor
 from roledrift.records import RunHeader, summarise
 from roledrift.spans import Comparison, SpanTable
 from roledrift.sums import RATIO_BINS, Histogram, Key, add
@@ -193,7 +194,7 @@ def test_a_monitor_measures_with_them():
         def close(self):
             pass
 
-    parts = Parts(probes=probes_for(Config().tier, VOTING), sinks=(Sink(),))
+    parts = MonitorComponents(probes=probes_for(Config().tier, VOTING), sinks=(Sink(),))
     monitor = Monitor(RunHeader("r", VOTING), parts, strict=True)
     monitor.observe(table(7, 30))
     monitor.end_step(0)

@@ -23,15 +23,15 @@ from roledrift.notify.forward import Forward
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier, log_folder, logbook
 from roledrift.records import Stat, StepRecord
 from roledrift.store.reader import open_run
+from tests.monitor.test_open_monitor import spans
 from tests.notify.alerts import HEADER, INCIDENT, NOTICE
-from tests.test_assembly import spans
 
 WANDB = """
 import sys
 import wandb
 from roledrift import open_monitor
 from roledrift.report.publish import log_report
-from tests.test_assembly import spans
+from tests.monitor.test_open_monitor import spans
 
 folder, rows = sys.argv[1], sys.argv[2] == "rows"
 settings = wandb.Settings(x_disable_stats=True, silent=True, console="off", mode="offline")

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from reference_trainer import children
-from reference_trainer.children import run_all, termination_interrupts
+from reference_trainer.children import Launch, run_all, termination_interrupts
 
 SCRIPT = """#!/bin/sh
 # Called as: <script> -m reference_trainer <what it shall do>
 case "$3" in
     talk) echo "first $4"; echo second; exit 3 ;;
+    where) echo "$CUDA_VISIBLE_DEVICES"; sleep 0.2 ;;
     wait) echo $$; exec sleep 600 ;;
     stay) trap '' TERM; echo $$; while true; do sleep 0.05; done ;;
 esac
@@ -33,13 +34,30 @@ def test_lines_and_exit_codes_keep_their_number() -> None:
     ended: dict[int, int] = {}
     codes = run_all(
         [["talk", "a"], ["talk", "b"]],
-        jobs=2,
+        launch=Launch(2),
         say=lambda number, line: lines[number].append(line),
         done=lambda number, code: ended.update({number: code}),
     )
     assert codes == [3, 3]
     assert lines == {0: ["first a", "second"], 1: ["first b", "second"]}
     assert ended == {0: 3, 1: 3}
+
+
+def test_runs_at_the_same_time_have_devices_of_their_own() -> None:
+    seen: list[str] = []
+    launch = Launch(2, devices=("0,1", "2,3"))
+    codes = run_all([["where"]] * 4, launch=launch, say=lambda _, line: seen.append(line))
+    assert codes == [0] * 4
+    assert sorted(seen[:2]) == ["0,1", "2,3"]
+    assert set(seen[2:]) <= {"0,1", "2,3"}
+
+
+def test_several_processes_are_started_by_torchrun() -> None:
+    line = Launch(1, ranks=4).line(["train", "a"])
+    assert line[1:] == [
+        *("-m", "torch.distributed.run", "--standalone", "--nproc_per_node=4"),
+        *("-m", "reference_trainer", "train", "a"),
+    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -64,7 +82,7 @@ def test_an_interrupt_ends_what_runs_and_begins_nothing_else(number: signal.Sign
     inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), termination_interrupts():
-            run_all(commands, jobs=2, say=say, done=lambda one, _: ended.append(one))
+            run_all(commands, launch=Launch(2), say=say, done=lambda one, _: ended.append(one))
     finally:
         signal.signal(signal.SIGINT, inherited)
     assert signal.getsignal(signal.SIGTERM) is before

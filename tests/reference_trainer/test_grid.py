@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 from reference_trainer.__main__ import main
 from reference_trainer.children import Say
 from reference_trainer.errors import SettingsError
-from reference_trainer.grid import Cell, Choice, cell_settings, cells, choose, plan
+from reference_trainer.grid import Cell, Choice, cell_settings, cells, choose, list_jobs
 from reference_trainer.grid_results import summary
 from roledrift import build_report, open_run
 from roledrift.report.write import write_report
@@ -74,12 +74,12 @@ def test_later_tables_win() -> None:
 
 
 def test_the_preset_resolves() -> None:
-    (job,) = plan("tiny", Choice(only=("voting-sp-math-L",), seeds=(3,)))
+    (job,) = list_jobs("tiny", Choice(only=("voting-sp-math-L",), seeds=(3,)))
     assert job.config is not None
     assert (job.name, job.config.name) == ("voting-sp-math-L-seed3", "voting-sp-math-L-seed3")
     assert (job.config.pretrain.size, job.config.routing, job.config.seed) == ("L", "shared", 3)
     with pytest.raises(SettingsError, match="no grid preset 'huge'"):
-        plan("huge", Choice())
+        list_jobs("huge", Choice())
 
 
 def test_a_cell_that_cannot_be_run_is_listed_and_fails(
@@ -191,19 +191,3 @@ def test_an_interrupted_grid_says_how_to_go_on(
     said = capsys.readouterr().err
     assert "grid: interrupted; 0 of 8 runs are finished. The same command goes on" in said
     assert json.loads((tmp_path / "grid.json").read_text()) == []
-
-
-def test_the_papers_grid_is_only_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["grid", "--preset", "paper"]) == 2
-    assert "add --dry-run" in capsys.readouterr().err
-    assert main(["grid", "--preset", "paper", "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("accelerate launch") == 42
-    assert "lr 2e-05" in said
-    assert "42 runs; not run at this scale" in said
-
-
-@pytest.mark.parametrize("wrong", [["--shard", "1"], ["--seeds", "a"], ["--shard", "0/2"]])
-def test_wrong_numbers_are_errors(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["grid", "--dry-run", *wrong]) == 2
-    assert "--s" in capsys.readouterr().err

@@ -140,7 +140,8 @@ class Picture(Sheet):
         self, points: Floats, ink: str, width: float, dash: Dash, alpha: float | None,
         *, clipped: bool,
     ) -> None:  # fmt: skip
-        line = Line2D(points[:, 0], points[:, 1], color=ink, linewidth=width, linestyle=dash,
+        style: Any = dash  # matplotlib's own stubs leave out what its documentation allows
+        line = Line2D(points[:, 0], points[:, 1], color=ink, linewidth=width, linestyle=style,
                       alpha=alpha, solid_joinstyle="round")  # fmt: skip
         self._draw(line, clipped=clipped)
 

@@ -34,6 +34,9 @@ from roledrift.report.view import Finding, View, thinned
 CARDS = 12
 """Evidence cards per run; further alerts are in the table only, which says so."""
 
+PLACE = 20
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The alerts section."""

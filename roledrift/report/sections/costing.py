@@ -10,6 +10,9 @@ from roledrift.report.view import View
 _UNKNOWN = Cell("unknown")
 _ALL_ALIKE = "if every rollout costs as much"
 
+PLACE = 70
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The section on costs."""

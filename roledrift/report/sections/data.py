@@ -11,6 +11,9 @@ from roledrift.report.model import Block, Cell, Note, Prose, Section, Table
 from roledrift.report.numbers import cell, count, number, percent
 from roledrift.report.view import View
 
+PLACE = 80
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The section on data and overhead."""

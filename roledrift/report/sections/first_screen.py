@@ -31,6 +31,9 @@ from roledrift.sums import EVERYONE
 _CHARTS = 4
 _ACCURACY = "accuracy"
 
+PLACE = 10
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The first section of a run, always open."""

@@ -25,6 +25,9 @@ _METHODS = {
     "boundary": "as differences at the boundaries between roles",
 }
 
+PLACE = 60
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The gradients section."""

@@ -13,6 +13,9 @@ from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Secti
 from roledrift.report.numbers import average, cell, count
 from roledrift.report.view import View, thinned
 
+PLACE = 50
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The curves section."""

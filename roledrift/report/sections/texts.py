@@ -42,6 +42,9 @@ _OTHER = 300_000
 _PROBED = 400_000
 _PARTS = 16
 
+PLACE = 40
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The texts section."""

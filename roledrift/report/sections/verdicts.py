@@ -8,6 +8,9 @@ from roledrift.report.moods import mood_of, still_open
 from roledrift.report.sections.names import role_name, statistic_name
 from roledrift.report.view import View
 
+PLACE = 30
+"""Among the sections of the page."""
+
 
 def build(view: View) -> Section:
     """The verdicts section."""

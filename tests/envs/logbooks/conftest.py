@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from roledrift import open_monitor
-from tests.test_assembly import spans
+from tests.monitor.test_open_monitor import spans
 
 
 @pytest.fixture

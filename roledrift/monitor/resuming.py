@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from roledrift.checkpoints import Checkpoints
+from roledrift.monitor.checkpoints import Checkpoints
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.textpairs import TextPairs
 from roledrift.notices import Notices
-from roledrift.parts import Parts
-from roledrift.textpairs import TextPairs
 
 
-def replay_records(parts: Parts, step: int, notices: Notices, checkpoints: Checkpoints) -> int:
+def replay_records(
+    parts: MonitorComponents, step: int, notices: Notices, checkpoints: Checkpoints
+) -> int:
     """Let the judge see what earlier segments recorded before ``step``; how many records it was."""
     if parts.history is None or parts.judge is None:
         return 0
@@ -24,7 +26,7 @@ def replay_records(parts: Parts, step: int, notices: Notices, checkpoints: Check
     return judged
 
 
-def replay_texts(parts: Parts, step: int, pairs: TextPairs) -> None:
+def replay_texts(parts: MonitorComponents, step: int, pairs: TextPairs) -> None:
     """Keep texts of earlier segments, to show them in alerts."""
     earlier = [one for one in parts.texts() if one.step < step] if parts.texts else []
     for _, texts in groupby(earlier, key=lambda one: one.step):

@@ -6,9 +6,9 @@ import pytest
 
 from roledrift.detect.incidents import Incidents
 from roledrift.judgement import Alert, Incident
-from roledrift.monitor import Monitor
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.monitor import Monitor
 from roledrift.notices import Notice
-from roledrift.parts import Parts
 from roledrift.records import GramRecord, RunHeader, Sample, StepRecord
 from roledrift.spans import Comparison, SpanTable
 from roledrift.sums import Key, Moments, Sums
@@ -103,14 +103,14 @@ def table(*tokens: int) -> SpanTable:
 
 def test_a_step_is_the_sum_of_what_was_observed() -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(probes=[Lengths(), Rewards()], sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(probes=[Lengths(), Rewards()], sinks=[keeper]))
     monitor.observe(table(10, 2))
     monitor.observe(table(20, 4, 30))
     monitor.add_samples([Sample(7, "generator", "text")])
     monitor.label(temperature="0.7")
     monitor.end_step(7, {"reward": 0.5})
     rewarded = SpanTable(VOTING.role_names, role_N=np.array([0]), reward_N=np.array([1.0]))
-    monitor = Monitor(HEADER, Parts(probes=[Lengths(), Idle()], sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(probes=[Lengths(), Idle()], sinks=[keeper]))
     monitor.observe(table(1))
     monitor.observe(rewarded)
     monitor.end_step(8)
@@ -130,7 +130,7 @@ def test_what_fails_is_counted_named_once_and_the_record_is_written(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(probes=[Broken(), Lengths()], sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(probes=[Broken(), Lengths()], sinks=[keeper]))
     with caplog.at_level(logging.WARNING, logger="roledrift"):
         for step in range(3):
             monitor.observe(table(1, 1))
@@ -145,7 +145,7 @@ def test_what_fails_is_counted_named_once_and_the_record_is_written(
 
 
 def test_strict_lets_exceptions_through() -> None:
-    monitor = Monitor(HEADER, Parts(probes=[Broken()]), strict=True)
+    monitor = Monitor(HEADER, MonitorComponents(probes=[Broken()]), strict=True)
     with pytest.raises(ZeroDivisionError):
         monitor.observe(table(1))
 
@@ -156,7 +156,9 @@ def test_a_sink_that_fails_does_not_stop_the_others() -> None:
             raise OSError("disk full")
 
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(probes=[Lengths()], sinks=[Full(), keeper], judge=StopAt(0)))
+    monitor = Monitor(
+        HEADER, MonitorComponents(probes=[Lengths()], sinks=[Full(), keeper], judge=StopAt(0))
+    )
     monitor.observe(table(1))
     assert monitor.end_step(0).stop
     assert len(keeper.records) == 1
@@ -190,7 +192,7 @@ def test_sources_are_drained_once_per_step() -> None:
             self.factor = factor
 
     keeper, source = Keeper(), Source()
-    monitor = Monitor(HEADER, Parts(probes=[Lengths()], sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(probes=[Lengths()], sinks=[keeper]))
     monitor.attach(source)
     monitor.attach(Gradients())
     monitor.end_step(0)
@@ -205,7 +207,7 @@ def test_sources_are_drained_once_per_step() -> None:
 def test_a_resumed_run_shows_the_judge_its_past_but_not_the_replayed_steps() -> None:
     judge = StopAt(-1)
     past = [StepRecord(step=step) for step in range(6)]
-    monitor = Monitor(HEADER, Parts(judge=judge, history=lambda: past))
+    monitor = Monitor(HEADER, MonitorComponents(judge=judge, history=lambda: past))
     monitor.end_step(4)
     monitor.end_step(5)
     assert judge.seen == [0, 1, 2, 3, 4, 5]
@@ -229,14 +231,14 @@ class OtherRank:
 
 def test_other_ranks_write_nothing_and_obey() -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(sinks=[keeper], reducer=OtherRank({}, stop=True)))
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper], reducer=OtherRank({}, stop=True)))
     assert monitor.end_step(0).stop
     assert keeper.records == []
 
 
 def test_close_is_idempotent() -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper]))
     monitor.close()
     monitor.close()
     assert keeper.closed == 1
@@ -244,7 +246,7 @@ def test_close_is_idempotent() -> None:
 
 def test_a_validation_after_the_last_step_is_kept_with_it() -> None:
     keeper, judge = Keeper(), StopAt(9)
-    monitor = Monitor(HEADER, Parts(sinks=[keeper], judge=judge))
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper], judge=judge))
     monitor.end_step(7, {"reward": 0.5})
     monitor.add_totals({"val_accuracy": 0.25, "reward": 9.0})  # of a step that never ended
     monitor.close()
@@ -255,7 +257,7 @@ def test_a_validation_after_the_last_step_is_kept_with_it() -> None:
 
 def test_a_run_without_steps_keeps_no_validation() -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper]))
     monitor.add_totals({"val_accuracy": 0.25})
     monitor.close()
     assert keeper.records == []
@@ -268,7 +270,7 @@ def test_every_comparison_is_labelled_with_its_two_sides() -> None:
         return SpanTable(VOTING.role_names, np.array([0]), comparisons=(one,))
 
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(sinks=[keeper]), strict=True)
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper]), strict=True)
     for steps in range(3):
         monitor.observe(compared(temperature_a=0.7, temperature_b=0.7, steps_between=steps))
     monitor.end_step(0)
@@ -286,7 +288,7 @@ def test_every_comparison_is_labelled_with_its_two_sides() -> None:
 
 def test_optimizer_steps_are_counted_per_role() -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper]))
     for _ in range(3):
         monitor.add_updates({"generator": 1})
     monitor.end_step(0)
@@ -305,7 +307,7 @@ def test_shares_are_in_the_record() -> None:
             return {**super().measure(spans), Key("*", "length"): Moments.of(spans.tokens_N)}
 
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(probes=[AllLengths()], sinks=[keeper]), strict=True)
+    monitor = Monitor(HEADER, MonitorComponents(probes=[AllLengths()], sinks=[keeper]), strict=True)
     monitor.observe(table(10, 2))
     monitor.observe(table(4))
     monitor.end_step(0)
@@ -327,7 +329,7 @@ def test_pulse_and_notifiers_hear_of_steps_and_of_the_end() -> None:
             self.said.append("closed")
 
     pulse, notifier = Heard(), Heard()
-    monitor = Monitor(HEADER, Parts(judge=StopAt(1), notifiers=[notifier], pulse=pulse))
+    monitor = Monitor(HEADER, MonitorComponents(judge=StopAt(1), notifiers=[notifier], pulse=pulse))
     monitor.end_step(0)
     monitor.end_step(1)
     monitor.close()

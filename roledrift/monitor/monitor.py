@@ -1,8 +1,8 @@
 """The spine: spans -> probes -> sums -> record -> sinks and judge -> incidents -> decision.
 
-The parts are handed in; :mod:`roledrift.assembly` puts the usual ones together. The one fence
-around everything that can fail is here: after set-up nothing the monitor does raises into the
-training loop or changes it. What failed is counted in the record and named once on the log.
+The components are handed in; :mod:`roledrift.monitor.open_monitor` puts the usual ones together.
+The one fence around everything that can fail is here: after set-up nothing the monitor does raises
+into the training loop or changes it. What failed is counted in the record and named once.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from roledrift.budget import Pace
-from roledrift.checkpoints import Checkpoints
 from roledrift.errors import CaptureError
 from roledrift.judgement import Alert, Decision, Incident
+from roledrift.monitor.budget import Pace
+from roledrift.monitor.checkpoints import Checkpoints
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.pending import BasePolicy, Pending
+from roledrift.monitor.resuming import replay_records, replay_texts
+from roledrift.monitor.textpairs import TextPairs
 from roledrift.notices import Notice, Notices
-from roledrift.parts import Parts
-from roledrift.pending import BasePolicy, Pending
 from roledrift.protocols import Closing, GradientSource, SpanSource
 from roledrift.records import GramRecord, RunHeader, Sample, StepRecord, summarise
 from roledrift.relative import relative
-from roledrift.resuming import replay_records, replay_texts
 from roledrift.spans import SpanTable
 from roledrift.sums import Sums, add, counted
-from roledrift.textpairs import TextPairs
 
 VALIDATION = frozenset({"val_accuracy", "val_n"})
 """Totals that a host may give after the step that they are about."""
@@ -62,7 +62,7 @@ class Monitor:
     def __init__(
         self,
         header: RunHeader,
-        parts: Parts,
+        parts: MonitorComponents,
         *,
         strict: bool = False,
         clock: Callable[[], float] = time.perf_counter,

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from roledrift.checkpoints import MOST, Checkpoints
+from roledrift.monitor.checkpoints import MOST, Checkpoints
 from roledrift.records import Checkpoint
 
 

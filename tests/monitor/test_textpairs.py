@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roledrift.monitor.textpairs import CLIP, PAIRS, TextPairs, clipped
 from roledrift.records import Sample
-from roledrift.textpairs import CLIP, PAIRS, TextPairs, clipped
 
 
 def canary(step: int, prompt: str, text: str, slot: int = 0) -> Sample:

@@ -13,7 +13,7 @@ from roledrift.ingest.keys import Translator, fails, flat, useful
 from roledrift.ingest.values import number, whole
 from roledrift.judgement import Decision
 from roledrift.metric_names import not_understood, resolve
-from roledrift.monitor import VALIDATION, Monitor
+from roledrift.monitor.monitor import VALIDATION, Monitor
 from roledrift.records import Stat
 from roledrift.sums import EVERYONE
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from roledrift.judgement import Alert
-from roledrift.monitor import Monitor
-from roledrift.parts import Parts
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.monitor import Monitor
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.spans import SpanTable
 from roledrift.store.merging import Segment, merge
@@ -54,7 +54,7 @@ class Keeper:
 
 def watched() -> tuple[Monitor, Keeper]:
     keeper = Keeper()
-    return Monitor(HEADER, Parts(probes=[Lengths(), Rewards()], sinks=[keeper])), keeper
+    return Monitor(HEADER, MonitorComponents(probes=[Lengths(), Rewards()], sinks=[keeper])), keeper
 
 
 def table(*tokens: int) -> SpanTable:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from roledrift.errors import CaptureError
-from roledrift.pending import BasePolicy, Pending
+from roledrift.monitor.pending import BasePolicy, Pending
 from roledrift.spans import Source, SpanTable
 from roledrift.sums import Key, Moments, Sums, add
 from roledrift.workflow import VOTING

@@ -1,4 +1,4 @@
-from roledrift.budget import Budget, Pace
+from roledrift.monitor.budget import Budget, Pace
 
 
 def run(

@@ -1,11 +1,11 @@
 """A monitor keeps its budget: it measures more rarely, or leaves steps out."""
 
-from roledrift.budget import Budget
 from roledrift.judgement import Alert, Incident
-from roledrift.monitor import Monitor
-from roledrift.parts import Parts
+from roledrift.monitor.budget import Budget
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.monitor import Monitor
 from roledrift.records import GramRecord, StepRecord
-from tests.test_monitor import HEADER, Keeper
+from tests.monitor.test_monitor import HEADER, Keeper
 
 
 def test_above_its_budget_it_measures_more_rarely_and_says_so() -> None:
@@ -37,7 +37,7 @@ def test_above_its_budget_it_measures_more_rarely_and_says_so() -> None:
             self.factor = factor
 
     keeper, source = Keeper(), Slow()
-    monitor = Monitor(HEADER, Parts(sinks=[keeper], budget=Budget(0.05)), clock=clock)
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper], budget=Budget(0.05)), clock=clock)
     monitor.attach(source)
     for step in range(20):
         clock.now += 0.8
@@ -63,7 +63,7 @@ def test_a_host_may_leave_steps_out_that_are_too_short() -> None:
             return []
 
     keeper = Keeper()
-    parts = Parts(sinks=[keeper], judge=Judge(), budget=Budget(0.05))
+    parts = MonitorComponents(sinks=[keeper], judge=Judge(), budget=Budget(0.05))
     monitor = Monitor(HEADER, parts, clock=lambda: now[0])
     for step in range(40):
         now[0] += 0.1

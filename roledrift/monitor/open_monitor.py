@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from roledrift.budget import Budget
 from roledrift.config import Config, from_mapping
 from roledrift.detect.cards import Card
 from roledrift.detect.catalogue import all_cards
@@ -24,11 +23,12 @@ from roledrift.detect.yardsticks import combined
 from roledrift.errors import ConfigError
 from roledrift.measure.catalogue import probes_for
 from roledrift.measure.installed import installed_probes
-from roledrift.metric_monitor import MetricMonitor
+from roledrift.monitor.budget import Budget
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.metric_monitor import MetricMonitor
 from roledrift.notify.chosen import heartbeat_for, notifiers_for
 from roledrift.notify.console import LogBetweenBars, say
 from roledrift.notify.forward import Forward
-from roledrift.parts import Parts
 from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import RunHeader
 from roledrift.store.reader import is_run, open_run, reference_steps
@@ -91,7 +91,7 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     header = _header(roles, out, settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
     probes = () if off else (*_probes(settings, roles), *probes)
-    parts = Parts(probes, reducer=reducer, budget=Budget(settings.budget))
+    parts = MonitorComponents(probes, reducer=reducer, budget=Budget(settings.budget))
     if off or (reducer is not None and not reducer.is_first()):
         return MetricMonitor(header, parts, strict=strict, out=out)
     tell = notifiers_for(settings.notify) if notifiers is None else tuple(notifiers)
@@ -105,8 +105,13 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
 
 
 def _judging(
-    parts: Parts, header: RunHeader, judge: DetectorSuite, run: RunWriter, *, resume: bool
-) -> Parts:
+    parts: MonitorComponents,
+    header: RunHeader,
+    judge: DetectorSuite,
+    run: RunWriter,
+    *,
+    resume: bool,
+) -> MonitorComponents:
     """The parts of the process that judges and writes; its sinks and notifiers are further ones."""
     out, settings = run.path, judge.config
     starts = StartsWriter(out, header, lambda: _summary(judge))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from roledrift.budget import Budget
+from roledrift.monitor.budget import Budget
 from roledrift.protocols import Judge, Notifier, Probe, Pulse, Reducer, Sink
 from roledrift.records import Sample, StepRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MonitorComponents:
     """What a monitor is made of.
 
     Attributes:

@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from roledrift.judgement import Alert, TextPair
-from roledrift.monitor import Monitor
+from roledrift.monitor.components import MonitorComponents
+from roledrift.monitor.monitor import Monitor
 from roledrift.notices import Notice
-from roledrift.parts import Parts
 from roledrift.records import Checkpoint, RunHeader, Sample, StepRecord
-from tests.test_monitor import HEADER, Keeper, StopAt
+from tests.monitor.test_monitor import HEADER, Keeper, StopAt
 
 
 class Heard:
@@ -35,7 +35,7 @@ class Opens(StopAt):
 
 def test_alerts_carry_texts_from_before_and_now_until_they_close() -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(judge=Opens(5), sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(judge=Opens(5), sinks=[keeper]))
     for step in range(8):
         monitor.add_samples(
             [Sample(step, "generator", f"text {step}", prompt="p", flags=("canary",))]
@@ -48,7 +48,7 @@ def test_alerts_carry_texts_from_before_and_now_until_they_close() -> None:
 
 def test_checkpoints_are_recorded_once_they_are_written(tmp_path: Path) -> None:
     keeper = Keeper()
-    monitor = Monitor(HEADER, Parts(sinks=[keeper]))
+    monitor = Monitor(HEADER, MonitorComponents(sinks=[keeper]))
     monitor.end_step(0)
     monitor.note_checkpoint(0, tmp_path)
     monitor.note_checkpoint(1, tmp_path / "deleted since")
@@ -62,7 +62,9 @@ def test_a_resumed_run_knows_texts_and_checkpoints_of_earlier_segments() -> None
     keeper = Keeper()
     old = [Sample(0, "generator", "at the start", prompt="p", flags=("canary",))]
     history = [StepRecord(1, checkpoints=(Checkpoint(1, "s3://b/1"),))]
-    parts = Parts(judge=Opens(5), sinks=[keeper], history=lambda: history, texts=lambda: old)
+    parts = MonitorComponents(
+        judge=Opens(5), sinks=[keeper], history=lambda: history, texts=lambda: old
+    )
     monitor = Monitor(HEADER, parts)
     monitor.add_samples([Sample(5, "generator", "now", prompt="p", flags=("canary",))])
     monitor.note_checkpoint(4, "s3://b/4")
@@ -73,7 +75,9 @@ def test_a_resumed_run_knows_texts_and_checkpoints_of_earlier_segments() -> None
 
 def test_incidents_are_kept_and_told_once(tmp_path: Path) -> None:
     keeper, heard = Keeper(), Heard()
-    parts = Parts(judge=Opens(5), sinks=[keeper], notifiers=[heard], conclusion=lambda n: f"{n}.")
+    parts = MonitorComponents(
+        judge=Opens(5), sinks=[keeper], notifiers=[heard], conclusion=lambda n: f"{n}."
+    )
     monitor = Monitor(HEADER, parts)
     for step in range(8):
         monitor.end_step(step)
@@ -88,7 +92,9 @@ def test_incidents_are_kept_and_told_once(tmp_path: Path) -> None:
 def test_what_an_earlier_segment_told_is_not_told_again() -> None:
     heard, keeper = Heard(), Keeper()
     history = [StepRecord(step) for step in range(6)]
-    parts = Parts(judge=Opens(5), sinks=[keeper], notifiers=[heard], history=lambda: history)
+    parts = MonitorComponents(
+        judge=Opens(5), sinks=[keeper], notifiers=[heard], history=lambda: history
+    )
     monitor = Monitor(HEADER, parts)
     monitor.end_step(6)
     assert [one.change for one in heard.notices] == ["closed"]
@@ -96,4 +102,4 @@ def test_what_an_earlier_segment_told_is_not_told_again() -> None:
 
 
 def test_a_monitor_that_judges_nothing_has_no_last_word() -> None:
-    assert Monitor(HEADER, Parts()).closing_line("run") == ""
+    assert Monitor(HEADER, MonitorComponents()).closing_line("run") == ""

@@ -1,0 +1,1 @@
+"""The monitor: what a training hands over becomes records, verdicts, alerts and a run directory."""
