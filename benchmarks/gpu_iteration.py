@@ -71,7 +71,7 @@ def settings(folder: Path, size: str, *, monitored: bool) -> Config:
             "monitor": {
                 "enabled": monitored,
                 "gradients_every": 1,
-                "options": {"budget": {"share": 0.0}, "sampling": {"canaries": 0}},
+                "options": {"budget": 0.0, "sampling": {"canaries": 0}},
             },
         },
     )

@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 
-from reference_trainer.errors import SettingsError
+from reference_trainer.errors import CheckpointError, SettingsError
 from reference_trainer.manifest import damage, write_manifest
 from reference_trainer.policies import AdapterBank
 from roledrift.workflow import SHARED_POLICY
@@ -102,10 +103,23 @@ def save_checkpoint(
 
     Returns:
         The folder of the new checkpoint.
+
+    Raises:
+        CheckpointError: If it cannot be written, because the disk is full for example.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{_PREFIX}{position.step}"
-    draft = _draft(final)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(bank, _draft(final), final, position)
+        write_atomically(folder / _LATEST, f"{position.step}")
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch's own file errors say Runtime
+        shutil.rmtree(_draft(final), ignore_errors=True)
+        raise CheckpointError(_not_written(final, error)) from error
+    _prune(folder, keep=keep, spare=spare)
+    return final
+
+
+def _write(bank: AdapterBank, draft: Path, final: Path, position: Position) -> None:
     bank.save(draft / "actor")
     for policy in bank.policies:
         (draft / "actor" / policy).rename(draft / "actor" / _adapter(policy))
@@ -113,9 +127,16 @@ def save_checkpoint(
     (draft / _POSITION).write_text(json.dumps(asdict(position)) + "\n", "utf-8")
     write_manifest(draft)
     _put(draft, final)
-    write_atomically(folder / _LATEST, f"{position.step}")
-    _prune(folder, keep=keep, spare=spare)
-    return final
+
+
+def _not_written(final: Path, error: Exception) -> str:
+    whole = list(checkpoints(final.parent).values())
+    before = f"the newest whole one is {whole[-1].name}" if whole else "there is no earlier one"
+    reason = str(error).splitlines()[0]
+    return (
+        f"checkpoint {final} could not be written: {reason}. If the disk is full, make room, then "
+        f"start the run again with --resume; {before}"
+    )
 
 
 def checkpoints(folder: Path) -> dict[int, Path]:

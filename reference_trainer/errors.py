@@ -11,3 +11,7 @@ class SettingsError(RoleDriftError, ValueError):
 
 class AdapterError(RoleDriftError, RuntimeError):
     """What the engine serves is not what is trained."""
+
+
+class CheckpointError(RoleDriftError, OSError):
+    """A checkpoint could not be written; those before it are whole."""

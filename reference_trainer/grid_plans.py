@@ -13,7 +13,7 @@ from reference_trainer.grid import Job
 from reference_trainer.grid_results import status
 from reference_trainer.planning.gpu import Gpu, Lengths
 from reference_trainer.planning.plan import Plan, plan
-from reference_trainer.planning.show import flags, shortage, table
+from reference_trainer.planning.show import flags, gpu_days, shortage, table
 from reference_trainer.progress import Progress
 
 _JOBS = 2
@@ -36,15 +36,16 @@ def planned(jobs: Sequence[Job], gpu: Gpu, lengths: Lengths) -> list[Plan | None
 
 
 def refuse(jobs: Sequence[Job], plans: Sequence[Plan | None]) -> list[Job]:
-    """``jobs``, in which those that do not fit say so instead of being run, and their transfers."""
+    """``jobs``, in which those that do not fit or have no model say so instead of being run."""
     result = []
     for job, made in zip(jobs, plans, strict=True):
-        if made is not None and not made.fits:
-            problem = f"it does not fit: {shortage(made)}"
-            if made.advice:
-                problem += f". It fits with {' '.join(flags(made.advice))}"
-            job = replace(job, config=None, problem=problem)
-        result.append(job)
+        problem = "" if made is None or made.fits else f"it does not fit: {shortage(made)}"
+        if made is not None and made.advice:
+            problem += f". It fits with {' '.join(flags(made.advice))}"
+        path = "" if job.config is None else job.config.model.path
+        if path and not problem and not (Path(path) / "config.json").is_file():
+            problem = f"there is no model in {path}: put it there, or set model.path"
+        result.append(replace(job, config=None, problem=problem) if problem else job)
     refused = {job.name for job in result if job.problem}
     return [
         replace(job, config=None, problem=f"it needs the adapter of {job.source}, which cannot run")
@@ -67,11 +68,15 @@ def list_grid(
         rows = zip((job.name for job in jobs), states, plans, strict=True)
         lines = table(list(rows), gpu)
     print("\n".join(lines))
-    beyond = sum(job.config is None for job in jobs)
-    unfit = sum(made is not None and not made.fits for made in plans)
-    words = [f"{len(jobs)} runs", f"{beyond} of them cannot be run by this version"]
-    if gpu is not None:
-        words += [f"{unfit} do not fit", "times are estimates: plan CELL says what they assume"]
+    words = [f"{len(jobs)} runs"]
+    if beyond := sum(job.config is None for job in jobs):
+        words.append(f"{beyond} of them cannot be run by this version")
+    made = [one for one in plans if one is not None]
+    if made:
+        unfit = sum(not one.fits for one in made)
+        days = sum(gpu_days(one) for one in made)
+        words.append(f"{unfit} do not fit" if unfit else "all that are trained fit")
+        words.append(f"{days:.0f} GPU days by the estimates that `plan CELL` explains")
     elif any(job.config is not None and job.config.model.path for job in jobs):
         words.append("add --gpu 80GB to see what each needs")
     print("; ".join(words))

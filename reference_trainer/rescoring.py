@@ -10,7 +10,7 @@ from torch import Tensor
 
 from reference_trainer.config import Config
 from reference_trainer.episodes import Span
-from reference_trainer.minibatches import share
+from reference_trainer.minibatches import micro_batches, share
 from reference_trainer.policies import AdapterBank
 from reference_trainer.ranks import ALONE, Ranks
 from reference_trainer.scoring import Batch, Scores, score
@@ -18,7 +18,7 @@ from reference_trainer.scoring import Batch, Scores, score
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """Some rows of one role, scored again after the iteration's last optimizer step.
+    """Rows of one role, scored again in one forward after the iteration's last optimizer step.
 
     Attributes:
         role: The role.
@@ -60,12 +60,34 @@ def rescore(
     config: Config,
     updates: int,
     ranks: Ranks = ALONE,
-) -> Rescored:
-    """Score an even choice of one role's spans again after the update."""
+) -> list[Rescored]:
+    """Score an even choice of one role's spans again after the update, in as many forwards.
+
+    No forward has more rows or tokens than one of the update.
+    """
     wanted = min(len(spans), config.monitor.rescore_rows)
     chosen = [spans[i * len(spans) // wanted] for i in range(wanted)]
-    batch, counted = share(chosen, pad_id=bank.pad_id, ranks=ranks, device=bank.device)
+    parts = micro_batches(
+        chosen,
+        rows=config.train.microbatch * ranks.count,
+        tokens=config.train.microbatch_tokens * ranks.count,
+    )
+    result = []
     # As the rollout computed what this is compared with.
     with bank.mode(training=False), bank.fused(chosen[0].policy):
-        after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
-    return Rescored(chosen[0].role, batch, counted, batch.rollout_BC, after, updates)
+        for part in parts:
+            batch, counted = share(part, pad_id=bank.pad_id, ranks=ranks, device=bank.device)
+            after = score(bank.causal_lm, batch, temperature=config.rollout.temperature)
+            result.append(
+                Rescored(chosen[0].role, batch, counted, batch.rollout_BC, after, updates)
+            )
+    return result
+
+
+def token_means(rescored: Sequence[Rescored], ranks: Ranks = ALONE) -> dict[str, float]:
+    """Means over all tokens of one role's forwards, on all ranks: see :meth:`Rescored.sums`."""
+    sums = [one.sums() for one in rescored]
+    own = [sum(values) for values in zip(*(one.values() for one in sums), strict=True)]
+    totals = dict(zip(sums[0], ranks.sum(own), strict=True))
+    tokens = totals.pop("tokens")
+    return {name: total / tokens for name, total in totals.items()}

@@ -35,8 +35,7 @@ from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.observation import Observation
 from reference_trainer.paper_compat import released_order, tick
 from reference_trainer.paper_files import base_parameters, training_metadata
-from reference_trainer.ranks import Ranks
-from reference_trainer.rescoring import Rescored, rescore
+from reference_trainer.rescoring import Rescored, rescore, token_means
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.rows import is_trained, paid
@@ -265,10 +264,11 @@ def _iterate(
     hand_over(setup, tuple(policies), done=step)
     with ranks.whole_model():
         rescored = [
-            rescore(
+            part
+            for own in _by_role(spans, setup.stage.workflow.role_names)
+            for part in rescore(
                 bank, own, config=config, updates=_updates(policies, own[0].policy), ranks=ranks
             )
-            for own in _by_role(spans, setup.stage.workflow.role_names)
         ]
     every = config.validation.every
     due = every > 0 and (step % every == 0 or step == config.train.steps)
@@ -387,12 +387,8 @@ def _role_reports(
     episodes: Sequence[Episode], rescored: Sequence[Rescored], stage: Stage
 ) -> dict[str, dict[str, float | None]]:
     roles = summarise(episodes, stage.workflow.role_names)
-    moved = {one.role: _token_means(one, stage.ranks) for one in rescored}
+    moved = {
+        role: token_means([one for one in rescored if one.role == role], stage.ranks)
+        for role in dict.fromkeys(one.role for one in rescored)
+    }
     return {role: asdict(one) | moved[role] for role, one in roles.items()}
-
-
-def _token_means(rescored: Rescored, ranks: Ranks) -> dict[str, float]:
-    sums = rescored.sums()
-    totals = dict(zip(sums, ranks.sum(list(sums.values())), strict=True))
-    tokens = totals.pop("tokens")
-    return {name: total / tokens for name, total in totals.items()}

@@ -70,15 +70,20 @@ def longest_row(config: Config) -> int:
     return config.rules.max_prompt_tokens + config.rollout.max_new_tokens
 
 
-def largest_micro_batch(config: Config) -> MicroShape:
-    """The forward of an update that needs most: as many full rows as the settings allow."""
+def largest_micro_batch(config: Config, *, gradients: bool = True) -> MicroShape:
+    """The forward that needs most: as many full rows as the settings allow.
+
+    Without ``gradients``, that of rows that are scored again after an update; they are padded.
+    """
     train, tokens = config.train, longest_row(config)
     rows = train.microbatch
     if train.microbatch_tokens:
         rows = max(1, min(rows, train.microbatch_tokens // tokens))
+    if not gradients:
+        rows = max(1, min(rows, config.monitor.rescore_rows))
     outputs = rows * config.rollout.max_new_tokens
-    if not train.packed:
-        return MicroShape(rows, tokens, outputs)
+    if not (train.packed and gradients):
+        return MicroShape(rows, tokens, outputs, gradients=gradients)
     masked = config.model.attention != "flash_attention_2"
     return MicroShape(1, rows * tokens, outputs, masked=masked)
 
@@ -93,9 +98,7 @@ def memory(config: Config, gpu: Gpu) -> Memory:
     policies = len(set(config.routed().policies))
     number = _BYTES[config.model.dtype]
     step = step_cost(model, largest_micro_batch(config))
-    rows = max(1, config.monitor.rescore_rows)
-    new = config.rollout.max_new_tokens
-    once = step_cost(model, MicroShape(rows, longest_row(config), rows * new, gradients=False))
+    once = step_cost(model, largest_micro_batch(config, gradients=False))
     always = {
         "adapters": _FLOAT * size.adapter * policies,
         "moments of the optimizer": _moments(config) * _FLOAT * size.adapter * policies,

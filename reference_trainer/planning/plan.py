@@ -104,9 +104,7 @@ def _saving(config: Config, gpu: Gpu) -> Settings:
     if not config.model.gradient_checkpointing:
         settings["model.gradient_checkpointing"] = True
     if _rows(config) > 1:
-        settings["train.microbatch"] = 1
-    if config.monitor.rescore_rows > 1:
-        settings["monitor.rescore_rows"] = 1
+        settings[_ROWS] = 1
     return settings
 
 
@@ -147,29 +145,25 @@ def _with_share(config: Config, settings: Settings, gpu: Gpu) -> Settings | None
 
 
 def _relaxed(config: Config, settings: Settings, gpu: Gpu) -> Settings:
-    """``settings`` without those that are not needed, and numbers no lower than they must be."""
+    """``settings`` without those that are not needed, with as many rows at a time as fit."""
     for name in list(settings):
         without = {key: value for key, value in settings.items() if key != name}
         if fits_with(config, without, gpu):
             settings = without
-    for name, most in (
-        ("train.microbatch", _rows(config)),
-        ("monitor.rescore_rows", config.monitor.rescore_rows),
-    ):
-        low, high = 1, most
-        while name in settings and high - low > 1:
-            middle = (low + high) // 2
-            if fits_with(config, settings | {name: middle}, gpu):
-                low = middle
-            else:
-                high = middle
-        if name in settings:
-            settings = settings | {name: low}
+    low, high = 1, _rows(config)
+    while _ROWS in settings and high - low > 1:
+        middle = (low + high) // 2
+        if fits_with(config, settings | {_ROWS: middle}, gpu):
+            low = middle
+        else:
+            high = middle
+    if _ROWS in settings:
+        settings = settings | {_ROWS: low}
     return settings
 
 
 _PROMPT, _OUTPUT = "rules.max_prompt_tokens", "rollout.max_new_tokens"
-_SHARE = "rollout.vllm.gpu_memory"
+_SHARE, _ROWS = "rollout.vllm.gpu_memory", "train.microbatch"
 
 EXPERIMENT = frozenset({_PROMPT, _OUTPUT})
 """Settings that decide what is learned, not only how fast."""

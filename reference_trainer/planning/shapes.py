@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -69,9 +70,10 @@ def model_config(config: Config) -> PretrainedConfig:
     folder = Path(config.model.path)
     if (folder / "config.json").is_file():
         try:
-            return AutoConfig.from_pretrained(folder, local_files_only=True)
+            own: PretrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
         except (OSError, ValueError) as error:
             raise SettingsError(f"cannot read {folder / 'config.json'}: {error}") from error
+        return own
     published = resources.files("reference_trainer") / "presets" / "models"
     file = published / f"{folder.name}.json"
     if not file.is_file():
@@ -96,7 +98,7 @@ def _sizes(text: str, rank: int) -> Sizes:
     values = json.loads(text)
     config = AutoConfig.for_model(values.pop("model_type"), **values)
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config)
+        model = cast(Any, AutoModelForCausalLM).from_config(config)
     head = model.get_output_embeddings()
     tied = head.weight is model.get_input_embeddings().weight
     maps = [one for one in model.modules() if isinstance(one, nn.Linear) and one is not head]

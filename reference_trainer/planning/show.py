@@ -55,7 +55,7 @@ def _work(made: Plan, lengths: Lengths) -> Iterator[str]:
             f"{one.output:.0f} output tokens on average"
         )
     seconds = ", ".join(f"{name} {value:.0f} s" for name, value in work.seconds.items())
-    days = work.total * config.train.steps / 86_400
+    days = gpu_days(made) / gpu.count
     yield (
         f"  per iteration: {work.sampled / 1e6:.2f} M tokens sampled, {work.trained / 1e6:.2f} M "
         f"trained on, {work.operations / 1e15:.2f} PFLOP; {_time(work.total)} ({seconds})"
@@ -124,6 +124,11 @@ def command(made: Plan, source: str) -> str:
     return f"{launcher} -m reference_trainer train {shlex.quote(source)} --out {out} --resume"
 
 
+def gpu_days(made: Plan) -> float:
+    """Days of all devices together."""
+    return made.duration.total * made.config.train.steps * made.gpu.count / 86_400
+
+
 def table(rows: Sequence[tuple[str, str, Plan | None]], gpu: Gpu) -> list[str]:
     """A line per run of a grid: how far it is, what it needs, and whether it fits.
 
@@ -140,7 +145,7 @@ def table(rows: Sequence[tuple[str, str, Plan | None]], gpu: Gpu) -> list[str]:
             lines.append(f"{name:36} {state}")
             continue
         totals = "".join(f"{made.memory.total(moment) / GIB:9.1f}" for moment in MOMENTS)
-        days = made.duration.total * made.config.train.steps * gpu.count / 86_400
+        days = gpu_days(made)
         verdict = "fits" if made.fits else "does not fit"
         if made.advice:
             verdict += f"; {' '.join(flags(made.advice))}"

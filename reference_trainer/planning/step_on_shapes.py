@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -191,7 +191,7 @@ def _configured(text: str) -> PretrainedConfig:
     return AutoConfig.for_model(values.pop("model_type"), **values)
 
 
-class Meter(TorchDispatchMode):
+class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts operations, and bytes of tensors that were made inside it and still live.
 
     Args:
@@ -199,7 +199,7 @@ class Meter(TorchDispatchMode):
     """
 
     def __init__(self, known: Iterable[Tensor] = ()) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.live = self.most = self.operations = 0
         self._known = list(known)
         self._sizes = {one.untyped_storage()._cdata: 0 for one in self._known}
@@ -282,7 +282,7 @@ def _head(trained: Trained, outputs: int, gradients: bool) -> tuple[int, int, in
 @lru_cache(maxsize=1024)
 def _scored(trained: Trained, outputs: int, gradients: bool) -> tuple[int, int, int]:
     bank = bank_on_shapes(trained, 1)
-    model = bank.causal_lm
+    model: Any = bank.causal_lm
     with torch.device("meta"):
         width = model.get_output_embeddings().weight.shape[1]
         targets = torch.zeros(outputs, dtype=torch.long)
@@ -317,7 +317,7 @@ def bank_on_shapes(trained: Trained, layers: int) -> AdapterBank:
     AttentionInterface.register(_ATTENTION, _attention)
     own = "eager" if trained.attention == "eager" else _ATTENTION
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(
+        model = cast(Any, AutoModelForCausalLM).from_config(
             config, dtype=getattr(torch, trained.dtype), attn_implementation=own
         )
         if trained.checkpointing:

@@ -5,7 +5,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks.chat_model import make_chat_model
 from reference_trainer.config import Config
@@ -56,12 +55,3 @@ def config(folder: Path) -> Config:
             "checkpoint": {"every": 1},
         },
     )
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if ON_CPU or torch.cuda.is_available():
-        return
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here):
-            item.add_marker(pytest.mark.skip(reason="no GPU here (torch finds no CUDA device)"))

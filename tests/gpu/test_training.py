@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +15,10 @@ from reference_trainer.planning.memory import memory
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import Result, train
 from reference_trainer.updating import update_policy
-from roledrift import open_run
 from tests.gpu.conftest import DEVICE, ON_CPU, needs
+
+if not (ON_CPU or torch.cuda.is_available()):
+    pytest.skip("no GPU here: torch finds no CUDA device", allow_module_level=True)
 
 
 def run(config: Config, out: Path | None) -> Result:
@@ -26,13 +29,18 @@ def losses(result: Result) -> list[float]:
     return [one.loss for report in result.steps for one in report.policies.values()]
 
 
+def read_steps(folder: Path) -> list[dict[str, Any]]:
+    (file,) = folder.glob("steps.*.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines() if '"step"' in line]
+
+
 def test_a_monitored_run_trains_as_one_without(config: Config, tmp_path: Path) -> None:
     plain = replace(config, monitor=replace(config.monitor, enabled=False))
     assert losses(run(config, tmp_path / "a")) == losses(run(plain, tmp_path / "b"))
-    records = open_run(tmp_path / "a").records
-    assert [record.step for record in records] == [1, 2]
-    assert records[0].gradients, "gradients of roles are measured"
-    assert not any(record.faults for record in records)
+    records = read_steps(tmp_path / "a")
+    assert [record["step"] for record in records] == [1, 2]
+    assert records[0]["gradients"], "gradients of roles are measured"
+    assert not any(record.get("faults") for record in records)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +74,7 @@ def test_the_plan_is_what_an_update_allocates(config: Config) -> None:
 def test_vllm_serves_what_is_trained(config: Config, tmp_path: Path) -> None:
     rollout = replace(config.rollout, engine="vllm", vllm=replace(config.rollout.vllm, eager=True))
     run(replace(config, rollout=rollout), tmp_path)  # every hand-over is proved, or the run ends
-    for record in open_run(tmp_path).records:
-        assert record.step in (1, 2)
+    assert [record["step"] for record in read_steps(tmp_path)] == [1, 2]
 
 
 @pytest.mark.skipif(not ON_CPU and torch.cuda.device_count() < 2, reason="NCCL needs two GPUs")

@@ -1,7 +1,9 @@
 import json
 import random
+import resource
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from reference_trainer.checkpoint import (
     save_checkpoint,
 )
 from reference_trainer.config import CheckpointSettings, Config
-from reference_trainer.errors import SettingsError
+from reference_trainer.errors import CheckpointError, SettingsError
 from reference_trainer.grid import load_source
 from reference_trainer.manifest import write_manifest
 from reference_trainer.policies import AdapterBank
@@ -46,6 +48,33 @@ def push(bank: AdapterBank, policy: str) -> None:
     for parameter in bank.parameters_of(policy):
         parameter.grad = torch.ones_like(parameter)
     bank.step(policy)
+
+
+@contextmanager
+def full_disk(most: int) -> Iterator[None]:
+    """No file gets longer than ``most`` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("most", [100, 4096])  # the adapter's configuration, and its weights
+def test_a_full_disk_is_named_and_spoils_nothing(
+    make_bank: Callable[..., AdapterBank], tmp_path: Path, most: int
+) -> None:
+    bank = make_bank("generator", "aggregator")
+    with full_disk(most), pytest.raises(CheckpointError, match="there is no earlier one"):
+        save_checkpoint(bank, tmp_path, Position(1, 8, None), keep=0)
+    whole = save_checkpoint(bank, tmp_path, Position(1, 8, None), keep=0)
+    with full_disk(most), pytest.raises(CheckpointError, match=r"step_2 could not.*--resume.*_1$"):
+        save_checkpoint(bank, tmp_path, Position(2, 16, None), keep=0)
+    assert latest_whole(tmp_path) == (whole, ())
+    assert not list(tmp_path.glob(".draft*"))
+    save_checkpoint(bank, tmp_path, Position(2, 16, None), keep=0)
+    assert list(checkpoints(tmp_path)) == [1, 2]
 
 
 def test_what_is_saved_comes_back(make_bank: Callable[..., AdapterBank], tmp_path: Path) -> None:

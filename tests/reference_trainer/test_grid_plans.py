@@ -13,17 +13,19 @@ ROWS = Path(__file__).parent / "tasks" / "rows"
 
 
 def test_a_dry_run_shows_what_every_cell_needs(capsys: pytest.CaptureFixture[str]) -> None:
-    grid = ["grid", "--preset", "paper", "--dry-run", "--only", "*-ip-code-4B"]
+    grid = ["grid", "--preset", "paper", "--dry-run", "--only", "*-ip-*-4B"]
     assert main([*grid, "--gpu", "48GB"]) == 0
     said = capsys.readouterr().out
     lines = {line.split()[0]: line for line in said.splitlines()}
-    assert "does not fit; --set monitor.rescore_rows=" in lines["voting-ip-code-4B-seed0"]
-    assert "3 runs; 0 of them cannot be run by this version; 3 do not fit" in said
+    advice = "does not fit; --set rollout.vllm.gpu_memory=0."
+    assert advice in lines["eval_opt-ip-math-4B-seed0"]
+    assert lines["voting-ip-code-4B-seed0"].endswith("  fits")
+    assert "6 runs; 2 do not fit; " in said
     assert main(grid) == 0
     assert "add --gpu 80GB to see what each needs" in capsys.readouterr().out
 
 
-def test_cells_that_do_not_fit_are_refused_before_anything_is_started(
+def test_cells_without_room_or_model_are_refused_before_anything_is_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     grid = ["grid", "--preset", "paper", "--only", "single-sa-code-4B", "--out", str(tmp_path)]
@@ -31,6 +33,9 @@ def test_cells_that_do_not_fit_are_refused_before_anything_is_started(
     said = capsys.readouterr().out
     assert "single-sa-code-4B-seed0 cannot be run: it does not fit" in said
     assert "voting-transfer-code-4B-seed0 cannot be run: it needs the adapter of single-sa" in said
+    assert main(grid) == 1
+    said = capsys.readouterr().out
+    assert "cannot be run: there is no model in models/Qwen3-4B: put it there, or set" in said
     assert not (tmp_path / "logs").exists()
 
 

@@ -9,7 +9,7 @@ import torch
 from reference_trainer.config import Config
 from reference_trainer.episodes import Parse, Span
 from reference_trainer.policies import AdapterBank
-from reference_trainer.rescoring import rescore
+from reference_trainer.rescoring import rescore, token_means
 from reference_trainer.scoring import Batch, collate, score
 from reference_trainer.updating import Forward, look_at, update_policy
 
@@ -172,7 +172,7 @@ def test_logits_in_chunks_are_those_at_once(
     batch = collate([span(i, "generator", "generator") for i in range(6)], pad_id=0)
     found = []
     for most in (1 << 26, 7 * bank.causal_lm.config.vocab_size):
-        monkeypatch.setattr("reference_trainer.scoring._MOST_LOGITS", most)
+        monkeypatch.setattr("reference_trainer.scoring.MOST_LOGITS", most)
         scores = score(bank.causal_lm, batch, temperature=0.7)
         scores.logp_BC.square().sum().backward()
         gradient = torch.cat([one.grad.flatten() for one in bank.parameters_of("generator")])
@@ -255,15 +255,20 @@ def test_rescoring_measures_the_step(make_bank: Make, config: Config) -> None:
         for i, one in enumerate(plain.spans)
     ]
     config = replace(config, monitor=replace(config.monitor, rescore_rows=6))
-    still = rescore(bank, spans, config=config, updates=0)
+    (still,) = rescore(bank, spans, config=config, updates=0)
     assert len(still.batch.spans) == 6
     assert still.sums()["k3"] < 1e-9 * still.sums()["tokens"]
     assert abs(still.sums()["chi2"]) < 1e-5 * still.sums()["tokens"]
     update_policy(bank, spans, config=config, step=1, watch=None)
-    moved = rescore(bank, spans, config=config, updates=3)
+    (moved,) = rescore(bank, spans, config=config, updates=3)
     assert moved.sums()["k3"] > 1e-7 * moved.sums()["tokens"]
     d = (moved.after.logp_BC - moved.before_BC)[moved.batch.mask_BC].double()
     assert moved.sums()["chi2"] == pytest.approx(float(((2 * d).exp() - 1).sum()))
+    # In smaller forwards, as an update has them, the same rows give the same numbers.
+    small = replace(config, train=replace(config.train, microbatch=4))
+    parts = rescore(bank, spans, config=small, updates=3)
+    assert [len(one.batch.spans) for one in parts] == [3, 3]
+    assert token_means(parts) == pytest.approx(token_means([moved]), rel=1e-4)
 
 
 def test_entropy_and_log_probs_at_a_temperature(make_bank: Make) -> None:

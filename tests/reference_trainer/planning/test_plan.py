@@ -21,7 +21,7 @@ def test_a_run_that_fits_needs_no_advice() -> None:
 @pytest.mark.parametrize(
     ("cell", "over", "device", "settings"),
     [
-        ("voting-ip-code-4B", {}, gpu("48GB"), {"monitor.rescore_rows"}),
+        ("voting-ip-math-1.7B", {}, gpu("24GB"), {"rollout.vllm.gpu_memory"}),
         (
             "voting-ip-code-0.6B",
             {"train": {"microbatch": 64}, "model": {"gradient_checkpointing": False}},
@@ -30,7 +30,7 @@ def test_a_run_that_fits_needs_no_advice() -> None:
         ),
         (
             "voting-ip-code-1.7B",
-            {"rollout": {"vllm": {"gpu_memory": 0.9}}, "monitor": {"rescore_rows": 1}},
+            {"rollout": {"vllm": {"gpu_memory": 0.9}}},
             gpu("80GB"),
             {"rollout.vllm.gpu_memory"},
         ),
