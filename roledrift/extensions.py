@@ -61,14 +61,6 @@ def extensions(kind: Kind) -> tuple[Extension, ...]:
     return (*loaded.values(), *([Extension(group, "", None, fault)] if fault else []))
 
 
-def brought(kind: Kind) -> tuple[str, ...]:
-    """Names of everything installed of one kind; nothing is imported for it."""
-    points, _ = attempt(
-        f"the entry points of roledrift.{kind}", lambda: entry_points(group=f"roledrift.{kind}")
-    )
-    return tuple(sorted({point.name for point in points or ()}))
-
-
 def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Parts of a kind that can be used, and why the others cannot.
 

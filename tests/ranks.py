@@ -31,9 +31,9 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def as_rank(rank: int, port: int) -> None:
-    """Set what a launcher of two processes sets."""
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+def as_rank(rank: int, port: int, count: int = 2) -> None:
+    """Set what a launcher of ``count`` processes sets."""
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
     os.environ |= {name: str(value) for name, value in names.items()} | {"MASTER_ADDR": "127.0.0.1"}
 
 

@@ -34,7 +34,7 @@ from roledrift.capture.gradient_store import (
     rank_count,
     sum_dtype,
 )
-from roledrift.capture.linear_taps import Accumulator, Site, Watch, install_tap
+from roledrift.capture.linear_taps import Accumulator, Site, Watch, install_tap, tells_backwards
 from roledrift.capture.lora_layers import (
     LIMITS,
     Coverage,
@@ -83,7 +83,6 @@ class RoleGradientProbe:
         slots: A group per slot (coarsen with :func:`roledrift.gram.by_role`).
         halves: Also split slots by problem (:func:`roledrift.detect.by_problem.by_problem`).
         reduction: How the host combines gradients over ranks.
-
     """
 
     def __init__(
@@ -103,9 +102,8 @@ class RoleGradientProbe:
         self.workflow = workflow
         self.registry = GroupRegistry.of(workflow, slots=slots, halves=halves)
         self._every, self._kind = every, store
-        self._factor = 1
+        self._factor, self._step = 1, 0
         self._reduction = reduction
-        self._step = 0
         self._watch = Watch()
         self._ledgers: list[Accumulator] = []
         self._sites: list[Site] = []
@@ -134,7 +132,7 @@ class RoleGradientProbe:
             What is observed and what is not.
 
         Raises:
-            AttachError: If the model is compiled, or nothing in it can be observed.
+            AttachError: If the model is compiled, or nothing in it can be observed by this torch.
         """
         self.detach()
         if is_compiled(model):
@@ -142,6 +140,11 @@ class RoleGradientProbe:
                 "the model is compiled: a traced graph runs no hooks, and hooks that are there "
                 "before break it into pieces at every layer. Use RoleOrderedGradients, which only "
                 "reads .grad"
+            )
+        if not tells_backwards():
+            raise AttachError(
+                f"torch {torch.__version__} does not say which backward runs, which recomputed "
+                "layers need. Use another torch, or RoleOrderedGradients"
             )
         parts = find_parts(model, plain=self._kind == "sketch")
         policies = policies_of(trained_adapters(parts), self.workflow, adapters)

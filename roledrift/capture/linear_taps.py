@@ -150,6 +150,14 @@ class Watch:
         return self.rows
 
 
+def tells_backwards() -> bool:
+    """Whether this torch says which backward runs; the functions for it are private."""
+    names = ("_current_graph_task_id", "_current_autograd_node")
+    return all(hasattr(torch._C, name) for name in names) and hasattr(
+        torch.autograd, "_get_sequence_nr"
+    )
+
+
 def _sequence_number() -> int:
     return int(torch.autograd._get_sequence_nr())  # type: ignore[attr-defined]
 

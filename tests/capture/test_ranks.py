@@ -1,4 +1,4 @@
-"""Two processes measure what one does, although one of them never sees a role."""
+"""Several processes measure what one does, although some never see a role, or any row."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from tests.ranks import together
 
 
 @pytest.mark.ranks
-def test_two_ranks_add_up_to_one_process(tmp_path):
-    first, second = together(reduced, [(rank, str(tmp_path / "meeting")) for rank in range(2)])
-    assert (first["first"], second["first"]) == (True, False)
-    assert first["sums"] == second["sums"]
+@pytest.mark.parametrize("count", [2, 3])
+def test_ranks_add_up_to_one_process(tmp_path, count):
+    meeting = str(tmp_path / "meeting")
+    first, *others = together(reduced, [(rank, count, meeting) for rank in range(count)])
+    assert [one["first"] for one in (first, *others)] == [True] + [False] * len(others)
+    assert all(one["sums"] == first["sums"] for one in others)
     expected = measured([0, 1])
     assert Key("aggregator", "old.chi2") in expected
     assert Key("generator/1", "length") in expected
     assert set(first["sums"]) == set(expected)
     for key, value in expected.items():
         assert numbers(first["sums"][key]) == pytest.approx(numbers(value), rel=1e-12), key
-    assert first["empty"] == second["empty"] == {}
-    # The first rank decides, whatever the other one thinks.
-    assert first["stop"] == second["stop"] == [True, False]
+    assert all(one["empty"] == {} for one in (first, *others))
+    # The first rank decides, whatever the others think.
+    assert all(one["stop"] == [True, False] for one in (first, *others))
 
 
 def numbers(value):
