@@ -20,7 +20,11 @@ from typer.testing import CliRunner
 from roledrift.cli.main import app
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"CHANGELOG.md": "changelog.md", "reference_trainer/README.md": "presets.md"}
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "reference_trainer/README.md": "presets.md",
+    "examples/verl_recipe/README.md": "verl_recipe.md",
+}
 """Pages outside of `docs/`, and where the site has them."""
 
 FILES = ("examples/**/*.py", "examples/**/*.yaml", "benchmarks/detection/*.md")

@@ -30,7 +30,7 @@ _LABELS = 4096
 """Labels of a step that are remembered; a host that never drains must not fill the memory."""
 
 
-class Ledger:
+class Accumulator:
     """What is known about one policy's gradients in the current step.
 
     Args:
@@ -168,7 +168,7 @@ class Site:
 
     module: nn.Linear
     name: str
-    ledger: Ledger
+    ledger: Accumulator
     weight: int
     watch: Watch
 

@@ -17,7 +17,7 @@ from roledrift.ingest import formats
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
-PAGES += [ROOT / "reference_trainer" / "README.md"]
+PAGES += [ROOT / "reference_trainer" / "README.md", ROOT / "examples/verl_recipe/README.md"]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 VERBS = "ls|check|report|watch|view|compare|doctor|import|demo"
 COMMAND = re.compile(rf"roledrift ({VERBS})\b([^\n`]*)")

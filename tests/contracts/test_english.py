@@ -12,7 +12,7 @@ from roledrift.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "reference_trainer" / "README.md"]
-PAGES += sorted((ROOT / "docs").rglob("*.md"))
+PAGES += [ROOT / "examples" / "verl_recipe" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CODE = [*(ROOT / "roledrift").rglob("*.py"), *(ROOT / "integrations").rglob("*.py")]
 
 PHRASES = {

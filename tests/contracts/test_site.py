@@ -16,7 +16,7 @@ from roledrift.report.demos import DEMOS
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Written by mkdocs for the site alone.
-MADE = {"changelog.md", "presets.md"}
+MADE = {"changelog.md", "presets.md", "verl_recipe.md"}
 
 
 class Loader(yaml.SafeLoader):

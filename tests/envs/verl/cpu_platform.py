@@ -76,3 +76,6 @@ class PlatformCPU(PlatformCUDA):
 
 
 os.environ.update({"VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda"})
+_others = os.environ.get("VERL_USE_EXTERNAL_MODULES", "")
+if __name__ not in _others.split(","):  # actors of verl's own classes import nothing of ours
+    os.environ["VERL_USE_EXTERNAL_MODULES"] = ",".join(filter(None, (_others, __name__)))
