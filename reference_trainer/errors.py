@@ -15,3 +15,15 @@ class CheckpointError(RoleDriftError, OSError):
 
 class AdapterError(RoleDriftError, RuntimeError):
     """What the engine serves is not what is trained."""
+
+
+class RolloutError(RoleDriftError, RuntimeError):
+    """An engine cannot go on sampling, or a grader does not answer."""
+
+
+class RankError(RoleDriftError, RuntimeError):
+    """Processes of one run have lost each other, or do not hold the same."""
+
+
+class StorageError(RoleDriftError, RuntimeError):
+    """What a run needs to go on later cannot be written."""

@@ -1,4 +1,4 @@
-"""Two processes measure what one does, although one of them never sees a role."""
+"""Several processes measure what one does, although some never see a role, or any row."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def single_process():
     return module.measured([0, 1])
 
 
-def two_processes(folder):
-    outs = [folder / f"{rank}.pickle" for rank in range(2)]
+def several_processes(folder, count):
+    outs = [folder / f"{rank}.pickle" for rank in range(count)]
     processes = [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(rank), str(folder / "meeting"), str(out)],
+            [sys.executable, SCRIPT, str(rank), str(count), folder / "meeting", out],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             stderr=subprocess.PIPE,
         )
@@ -42,19 +42,20 @@ def two_processes(folder):
     return [pickle.loads(out.read_bytes()) for out in outs]
 
 
-def test_two_ranks_add_up_to_one_process(tmp_path):
-    first, second = two_processes(tmp_path)
-    assert (first["first"], second["first"]) == (True, False)
-    assert first["sums"] == second["sums"]
+@pytest.mark.parametrize("count", [2, 3])
+def test_ranks_add_up_to_one_process(tmp_path, count):
+    first, *others = several_processes(tmp_path, count)
+    assert [one["first"] for one in (first, *others)] == [True] + [False] * len(others)
+    assert all(one["sums"] == first["sums"] for one in others)
     expected = single_process()
     assert Key("aggregator", "old.chi2") in expected
     assert Key("generator/1", "length") in expected
     assert set(first["sums"]) == set(expected)
     for key, value in expected.items():
         assert numbers(first["sums"][key]) == pytest.approx(numbers(value), rel=1e-12), key
-    assert first["empty"] == second["empty"] == {}
-    # The first rank decides, whatever the other one thinks.
-    assert first["stop"] == second["stop"] == [True, False]
+    assert all(one["empty"] == {} for one in (first, *others))
+    # The first rank decides, whatever the others think.
+    assert all(one["stop"] == [True, False] for one in (first, *others))
 
 
 def numbers(value):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
+import resource
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -49,10 +52,6 @@ SENSITIVE: dict[str, Any] = {
 }
 
 
-def torchrun() -> list[str]:
-    return ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-
-
 def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -81,26 +80,62 @@ def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache
     return done.stdout
 
 
-def a_rank(rank: int, port: int, arguments: Sequence[str]) -> None:
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
+def launch_on_two_nodes(config: Config, out: Path, *more: str, cache: Path) -> str:
+    """As a person starts torchrun on each of two machines; both are this one."""
+    source = out.with_suffix(".json")
+    source.write_text(json.dumps(asdict(config), default=str))
+    node = ["--nnodes", "2", "--nproc_per_node", "1", "--local_addr", "127.0.0.1"]
+    meeting = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}"]
+    command = ["-m", "reference_trainer", "train", str(source), "--out", str(out)]
+    command += ["--cache", str(cache), *more]
+    agents = [
+        subprocess.Popen(
+            [sys.executable, "-m", "torch.distributed.run", *node, *meeting, *command],
+            env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    ended = [agent.communicate(timeout=240) for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], ended
+    return "".join(said for said, _ in ended)
+
+
+def a_rank(rank: int, count: int, port: int, errors: Path, arguments: Sequence[str]) -> None:
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
     os.environ |= {name: str(value) for name, value in names.items()}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "ROLEDRIFT_STRICT": "1"}
     torch.set_num_threads(1)
+    if rank > 0:  # it has a disk without a free byte, and writes to none
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    else:
+        sys.stderr = errors.open("w")
     sys.exit(main(arguments))
 
 
-def launch_forked(source: Path, out: Path, *more: str, cache: Path) -> None:
-    """As a launcher starts two ranks, but from one process that has imported torch."""
+def fork(source: Path, out: Path, *more: str, cache: Path, count: int) -> list[Any]:
+    """As a launcher starts ranks, but from one process that has imported torch."""
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["reference_trainer.__main__", "reference_trainer.trainer"])
     arguments = ["train", str(source), "--out", str(out), "--cache", str(cache), *more]
-    port = free_port()
-    ranks = [processes.Process(target=a_rank, args=(rank, port, arguments)) for rank in (0, 1)]
+    port, errors = free_port(), out.with_suffix(".errors")
+    ranks = [
+        processes.Process(target=a_rank, args=(rank, count, port, errors, arguments))
+        for rank in range(count)
+    ]
     for rank in ranks:
         rank.start()
+    return ranks
+
+
+def launch_forked(source: Path, out: Path, *more: str, cache: Path, count: int) -> None:
+    ranks = fork(source, out, *more, cache=cache, count=count)
     for rank in ranks:
         rank.join(240)
-    assert [rank.exitcode for rank in ranks] == [0, 0]
+    assert [rank.exitcode for rank in ranks] == [0] * count, out.with_suffix(".errors").read_text()
 
 
 def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -166,15 +201,45 @@ def compare(run: Path, alone: Path) -> None:
         assert (off > 1e-5).double().mean() < 2e-3
 
 
-def test_replicated_and_resumed(cache: Path, base_folder: Path, tmp_path: Path) -> None:
-    config = load("tiny-smoke", SETTINGS)
-    train(prepare(config, cache=cache), out=tmp_path / "alone")
+@pytest.fixture(scope="module")
+def alone(cache: Path, base_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the runs of several processes have to be like."""
+    run = tmp_path_factory.mktemp("alone") / "run"
+    train(prepare(load("tiny-smoke", SETTINGS), cache=cache), out=run)
+    return run
+
+
+def test_on_two_nodes_and_resumed_by_three_processes(
+    cache: Path, alone: Path, tmp_path: Path
+) -> None:
+    """Three problems and one canary: a process may have no row of a role, or none at all."""
     run = tmp_path / "two"
-    said = launch(torchrun(), config, run, "--set", "train.steps=2", cache=cache)
+    config = load("tiny-smoke", SETTINGS)
+    said = launch_on_two_nodes(config, run, "--set", "train.steps=2", cache=cache)
     assert said.count("2 processes, ddp") == 1  # one rank speaks
     assert [row["step"] for row in trace(run)] == [0, 1, 2]
-    launch_forked(run.with_suffix(".json"), run, "--resume", cache=cache)
-    compare(run, tmp_path / "alone")
+    launch_forked(run.with_suffix(".json"), run, "--resume", cache=cache, count=3)
+    compare(run, alone)
+
+
+def test_a_process_that_is_killed(cache: Path, alone: Path, tmp_path: Path) -> None:
+    """The others say so and end; the run goes on from its checkpoint."""
+    run, source = tmp_path / "two", tmp_path / "two.json"
+    source.write_text(json.dumps(asdict(load("tiny-smoke", SETTINGS)), default=str))
+    first, second = fork(source, run, cache=cache, count=2)
+    while not (run / "trainer" / "checkpoints" / "global_step_1").is_dir():
+        assert first.is_alive()
+        time.sleep(0.01)
+    second.kill()
+    first.join(60)
+    assert first.exitcode == 2
+    said = run.with_suffix(".errors").read_text()
+    assert re.search(
+        r"error: process 0 of 2 .* has lost another one, which ended or .*--resume", said
+    )
+    assert RunFolder(run).finished() is None
+    launch_forked(source, run, "--resume", cache=cache, count=2)
+    compare(run, alone)
 
 
 def test_in_parts_and_stopped_by_an_alert(cache: Path, base_folder: Path, tmp_path: Path) -> None:
