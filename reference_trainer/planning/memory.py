@@ -118,6 +118,8 @@ def memory(config: Config, gpu: Gpu) -> Memory:
     if config.rollout.engine == "vllm":
         for moment in (update, scoring, sampling):
             moment["engine"] = engine
+        if config.rollout.vllm.sleep:  # weights are in the host's memory, keys and values are gone
+            update["engine"] = _WORKSPACE
     else:
         sampling |= _fused(config, size) | _sampling(config, gpu, size)
     return Memory({"update": update, "scoring": scoring, "sampling": sampling}, held)
@@ -175,8 +177,10 @@ def _engine(config: Config, gpu: Gpu, size: Sizes, policies: int) -> tuple[int, 
 
 
 def sampled_together(config: Config, gpu: Gpu) -> int:
-    """Most rows that the engine ``transformers`` of one device samples at the same time."""
-    return -(-max(one.together for one in spans_per_iteration(config).values()) // gpu.count)
+    """Most rows that one device is asked for, or allowed to sample, at the same time."""
+    asked = -(-max(one.together for one in spans_per_iteration(config).values()) // gpu.count)
+    limit = config.rollout.max_rows if config.rollout.engine == "transformers" else 0
+    return min(asked, limit) if limit else asked
 
 
 def _sampling(config: Config, gpu: Gpu, size: Sizes) -> dict[str, int]:

@@ -11,7 +11,7 @@ from reference_trainer.config import Config, from_mapping
 from reference_trainer.errors import SettingsError
 from reference_trainer.planning.duration import Duration, duration
 from reference_trainer.planning.gpu import Gpu, Lengths, problems
-from reference_trainer.planning.memory import Memory, largest_micro_batch, memory
+from reference_trainer.planning.memory import Memory, largest_micro_batch, memory, sampled_together
 from reference_trainer.reading import merge
 
 Settings = dict[str, Any]
@@ -101,6 +101,10 @@ def _saving(config: Config, gpu: Gpu) -> Settings:
     settings: Settings = {}
     if gpu.count > 1 and config.parallel.mode == "ddp":
         settings["parallel.mode"] = "fsdp2"
+    if config.rollout.engine == "vllm" and not config.rollout.vllm.sleep:
+        settings["rollout.vllm.sleep"] = True
+    if config.rollout.engine == "transformers" and config.rollout.max_rows != 1:
+        settings[_SAMPLED] = 1
     if not config.model.gradient_checkpointing:
         settings["model.gradient_checkpointing"] = True
     if _rows(config) > 1:
@@ -150,20 +154,21 @@ def _relaxed(config: Config, settings: Settings, gpu: Gpu) -> Settings:
         without = {key: value for key, value in settings.items() if key != name}
         if fits_with(config, without, gpu):
             settings = without
-    low, high = 1, _rows(config)
-    while _ROWS in settings and high - low > 1:
-        middle = (low + high) // 2
-        if fits_with(config, settings | {_ROWS: middle}, gpu):
-            low = middle
-        else:
-            high = middle
-    if _ROWS in settings:
-        settings = settings | {_ROWS: low}
+    for name, most in ((_ROWS, _rows(config)), (_SAMPLED, sampled_together(config, gpu))):
+        low, high = 1, most
+        while name in settings and high - low > 1:
+            middle = (low + high) // 2
+            if fits_with(config, settings | {name: middle}, gpu):
+                low = middle
+            else:
+                high = middle
+        if name in settings:
+            settings = settings | {name: low}
     return settings
 
 
 _PROMPT, _OUTPUT = "rules.max_prompt_tokens", "rollout.max_new_tokens"
-_SHARE, _ROWS = "rollout.vllm.gpu_memory", "train.microbatch"
+_SHARE, _ROWS, _SAMPLED = "rollout.vllm.gpu_memory", "train.microbatch", "rollout.max_rows"
 
 EXPERIMENT = frozenset({_PROMPT, _OUTPUT})
 """Settings that decide what is learned, not only how fast."""

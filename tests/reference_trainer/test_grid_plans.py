@@ -17,7 +17,7 @@ def test_a_dry_run_shows_what_every_cell_needs(capsys: pytest.CaptureFixture[str
     assert main([*grid, "--gpu", "48GB"]) == 0
     said = capsys.readouterr().out
     lines = {line.split()[0]: line for line in said.splitlines()}
-    advice = "does not fit; --set rollout.vllm.gpu_memory=0."
+    advice = "does not fit; --set rollout.vllm.sleep=true"
     assert advice in lines["eval_opt-ip-math-4B-seed0"]
     assert lines["voting-ip-code-4B-seed0"].endswith("  fits")
     assert "6 runs; 2 do not fit; " in said

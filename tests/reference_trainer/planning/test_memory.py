@@ -75,9 +75,18 @@ def test_the_largest_micro_batch(train: dict[str, Any], rows: int, tokens: int) 
 
 
 def test_the_engine_transformers_holds_the_rows_of_a_phase() -> None:
-    tiny = {"rollout": {"engine": "transformers", "problems": 2, "copies": 4}}
+    tiny: dict[str, Any] = {"rollout": {"engine": "transformers", "problems": 2, "copies": 4}}
     config = load_source("paper/voting-ip-math-0.6B", tiny)
     parts = memory(config, H100).parts["sampling"]
     assert parts["keys and values"] == 2 * sizes(config).cached * 24 * 25_600
     halved = memory(config, Gpu(memory_of("80GB"), count=2)).parts["sampling"]
     assert halved["keys and values"] == parts["keys and values"] // 2
+    few = load_source("paper/voting-ip-math-0.6B", {"rollout": tiny["rollout"] | {"max_rows": 6}})
+    assert memory(few, H100).parts["sampling"]["keys and values"] == parts["keys and values"] // 4
+
+
+def test_an_engine_that_sleeps_leaves_its_memory_to_the_update() -> None:
+    asleep = {"rollout": {"vllm": {"sleep": True}}}
+    parts = memory(load_source("paper/voting-ip-math-1.7B", asleep), H100).parts
+    assert parts["update"]["engine"] < 3 * GIB
+    assert parts["scoring"]["engine"] == parts["sampling"]["engine"] == int(0.45 * 80 * GIB)

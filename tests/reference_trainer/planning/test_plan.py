@@ -21,7 +21,13 @@ def test_a_run_that_fits_needs_no_advice() -> None:
 @pytest.mark.parametrize(
     ("cell", "over", "device", "settings"),
     [
-        ("voting-ip-math-1.7B", {}, gpu("24GB"), {"rollout.vllm.gpu_memory"}),
+        ("voting-ip-math-1.7B", {}, gpu("24GB"), {"rollout.vllm.sleep"}),
+        (
+            "voting-ip-code-0.6B",
+            {"rollout": {"engine": "transformers"}},
+            gpu("80GB"),
+            {"rollout.max_rows"},
+        ),
         (
             "voting-ip-code-0.6B",
             {"train": {"microbatch": 64}, "model": {"gradient_checkpointing": False}},
@@ -30,7 +36,7 @@ def test_a_run_that_fits_needs_no_advice() -> None:
         ),
         (
             "voting-ip-code-1.7B",
-            {"rollout": {"vllm": {"gpu_memory": 0.9}}},
+            {"rollout": {"vllm": {"gpu_memory": 0.9, "sleep": True}}},
             gpu("80GB"),
             {"rollout.vllm.gpu_memory"},
         ),
@@ -45,13 +51,13 @@ def test_advice_names_few_settings_and_fits(
     assert set(made.advice) == settings
     assert plan(changed(config, made.advice), device).fits
     for name, value in made.advice.items():  # a step back and it does not fit
-        more = value + (0.02 if isinstance(value, float) else 1)
+        more = not value if value is True else value + (0.02 if isinstance(value, float) else 1)
         assert not fits_with(config, made.advice | {name: more}, device)
 
 
 def test_shorter_rows_are_the_last_resort() -> None:
     config = load_source("paper/eval_opt-ip-math-4B", {})
-    made = plan(config, gpu("40GB"))
+    made = plan(config, gpu("32GB"))
     assert EXPERIMENT & set(made.advice)
     assert plan(changed(config, made.advice), made.gpu).fits
 
