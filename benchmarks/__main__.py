@@ -17,6 +17,7 @@ NAMES = (
     "killed_writer",
     "role_gradients",
     "trl_demo",
+    "grading_speed",
     "price_table",
     "plan_memory",
     "monitor_on_shapes",

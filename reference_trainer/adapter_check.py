@@ -7,14 +7,14 @@ prompt, and their log-probabilities are compared with the trainer's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from reference_trainer.errors import AdapterError
 from reference_trainer.policies import AdapterBank
-from reference_trainer.rollout.engine import Engine, Sampling
+from reference_trainer.rollout.engine import Engine, Request, Sampling, answers
 
 _ROWS = 8
 """Samples per policy: one forward of the engine, and enough tokens to tell two policies apart."""
@@ -58,39 +58,45 @@ class AdapterCheck:
             self._base_V = self._next_token()
 
     def check(self) -> None:
-        """Check every policy: one forward of the engine and one of the trainer for each.
+        """Check every policy, all in one batch of the engine; one forward of the trainer for each.
 
         Raises:
             AdapterError: If a policy's outputs do not come from its weights, or if a policy that
                 was trained is still the base model.
         """
-        for policy in self._bank.policies:
-            own_V = self._held(policy)
+        policies = self._bank.policies
+        held = {policy: self._held(policy) for policy in policies}
+        for policy, own_V in held.items():
             if self._bank.moved(policy) and torch.equal(own_V, self._base_V):
                 raise AdapterError(
                     f"policy {policy!r} was trained or loaded but computes the base model: its "
                     "adapter is not applied. Check that its layers are the model's."
                 )
-            drawn = self._engine.generate(
-                [self._prompt] * _ROWS,
-                policy=policy,
-                sampling=self._sampling,
-                seeds=range(_ROWS),
-            )
-            tokens = torch.tensor([one.output_ids[0] for one in drawn])
-            served = torch.tensor([one.logps[0] for one in drawn], dtype=torch.float32)
+        drawn = answers(
+            self._engine,
+            [
+                Request(self._prompt, policy, self._sampling, seed)
+                for policy in policies
+                for seed in range(_ROWS)
+            ],
+        )
+        for place, (policy, own_V) in enumerate(held.items()):
+            rows = drawn[place * _ROWS : (place + 1) * _ROWS]
+            tokens = torch.tensor([one.output_ids[0] for one in rows])
+            served = torch.tensor([one.logps[0] for one in rows], dtype=torch.float32)
             off = float((served - own_V[tokens]).abs().max())
             if not off <= self._tolerance:
                 raise AdapterError(
                     f"the engine does not serve policy {policy!r}: log-probabilities of a fixed "
                     f"prompt are off by {off:.2g} nats (limit {self._tolerance:g})"
-                    f"{self._recognised(tokens, served)}. Check how the weights reach the engine."
+                    f"{self._recognised(tokens, served, held)}. Check how the weights reach the "
+                    "engine."
                 )
 
-    def _recognised(self, tokens: Tensor, served: Tensor) -> str:
+    def _recognised(self, tokens: Tensor, served: Tensor, held: Mapping[str, Tensor]) -> str:
         """Whose log-probabilities these are, as the end of a sentence; empty if nobody's."""
         known = {"the base model": self._base_V}
-        known |= {f"policy {name!r}": self._held(name) for name in self._bank.policies}
+        known |= {f"policy {name!r}": logps_V for name, logps_V in held.items()}
         for name, logps_V in known.items():
             if float((served - logps_V[tokens]).abs().max()) <= self._tolerance:
                 return f"; they are those of {name}"

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 
-from reference_trainer.errors import CheckpointError, SettingsError
+from reference_trainer.errors import SettingsError, StorageError
 from reference_trainer.manifest import damage, write_manifest
 from reference_trainer.policies import AdapterBank
 from roledrift.workflow import SHARED_POLICY
@@ -105,7 +105,7 @@ def save_checkpoint(
         The folder of the new checkpoint.
 
     Raises:
-        CheckpointError: If it cannot be written, because the disk is full for example.
+        StorageError: If it cannot be written, because the disk is full for example.
     """
     final = folder / f"{_PREFIX}{position.step}"
     try:
@@ -114,7 +114,7 @@ def save_checkpoint(
         write_atomically(folder / _LATEST, f"{position.step}")
     except (OSError, RuntimeError, SafetensorError) as error:  # torch's own file errors say Runtime
         shutil.rmtree(_draft(final), ignore_errors=True)
-        raise CheckpointError(_not_written(final, error)) from error
+        raise StorageError(_not_written(final, error)) from error
     _prune(folder, keep=keep, spare=spare)
     return final
 

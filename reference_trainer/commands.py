@@ -32,7 +32,7 @@ def train_run(config: Config, *, out: Path, cache: Path, resume: bool = False) -
         cache: Of warmed-up base models.
         resume: Go on from the latest checkpoint in ``out``, if there is one.
     """
-    with launched(config.parallel.mode) as ranks:
+    with launched(config.parallel) as ranks:
         if ranks.number > 0:
             return train(prepare(config, cache=cache, ranks=ranks), out=out, resume=resume)
         return _train_and_say(config, out=out, cache=cache, resume=resume, ranks=ranks)

@@ -19,9 +19,10 @@ from reference_trainer.model import ModelSettings
 from reference_trainer.paper_compat import PaperCompat
 from reference_trainer.paper_compat import problems as compat_problems
 from reference_trainer.policies import AdamSettings, LoraSettings
-from reference_trainer.ranks import Mode
+from reference_trainer.ranks import ParallelSettings
 from reference_trainer.reading import merge, read
-from reference_trainer.rollout.vllm_engine import VllmSettings
+from reference_trainer.rollout.rollout_settings import RolloutSettings
+from reference_trainer.rollout.rollout_settings import problems as rollout_problems
 from reference_trainer.stress import MISSERVING, Stress
 from reference_trainer.stress import problems as stress_problems
 from reference_trainer.tasks.code import MOST_TESTS, CodeTask
@@ -33,29 +34,6 @@ from reference_trainer.warm_up import PretrainSettings
 from reference_trainer.warm_up import problems as warm_up_problems
 from reference_trainer.workflows import NAMES, Rules, load_script
 from roledrift import RoleDriftError, Workflow
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutSettings:
-    """What is sampled per iteration.
-
-    Attributes:
-        problems: Problems per iteration.
-        copies: Rollouts per problem: the GRPO group size.
-        temperature: Of sampling, of every log-probability, and of validation.
-        max_new_tokens: Length limit of one output.
-        lenient_selection: See :class:`~reference_trainer.workflows.Scene`.
-        engine: What samples: the very model that is trained, or vLLM with a copy of it.
-        vllm: For the engine ``vllm``.
-    """
-
-    problems: int = 8
-    copies: int = 8
-    temperature: float = 1.0
-    max_new_tokens: int = 28
-    lenient_selection: bool = False
-    engine: Literal["transformers", "vllm"] = "transformers"
-    vllm: VllmSettings = field(default_factory=VllmSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +137,6 @@ class CheckpointSettings:
 
     every: int = 10
     keep: int = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ParallelSettings:
-    """What changes when a launcher starts several processes; their number is the launcher's.
-
-    Attributes:
-        mode: What a process holds of the base model: ``ddp``, all of it; ``fsdp2``, a part, whole
-            only while it samples.
-    """
-
-    mode: Mode = "ddp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,9 +256,11 @@ def _problems(config: Config) -> list[str]:
         "rules.rounds": config.rules.rounds,
         "rules.voters": config.rules.voters,
         "rules.max_prompt_tokens": config.rules.max_prompt_tokens,
+        "parallel.patience": config.parallel.patience,
         "rollout.problems": config.rollout.problems,
         "rollout.copies": config.rollout.copies,
         "rollout.temperature": config.rollout.temperature,
+        "rollout.grading_patience": config.rollout.grading_patience,
         "rollout.max_new_tokens": config.rollout.max_new_tokens,
         "train.minibatch": config.train.minibatch,
         "rollout.vllm.gpu_memory": config.rollout.vllm.gpu_memory,
@@ -309,7 +277,7 @@ def _problems(config: Config) -> list[str]:
     ]
     problems += warm_up_problems(config.pretrain)
     problems += sandbox_problems(config.sandbox)
-    problems += _task_problems(config) + _engine_problems(config.rollout)
+    problems += _task_problems(config) + rollout_problems(config.rollout)
     lenient = config.rollout.lenient_selection
     problems += compat_problems(config.paper_compat, lenient=lenient, task=config.task.name)
     if config.workflow not in NAMES:
@@ -331,12 +299,6 @@ def _problems(config: Config) -> list[str]:
     if not 0.0 <= config.train.adam.floor <= 1.0:
         problems.append(f"train.adam.floor must be between 0 and 1, got {config.train.adam.floor}")
     return problems
-
-
-def _engine_problems(rollout: RolloutSettings) -> list[str]:
-    if rollout.engine == "vllm" and rollout.temperature > 2.0:
-        return [f"rollout.temperature must be at most 2 for vLLM, got {rollout.temperature}"]
-    return []
 
 
 def _task_problems(config: Config) -> list[str]:

@@ -13,5 +13,13 @@ class AdapterError(RoleDriftError, RuntimeError):
     """What the engine serves is not what is trained."""
 
 
-class CheckpointError(RoleDriftError, OSError):
-    """A checkpoint could not be written; those before it are whole."""
+class RolloutError(RoleDriftError, RuntimeError):
+    """An engine cannot go on sampling, or a grader does not answer."""
+
+
+class RankError(RoleDriftError, RuntimeError):
+    """Processes of one run have lost each other, or do not hold the same."""
+
+
+class StorageError(RoleDriftError, OSError):
+    """What a run needs to go on later cannot be written."""

@@ -12,8 +12,11 @@ gradient to be scattered.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
+from socket import gethostname
 from typing import Any, TypeVar, cast
 
 import torch
@@ -24,9 +27,18 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn import Module, Parameter
 from transformers import PreTrainedModel
 
-from reference_trainer.ranks import Mode, Ranks
+from reference_trainer.errors import RankError
+from reference_trainer.ranks import Mode, ParallelSettings, Ranks
+from roledrift import RoleDriftError
 
 T = TypeVar("T")
+
+
+class _Leaves:
+    """What lives until the process ends."""
+
+
+_LEAVES = _Leaves()
 
 _BUCKET = 1 << 23
 """Numbers that are added over ranks at once: 32 MiB in single precision."""
@@ -131,24 +143,57 @@ class _Sharded:
 
 
 @contextmanager
-def joined(mode: Mode) -> Iterator[Ranks]:
-    """Join the process group that the environment describes, and leave it at the end.
+def joined(settings: ParallelSettings) -> Iterator[Ranks]:
+    """Join the process group that the environment describes, and leave it when the process ends.
 
-    After an error it is not left: that could wait for ranks that wait for this one. The launcher
-    ends them when this process has ended.
+    An engine in this process may use the group until then: what was made last is ended first.
+    After an error the group is not left: that could wait for ranks that wait for this one. The
+    launcher ends them when this process has ended.
+
+    Raises:
+        RankError: If another rank ended or did not come in time.
     """
     backend = "gloo"
-    local = int(os.environ.get("LOCAL_RANK", "0"))
+    local = int(os.environ.setdefault("LOCAL_RANK", "0"))
     if torch.cuda.is_available() and local < torch.cuda.device_count():
         torch.cuda.set_device(local)
         backend = "cpu:gloo,cuda:nccl"
     # Under `accelerate launch --use_fsdp` transformers loads weights on the first rank only and
     # leaves the others to accelerate, which is not asked here: they would hold an empty model.
     os.environ["FSDP_CPU_RAM_EFFICIENT_LOADING"] = "false"
-    dist.init_process_group(backend)
-    yield TorchRanks(mode)
-    dist.barrier()
-    dist.destroy_process_group()
+    leaving = weakref.finalize(_LEAVES, _leave)
+    try:
+        dist.init_process_group(backend, timeout=timedelta(minutes=settings.patience))
+        yield TorchRanks(settings.mode)
+        dist.barrier()
+    except BaseException as error:
+        leaving.detach()
+        if isinstance(error, RuntimeError) and _of_the_group(error):
+            raise _lost(error, settings) from error
+        raise
+
+
+def _leave() -> None:
+    if dist.is_initialized():  # vLLM leaves the group that it finds
+        dist.destroy_process_group()
+
+
+def _lost(error: RuntimeError, settings: ParallelSettings) -> RankError:
+    reason = str(error).strip().splitlines()[0]
+    return RankError(
+        f"process {os.environ['RANK']} of {os.environ['WORLD_SIZE']} (from 0), on {gethostname()}, "
+        "has lost another one, which ended or kept it waiting for more than parallel.patience = "
+        f"{settings.patience:g} minutes. The messages of that one say why ({reason}). Start the "
+        "run again with --resume"
+    )
+
+
+def _of_the_group(error: RuntimeError) -> bool:
+    """Whether processes could not talk to each other; gloo has no type of its own for that."""
+    if isinstance(error, RoleDriftError):
+        return False
+    text = str(error).lower()
+    return isinstance(error, dist.DistError) or "gloo" in text or "nccl" in text
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

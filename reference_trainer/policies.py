@@ -239,6 +239,11 @@ class AdapterBank:
         """The adapter weights of ``policy``."""
         return self._parameters[policy]
 
+    def fingerprint(self, policy: str) -> int:
+        """The sum of the adapter's weights read as integers: what equal weights have in common."""
+        bits = [one.detach().view(torch.int32).sum() for one in self._parameters[policy]]
+        return int(torch.stack(bits).sum())
+
     def moved(self, policy: str) -> bool:
         """Whether the policy should differ from the base model: trained or loaded."""
         return policy in self._moved

@@ -8,9 +8,10 @@ rows of a problem are on one rank, so what is compared within a problem is seen 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, cast
 
 from reference_trainer.episodes import Span
 from reference_trainer.errors import SettingsError
@@ -102,11 +103,30 @@ class OneProcess:
 ALONE = OneProcess()
 
 
+@dataclass(frozen=True, slots=True)
+class ParallelSettings:
+    """What changes when a launcher starts several processes; their number is the launcher's.
+
+    Attributes:
+        mode: What a process holds of the base model: ``ddp``, all of it; ``fsdp2``, a part, whole
+            only while it samples.
+        patience: Minutes that a process waits for the others before the run ends. Processes wait
+            for the one with the longest outputs and the slowest grades of an iteration.
+    """
+
+    mode: Mode = "ddp"
+    patience: float = 60.0
+
+
 @contextmanager
-def launched(mode: Mode) -> Iterator[Ranks]:
+def launched(settings: ParallelSettings) -> Iterator[Ranks]:
     """The ranks that the launcher's environment names; one process without a launcher.
 
+    Args:
+        settings: Of several processes.
+
     Raises:
+        RankError: If the processes lose each other.
         SettingsError: If the environment names several processes but not which one this is.
     """
     if processes() == 1:
@@ -120,7 +140,7 @@ def launched(mode: Mode) -> Iterator[Ranks]:
         )
     from reference_trainer.parallel import joined
 
-    with joined(mode) as ranks:
+    with joined(settings) as ranks:
         yield ranks
 
 
@@ -150,3 +170,21 @@ def first_rank_first(ranks: Ranks) -> Iterator[None]:
     yield
     if ranks.number == 0:
         ranks.wait()
+
+
+def first_decides(ranks: Ranks, decide: Callable[[], T]) -> T:
+    """What ``decide`` returns on the first rank, on every rank.
+
+    Raises:
+        SettingsError: On every rank, if the first one raised it.
+    """
+    found: tuple[T | None, str] = (None, "")
+    if ranks.number == 0:
+        try:
+            found = decide(), ""
+        except SettingsError as error:
+            found = None, str(error)
+    value, problem = ranks.spread(found)
+    if problem:
+        raise SettingsError(problem)
+    return cast(T, value)

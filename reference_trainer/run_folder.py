@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
-from reference_trainer.checkpoint import write_atomically
+from safetensors import SafetensorError
+
+from reference_trainer.checkpoint import checkpoints, write_atomically
 from reference_trainer.config import Config, from_mapping
-from reference_trainer.errors import SettingsError
+from reference_trainer.errors import SettingsError, StorageError
 
 _MAY_CHANGE = (
     *("name", "train.steps", "checkpoint.every", "checkpoint.keep", "parallel.mode"),
+    *("parallel.patience", "rollout.grading_patience", "rollout.max_rows"),
+    *("rollout.vllm.gpu_memory", "rollout.vllm.rows", "rollout.vllm.eager", "rollout.vllm.sleep"),
     *("sandbox.floor", "sandbox.workers"),
 )
-"""Settings that a resumed run may have differently: they change no iteration."""
+"""Settings that a resumed run may have differently: they change no iteration, up to rounding."""
 
 MILESTONES = "milestones.json"
 """File of ``<run>/evaluation/``: the steps of the base model, and of the early, best and last
@@ -105,6 +111,29 @@ class RunFolder:
                 f"{self._config} cannot be read: it must hold the settings that this version of "
                 f"`train` writes, but {error}. Put it back from a copy, use the version that wrote "
                 "it, or train into another folder"
+            ) from error
+
+    @contextmanager
+    def storing(self, what: str) -> Iterator[None]:
+        """Say what became of a run if what is written inside cannot be written.
+
+        Args:
+            what: What it belongs to, for the message.
+
+        Raises:
+            StorageError: If the disk is full, or another process took the folder away.
+        """
+        try:
+            yield
+        except StorageError:  # a checkpoint says it itself
+            raise
+        except (OSError, SafetensorError) as error:
+            whole = list(checkpoints(self.checkpoints))
+            where = f"goes on from iteration {whole[-1]}" if whole else "begins anew"
+            raise StorageError(
+                f"{self.path} on {gethostname()} does not take what {what} left "
+                f"({str(error).splitlines()[0]}): the run ends here. Free space or restore access, "
+                f"and start it again with --resume: it {where}"
             ) from error
 
     def write(self, row: Mapping[str, Any]) -> None:

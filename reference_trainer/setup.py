@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reference_trainer.adapter_check import TOLERANCES, AdapterCheck
 from reference_trainer.config import Config
-from reference_trainer.errors import SettingsError
+from reference_trainer.errors import AdapterError, SettingsError
 from reference_trainer.interventions import per_policy
 from reference_trainer.model import end_ids, load_model
 from reference_trainer.policies import AdapterBank
@@ -90,14 +90,13 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
     ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
-    if ranks.count > 1 and config.rollout.engine == "vllm":
-        raise SettingsError(
-            'rollout.engine = "vllm" samples for one process, and the launcher started '
-            f"{ranks.count}: start one per device and cell, or sample with transformers"
-        )
-    engine = _engine(config, bank, folder=folder, ends=ends)
+    engine = _engine(config, bank, folder=folder, ends=ends, ranks=ranks)
     script, chat = load_script(config.workflow), config.paper_compat.chat
-    stage = Stage(script, workflow, scene, engine, tokenizer, ranks, released_chat=chat)
+    stage = Stage(
+        *(script, workflow, scene, engine, tokenizer, ranks),
+        released_chat=chat,
+        patience=60 * config.rollout.grading_patience,
+    )
     check = _adapter_check(stage, bank, config)
     return Setup(config, stage, bank, check, None if sandbox is None else sandbox.protection)
 
@@ -145,15 +144,17 @@ def _refuse_repeats(config: Config, task: Task) -> None:
             )
 
 
-def _engine(config: Config, bank: AdapterBank, *, folder: Path, ends: tuple[int, ...]) -> Engine:
+def _engine(
+    config: Config, bank: AdapterBank, *, folder: Path, ends: tuple[int, ...], ranks: Ranks
+) -> Engine:
     if config.rollout.engine == "transformers":
-        engine = TransformersEngine(bank, end_ids=ends)
+        engine = TransformersEngine(bank, end_ids=ends, max_rows=config.rollout.max_rows)
         if config.stress.kind in MISSERVING:
             return MisservingEngine(engine, bank, config.stress, config.routed())
         return engine
     longest = config.rules.max_prompt_tokens + config.rollout.max_new_tokens
     served = Served(folder, config.model.dtype, ends, longest, config.lora.rank)
-    return VllmEngine(bank, served, config.rollout.vllm)
+    return VllmEngine(bank, served, config.rollout.vllm, launched=ranks.count > 1)
 
 
 def hand_over(setup: Setup, policies: Sequence[str], *, done: int) -> None:
@@ -167,8 +168,9 @@ def hand_over(setup: Setup, policies: Sequence[str], *, done: int) -> None:
         done: Iterations they were trained for.
 
     Raises:
-        AdapterError: If it does not.
+        AdapterError: If it does not, or the ranks have come to hold different weights.
     """
+    _refuse_different_weights(setup)
     engine = setup.stage.engine
     engine.sync(policies)
     if isinstance(engine, MisservingEngine):
@@ -176,6 +178,22 @@ def hand_over(setup: Setup, policies: Sequence[str], *, done: int) -> None:
         return
     with setup.stage.ranks.whole_model():
         setup.served.check()
+
+
+def _refuse_different_weights(setup: Setup) -> None:
+    """Each rank gives its engine its own weights: they have to be the same."""
+    bank, ranks = setup.bank, setup.stage.ranks
+    if ranks.count == 1:
+        return
+    held = ranks.gather([{policy: bank.fingerprint(policy) for policy in bank.policies}])
+    for number, other in enumerate(held):
+        differing = [policy for policy in bank.policies if other[policy] != held[0][policy]]
+        if differing:
+            raise AdapterError(
+                f"process {number} holds other weights of {', '.join(differing)} than process 0, "
+                "although both made the same updates: give all processes the same kind of device "
+                "and the same versions of torch and peft, then go on from a checkpoint (--resume)"
+            )
 
 
 def _adapter_check(stage: Stage, bank: AdapterBank, config: Config) -> AdapterCheck:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,17 +12,12 @@ from statistics import fmean
 from reference_trainer.checkpoint import (
     Position,
     checkpoints,
-    drop_after,
-    latest_whole,
-    load_adapters,
-    restore,
     save_adapters,
     save_checkpoint,
     write_atomically,
 )
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
-from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import (
     Evaluation,
     evaluate,
@@ -42,6 +36,7 @@ from reference_trainer.rows import is_trained, paid
 from reference_trainer.run_folder import RunFolder
 from reference_trainer.seeds import derive
 from reference_trainer.setup import Setup, hand_over
+from reference_trainer.starting_point import StartingPoint, drop_the_rest, take_up
 from reference_trainer.stress import inject, posed
 from reference_trainer.tasks.datasets import DapoMathTask, DeepCoderTask
 from reference_trainer.updating import PolicyReport, Watcher, look_at, update_policy
@@ -116,9 +111,10 @@ def train(
     """
     config, ranks = setup.config, setup.stage.ranks
     folder = None if out is None else RunFolder(out)
-    done = 0 if folder is None else _take_up(setup, folder, resume=resume)
-    if folder is not None and done >= config.train.steps and (end := folder.finished()):
-        return Result(None, (), str(end["stopped"]))
+    start = StartingPoint(0) if folder is None else take_up(setup, folder, resume=resume)
+    if start.ended is not None:
+        return Result(None, (), start.stopped)
+    done = start.done
     ranks.wait()  # all have looked into the folder before the first one writes
     if ranks.number > 0:
         folder = None
@@ -126,7 +122,9 @@ def train(
     hand_over(setup, setup.bank.policies, done=done)
     first = [] if done or not config.validation.every else _validate_base(setup)
     before = evaluation_of(first, setup.stage) if first else None
-    _begin(setup, folder, before, done=done)
+    if folder is not None:
+        with folder.storing("the start"):
+            _begin(folder, config, start, before)
     if before is not None and observation is not None:
         observation.before_training(first, before)
         if config.train.steps == 0:
@@ -137,18 +135,16 @@ def train(
     for report, stopped in _iterations(setup, observation, done=done):
         reports.append(report)
         if folder is not None:
-            folder.write(asdict(report))
             last = bool(stopped) or report.step == config.train.steps
-            advised = () if observation is None else observation.advised
-            kept = _keep(setup, folder, report, last=last, spare=advised)
-            if kept is not None and observation is not None:
-                observation.monitor.note_checkpoint(report.step, kept)
+            with folder.storing(f"iteration {report.step}"):
+                _store(setup, folder, report, observation, last=last)
         if on_step is not None:
             on_step(report)
     closing = "" if observation is None else observation.close()
     if folder is not None:
-        save_adapters(setup.bank, folder.adapters)
-        folder.finish(steps=done + len(reports), stopped=stopped)
+        with folder.storing("the last iteration"):
+            save_adapters(setup.bank, folder.adapters)
+            folder.finish(steps=done + len(reports), stopped=stopped)
     return Result(before, tuple(reports), stopped, closing)
 
 
@@ -184,42 +180,33 @@ def _iterations(
             return
 
 
-def _take_up(setup: Setup, folder: RunFolder, *, resume: bool) -> int:
-    """Iterations already done; puts the adapters and optimizers where they were after them."""
-    if not folder.holds_a_run():
-        return 0
-    if not resume:
-        raise SettingsError(
-            f"{folder.path.parent} holds a run already: choose another folder, or resume it"
-        )
-    folder.refuse_another(setup.config)
-    finished = folder.finished()
-    if finished and (finished["stopped"] or finished["steps"] >= setup.config.train.steps):
-        load_adapters(setup.bank, folder.adapters)
-        return setup.config.train.steps
-    checkpoint, damaged = latest_whole(folder.checkpoints)
-    if setup.stage.ranks.number == 0:
-        for sentence in damaged:
-            assert checkpoint is not None
-            print(f"{sentence}. The run goes on from {checkpoint.name}.", file=sys.stderr)
-    return 0 if checkpoint is None else restore(setup.bank, checkpoint).step
-
-
 def _validate_base(setup: Setup) -> list[Episode]:
     return play_validation(setup.stage, setup.config, step=0)
 
 
-def _begin(setup: Setup, folder: RunFolder | None, before: Evaluation | None, *, done: int) -> None:
+def _begin(
+    folder: RunFolder, config: Config, start: StartingPoint, before: Evaluation | None
+) -> None:
     """Open the trace; at the very start with the validation of the base."""
-    config = setup.config
-    if folder is not None and folder.holds_a_run():
-        folder.go_on(config, after=done)
-        # Only damaged ones: the run is taken up from the newest that is whole.
-        drop_after(folder.checkpoints, done)
-    elif folder is not None:
-        folder.begin(config)
-    if done == 0 and folder is not None:
+    drop_the_rest(folder, config, start)
+    if start.done == 0:
         folder.write({"step": 0, "validation": before and asdict(before)})
+
+
+def _store(
+    setup: Setup,
+    folder: RunFolder,
+    report: StepReport,
+    observation: Observation | None,
+    *,
+    last: bool,
+) -> None:
+    """Write what is left of an iteration: its line of the trace, and a checkpoint if one is due."""
+    folder.write(asdict(report))
+    advised = () if observation is None else observation.advised
+    kept = _keep(setup, folder, report, last=last, spare=advised)
+    if kept is not None and observation is not None:
+        observation.monitor.note_checkpoint(report.step, kept)
 
 
 def _keep(
@@ -258,6 +245,7 @@ def _iterate(
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
+    setup.stage.engine.rest()
     begin = time.process_time()
     policies = _update_policies(setup, spans, step=step, watch=observation)
     trained = time.process_time()

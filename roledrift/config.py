@@ -244,18 +244,20 @@ def build(cls: type[Any], body: Any, path: str, problems: list[str]) -> Any:
     hints = get_type_hints(cls)
     values: dict[str, Any] = {}
     for key, value in body.items():
-        where, found = f"{path}.{key}" if path else str(key), list[str]()
+        where, mistakes = f"{path}.{key}" if path else str(key), list[str]()
         if where in _REMOVED:
-            found.append(f"{where!r} is gone: {_REMOVED[where]}")
+            mistakes.append(f"{where!r} is gone: {_REMOVED[where]}")
         elif key not in hints:
-            found.append(f"unknown key {where!r}" + near(str(key), list(hints)))
+            mistakes.append(f"unknown key {where!r}" + near(str(key), list(hints)))
         elif is_dataclass(hints[key]):
             section = hints[key]
-            values[key] = build(section if isinstance(section, type) else cls, value, where, found)
+            values[key] = build(
+                section if isinstance(section, type) else cls, value, where, mistakes
+            )
         else:
-            kept = _value(hints[key], value, where, found)
-            values |= {} if found else {key: kept}
-        problems += found
+            kept = _value(hints[key], value, where, mistakes)
+            values |= {} if mistakes else {key: kept}
+        problems += mistakes
     return cls(**values)
 
 

@@ -131,22 +131,22 @@ def _idle(
     records: Sequence[StepRecord], strides: Sequence[float], roles: Sequence[str]
 ) -> tuple[float | None, dict[str, float], str]:
     """Share of the rollouts that moved nothing, the same by reason, and what that rests on."""
-    whole = 0.0
+    total = 0.0
     by: defaultdict[str, float] = defaultdict(float)
     known, of = 0, set[str]()
     for record, stride in zip(records, strides, strict=True):
-        found = _idle_in(record, stride, roles)
-        if found is None:
+        part = _idle_in(record, stride, roles)
+        if part is None:
             continue
         known += 1
-        rows, shares, units = found
+        rows, shares, units = part
         of |= units
-        whole += stride * rows
+        total += stride * rows
         for reason, share in shares.items():
             by[reason] += stride * rows * share
-    if not whole:
+    if not total:
         return None, {}, "neither groups of equal reward nor optimizer steps were recorded"
-    shares = {reason: amount / whole for reason, amount in by.items() if amount > 0}
+    shares = {reason: amount / total for reason, amount in by.items() if amount > 0}
     basis = "a group of equal rewards has no advantage; a KL or entropy term may still move it"
     if known < len(records):
         basis += f"; {known} of {len(records)} records say it"
@@ -167,16 +167,16 @@ def _idle_in(
     if norm == 0.0 and stride <= 1:
         return _rows(record, EVERYONE), {STILL: 1.0}, set()
     units = {role: _of_unit(record, role) for role in roles}
-    parts = {role: one for role, one in units.items() if one is not None}
+    parts = {role: amount for role, amount in units.items() if amount is not None}
     if not parts:
         share = _of_all(record, roles, "zero_variance")
         share = _solved_or_not(record) if share is None else share
         return None if share is None else (_rows(record, EVERYONE), {EQUAL: share}, set())
-    whole = math.fsum(rows for rows, _, _ in parts.values())
+    total = math.fsum(rows for rows, _, _ in parts.values())
     amounts: defaultdict[str, float] = defaultdict(float)
     for rows, reason, share in parts.values():
-        amounts[reason] += rows * share / whole
-    return whole, dict(amounts), set(parts)
+        amounts[reason] += rows * share / total
+    return total, dict(amounts), set(parts)
 
 
 def _of_unit(record: StepRecord, role: str) -> tuple[float, str, float] | None:
@@ -201,8 +201,8 @@ def _solved_or_not(record: StepRecord) -> float | None:
     """Share of problems of which all responses were right, or none, as rLLM counts them."""
     names = ("solve_none", "solve_all", "solve_partial")
     none, every, some = (record.totals.get(name, math.nan) for name in names)
-    whole = none + every + some
-    return _share((none + every) / whole) if whole > 0 else None
+    groups = none + every + some
+    return _share((none + every) / groups) if groups > 0 else None
 
 
 def _of_all(record: StepRecord, roles: Sequence[str], name: str) -> float | None:
@@ -219,13 +219,13 @@ def _share(value: float | None) -> float | None:
 def _mean_share(
     records: Sequence[StepRecord], strides: Sequence[float], roles: Sequence[str], name: str
 ) -> float | None:
-    found = [
+    shares = [
         (stride, share)
         for record, stride in zip(records, strides, strict=True)
         if (share := _share(_of_all(record, roles, name))) is not None
     ]
-    whole = math.fsum(stride for stride, _ in found)
-    return math.fsum(stride * share for stride, share in found) / whole if whole else None
+    covered = math.fsum(stride for stride, _ in shares)
+    return math.fsum(stride * share for stride, share in shares) / covered if covered else None
 
 
 def _seconds(
@@ -236,12 +236,12 @@ def _seconds(
         lambda: _from_timestamps(records),
         lambda: _from_step_times(records, strides, roles),
     )
-    whole = math.fsum(strides)
+    total = math.fsum(strides)
     for way in ways:
-        found = way()
-        if found is not None:
-            seconds, covered, told = found
-            return seconds * whole / covered, told
+        timed = way()
+        if timed is not None:
+            seconds, covered, basis = timed
+            return seconds * total / covered, basis
     for record in reversed(records):
         seconds = record.totals.get("runtime", 0.0)
         if seconds > 0 and math.isfinite(seconds):
@@ -258,17 +258,17 @@ def _from_timestamps(records: Sequence[StepRecord]) -> tuple[float, float, str] 
             if apart is not None:
                 gaps.append((apart, after.step - before.step))
     usual = median([apart for apart, _ in gaps]) if gaps else 0.0
-    kept = [one for one in gaps if one[0] <= max(_PAUSE, _PAUSES * usual)]
-    seconds, steps = math.fsum(one for one, _ in kept), sum(steps for _, steps in kept)
+    kept = [gap for gap in gaps if gap[0] <= max(_PAUSE, _PAUSES * usual)]
+    seconds, steps = math.fsum(apart for apart, _ in kept), sum(steps for _, steps in kept)
     if seconds <= 0 or steps <= 0:
         return None
-    told = "the time between records, evaluations and saving included"
+    basis = "the time between records, evaluations and saving included"
     left_out = len(gaps) - len(kept)
     if left_out:
-        told += f"; {left_out} pause{'s' if left_out > 1 else ''} of over an hour left out"
+        basis += f"; {left_out} pause{'s' if left_out > 1 else ''} of over an hour left out"
     if len({record.writer for record in records}) > 1:
-        told += "; steps that were repeated after a restart count once"
-    return seconds, steps, told
+        basis += "; steps that were repeated after a restart count once"
+    return seconds, steps, basis
 
 
 def _apart(before: str, after: str) -> float | None:
@@ -290,8 +290,8 @@ def _from_step_times(
     steps = math.fsum(stride for stride, _ in timed)
     if not steps:
         return None
-    told = "the step times that the trainer logged; some trainers leave evaluations out of them"
-    return math.fsum(stride * seconds for stride, seconds in timed), steps, told
+    basis = "the step times that the trainer logged; some trainers leave evaluations out of them"
+    return math.fsum(stride * seconds for stride, seconds in timed), steps, basis
 
 
 def _devices(
@@ -311,36 +311,38 @@ def _devices(
         tokens, seconds, rate = (_of_all(record, roles, name) or 0.0 for name in names)
         if tokens > 0 and seconds > 0 and rate > 0:
             ratios.append(tokens / (seconds * rate))
-    found = median(ratios) if ratios else 0.0
-    if round(found) >= 1 and abs(found - round(found)) <= _WHOLE * found:
-        return round(found), "from verl's perf/throughput, which is tokens per second and GPU"
+    ratio = median(ratios) if ratios else 0.0
+    if round(ratio) >= 1 and abs(ratio - round(ratio)) <= _WHOLE * ratio:
+        return round(ratio), "from verl's perf/throughput, which is tokens per second and GPU"
     return None, _NO_DEVICES
 
 
-def _idle_words(found: Costs) -> str:
-    if found.idle is None:
+def _idle_words(estimate: Costs) -> str:
+    if estimate.idle is None:
         return "the share of rollouts that moved nothing is unknown"
-    several = len(found.idle_by) > 1
+    several = len(estimate.idle_by) > 1
     parts = ", ".join(
-        f"{why}: {_percent(share)}" if several else why for why, share in found.idle_by.items()
+        f"{why}: {_percent(share)}" if several else why for why, share in estimate.idle_by.items()
     )
-    return f"{_percent(found.idle)} of the rollouts moved nothing" + (
+    return f"{_percent(estimate.idle)} of the rollouts moved nothing" + (
         f" ({parts})" if parts else ""
     )
 
 
-def _time_words(found: Costs) -> str:
-    if found.hours is None:
-        return f"GPU hours are unknown, because {found.basis.get('hours', _NO_TIMES)}"
-    if found.gpu_hours is None or found.devices is None:
-        return f"{_amount(found.hours)} h of wall time on an unknown number of GPUs (--devices N)"
-    gpus = "1 GPU" if found.devices == 1 else f"{found.devices} GPUs"
-    told = f"{_amount(found.gpu_hours)} GPU hours ({gpus} for {_amount(found.hours)} h)"
-    if found.idle_gpu_hours:
-        told += f", {_amount(found.idle_gpu_hours)} of them for rollouts that moved nothing"
-    if found.money is not None and found.gpu_hour_cost is not None:
-        told += f"; {_amount(found.money)} at {found.gpu_hour_cost:g} per GPU hour"
-    return told
+def _time_words(estimate: Costs) -> str:
+    if estimate.hours is None:
+        return f"GPU hours are unknown, because {estimate.basis.get('hours', _NO_TIMES)}"
+    if estimate.gpu_hours is None or estimate.devices is None:
+        return (
+            f"{_amount(estimate.hours)} h of wall time on an unknown number of GPUs (--devices N)"
+        )
+    gpus = "1 GPU" if estimate.devices == 1 else f"{estimate.devices} GPUs"
+    text = f"{_amount(estimate.gpu_hours)} GPU hours ({gpus} for {_amount(estimate.hours)} h)"
+    if estimate.idle_gpu_hours:
+        text += f", {_amount(estimate.idle_gpu_hours)} of them for rollouts that moved nothing"
+    if estimate.money is not None and estimate.gpu_hour_cost is not None:
+        text += f"; {_amount(estimate.money)} at {estimate.gpu_hour_cost:g} per GPU hour"
+    return text
 
 
 def _percent(share: float) -> str:

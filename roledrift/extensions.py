@@ -50,23 +50,15 @@ class Extension:
 def extensions(kind: Kind) -> tuple[Extension, ...]:
     """Everything installed of one kind, by name; the first call imports it."""
     group = f"roledrift.{kind}"
-    points, said = attempt(f"the entry points of {group}", lambda: entry_points(group=group))
-    found: dict[str, Extension] = {}
-    for point in sorted(points or (), key=lambda one: (one.name, one.value)):
-        there = found.get(point.name)
-        if there is None:
-            found[point.name] = _loaded(group, point)
+    points, fault = attempt(f"the entry points of {group}", lambda: entry_points(group=group))
+    loaded: dict[str, Extension] = {}
+    for point in sorted(points or (), key=lambda entry: (entry.name, entry.value)):
+        known = loaded.get(point.name)
+        if known is None:
+            loaded[point.name] = _loaded(group, point)
         else:
-            _named(f"{point.value} of {group}", f"{there.origin} brings one of that name already")
-    return (*found.values(), *([Extension(group, "", None, said)] if said else []))
-
-
-def brought(kind: Kind) -> tuple[str, ...]:
-    """Names of everything installed of one kind; nothing is imported for it."""
-    points, _ = attempt(
-        f"the entry points of roledrift.{kind}", lambda: entry_points(group=f"roledrift.{kind}")
-    )
-    return tuple(sorted({point.name for point in points or ()}))
+            _named(f"{point.value} of {group}", f"{known.origin} brings one of that name already")
+    return (*loaded.values(), *([Extension(group, "", None, fault)] if fault else []))
 
 
 def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -81,14 +73,16 @@ def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dic
     """
     parts: dict[str, Any] = {}
     faults: dict[str, str] = {}
-    for one in extensions(kind):
-        if one.fault:
-            faults[one.name] = one.fault
-        elif one.name in shipped:
+    for extension in extensions(kind):
+        if extension.fault:
+            faults[extension.name] = extension.fault
+        elif extension.name in shipped:
             # Not among the faults: the name stands for the part that ships, and that one works.
-            _named(f"{one.name} of {one.origin}", "roledrift has one of that name itself")
+            _named(
+                f"{extension.name} of {extension.origin}", "roledrift has one of that name itself"
+            )
         else:
-            parts[one.name] = one.part
+            parts[extension.name] = extension.part
     return parts, faults
 
 
@@ -106,19 +100,19 @@ def attempt(what: str, call: Callable[..., _Made], *arguments: object) -> tuple[
     try:
         return call(*arguments), ""
     except (Exception, SystemExit) as error:  # somebody else's code must not kill a run
-        said = f"{type(error).__name__}: {error}"
-        _named(what, said)
-        return None, said
+        fault = f"{type(error).__name__}: {error}"
+        _named(what, fault)
+        return None, fault
 
 
 def _loaded(group: str, point: EntryPoint) -> Extension:
     dist = point.dist
     origin = "unknown" if dist is None else f"{dist.name} {dist.version}"
-    part, said = attempt(f"{point.name} of {group} ({origin})", point.load)
-    fault = f"it cannot be imported from {origin}: {said}" if said else ""
+    part, error = attempt(f"{point.name} of {group} ({origin})", point.load)
+    fault = f"it cannot be imported from {origin}: {error}" if error else ""
     return Extension(point.name, origin, part, fault)
 
 
 @cache
-def _named(what: str, said: str) -> None:
-    _LOG.warning("%s cannot be used (%s); roledrift goes on without it", what, said)
+def _named(what: str, fault: str) -> None:
+    _LOG.warning("%s cannot be used (%s); roledrift goes on without it", what, fault)

@@ -240,7 +240,7 @@ _EVAL_REWARD = Metric("validation", "eval_reward")
 
 
 def _words(key: str) -> frozenset[str]:
-    return frozenset(one for one in re.split(r"[^a-z0-9@]+", key.lower()) if one)
+    return frozenset(word for word in re.split(r"[^a-z0-9@]+", key.lower()) if word)
 
 
 def _tables() -> tuple[dict[str, Metric], dict[str, Metric], dict[frozenset[str], Metric]]:
@@ -302,18 +302,18 @@ def _evaluated(rest: str) -> Metric:
 
 
 def _plain(key: str) -> Metric | None:
-    found = _EXACT.get(key)
-    if found is None:
-        found = _TAILS.get(key.rsplit("/", 1)[-1])
-    return _WORDS.get(_words(key)) if found is None else found
+    metric = _EXACT.get(key)
+    if metric is None:
+        metric = _TAILS.get(key.rsplit("/", 1)[-1])
+    return _WORDS.get(_words(key)) if metric is None else metric
 
 
 def _component(key: str) -> Metric | None:
-    found = _PARTS.match(key)
-    if found is None or found["name"] in _NO_PART:
+    match = _PARTS.match(key)
+    if match is None or match["name"] in _NO_PART:
         return None
-    head = COMPONENT_STD if found["what"] == "std" else COMPONENT
-    return Metric("statistic", head + found["name"])
+    head = COMPONENT_STD if match["what"] == "std" else COMPONENT
+    return Metric("statistic", head + match["name"])
 
 
 _OUTCOME = re.compile(
@@ -337,9 +337,9 @@ def pays_for_form(component: str) -> bool:
 
 def nearest(key: str) -> str:
     """The key that is understood and looks most like ``key``; empty if none does."""
-    found = get_close_matches(key.lower(), _EXACT, n=1, cutoff=0.75)
-    if found:
-        return found[0]
+    near = get_close_matches(key.lower(), _EXACT, n=1, cutoff=0.75)
+    if near:
+        return near[0]
     tail = get_close_matches(key.lower().rsplit("/", 1)[-1], _TAILS, n=1, cutoff=0.8)
     return tail[0] if tail else ""
 
@@ -351,6 +351,6 @@ def not_understood(keys: Iterable[str], limit: int = 8) -> str:
         return ""
     # Those that look like a known key are likelier to be missed than a trainer's timings.
     names.sort(key=lambda key: nearest(key) == "")
-    told = [f"{key} (nearest known: {nearest(key)})" if nearest(key) else key for key in names]
+    shown = [f"{key} (nearest known: {nearest(key)})" if nearest(key) else key for key in names]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return f"{len(names)} keys: {', '.join(told[:limit])}{more}"
+    return f"{len(names)} keys: {', '.join(shown[:limit])}{more}"

@@ -91,26 +91,28 @@ def _change(before: Incident | None, now: Incident) -> Change | None:
 
 def _gained(before: Incident | None, now: Incident) -> list[str]:
     """Findings that ``now`` has and ``before`` had not, as sentences without their full stops."""
-    known = {one.alert for one in before.consequences} if before is not None else set()
-    return [one.text for one in now.consequences if one.alert not in known]
+    known = (
+        {consequence.alert for consequence in before.consequences} if before is not None else set()
+    )
+    return [consequence.text for consequence in now.consequences if consequence.alert not in known]
 
 
 def _notice(
     change: Change, before: Incident | None, now: Incident, alerts: Sequence[Alert]
 ) -> Notice:
-    raised = [one for one in alerts if one.state != "closed"]
-    about = [one for one in raised if one.id in now.alerts[:1]]
-    worst = min(raised, key=lambda one: SEVERITIES.index(one.graded), default=None)
+    raised = [alert for alert in alerts if alert.state != "closed"]
+    about = [alert for alert in raised if alert.id in now.alerts[:1]]
+    worst = min(raised, key=lambda alert: SEVERITIES.index(alert.graded), default=None)
     text = now.sentence
     if change == "followed":
         text = f"{'. '.join(_gained(before, now))} (incident {now.id}: {now.role} {now.finding})"
-        ids = {one.alert for one in now.consequences}
-        about = [one for one in raised if one.id in ids]
+        ids = {consequence.alert for consequence in now.consequences}
+        about = [alert for alert in raised if alert.id in ids]
     return Notice(
         change=change,
         step=now.step,
         text=text,
         incident=now,
         alert=None if change == "closed" else (about[0] if about else worst),
-        stops=any(one.stops for one in raised),
+        stops=any(alert.stops for alert in raised),
     )

@@ -116,7 +116,7 @@ class Notifier(Protocol):
 
 
 @runtime_checkable
-class Closing(Protocol):
+class Closable(Protocol):
     """A notifier that has something to finish when the run ends."""
 
     def close(self) -> None:

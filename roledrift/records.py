@@ -75,16 +75,16 @@ class StoredStats(Mapping[str, Stat]):
         self._made: dict[str, Stat] = {}
 
     def __getitem__(self, name: str) -> Stat:
-        found = self._made.get(name)
-        if found is None:
-            one = self.body[name]
+        stat = self._made.get(name)
+        if stat is None:
+            plain = self.body[name]
             known: dict[str, Any] = {
                 key: tuple(map(float, value)) if isinstance(value, list) else float(value)
-                for key, value in one.items()
+                for key, value in plain.items()
                 if key in _STAT_NAMES
             }
-            found = self._made[name] = Stat(**known)
-        return found
+            stat = self._made[name] = Stat(**known)
+        return stat
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.body)
@@ -99,7 +99,7 @@ class StoredStats(Mapping[str, Stat]):
         return repr(dict(self))
 
 
-_STAT_NAMES = frozenset(one.name for one in fields(Stat))
+_STAT_NAMES = frozenset(field.name for field in fields(Stat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,23 +145,23 @@ class StepRecord:
 
     def mean(self, group: str, name: str) -> float | None:
         """Mean of a statistic; None if it was not measured."""
-        its = self.groups.get(group)
-        if its is None:
+        stats = self.groups.get(group)
+        if stats is None:
             return None
-        if type(its) is StoredStats:
-            one = its.body.get(name)
-            return None if one is None else float(one["mean"])
-        found = its.get(name)
-        return None if found is None else found.mean
+        if type(stats) is StoredStats:
+            body = stats.body.get(name)
+            return None if body is None else float(body["mean"])
+        stat = stats.get(name)
+        return None if stat is None else stat.mean
 
     def counted(self, group: str, name: str) -> tuple[float, float] | None:
         """What a statistic is the mean of, in number, and the mean; None if not measured."""
-        its = self.groups.get(group)
-        if type(its) is StoredStats:
-            one = its.body.get(name)
-            return None if one is None else (float(one["n"]), float(one["mean"]))
-        found = self.stat(group, name)
-        return None if found is None else (found.n, found.mean)
+        stats = self.groups.get(group)
+        if type(stats) is StoredStats:
+            body = stats.body.get(name)
+            return None if body is None else (float(body["n"]), float(body["mean"]))
+        stat = self.stat(group, name)
+        return None if stat is None else (stat.n, stat.mean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,39 +31,41 @@ def relative(sums: Sums) -> Sums:
     Returns:
         New keys only; a statistic whose denominator is 0 or NaN is left out.
     """
-    found: Sums = {}
+    derived: Sums = {}
     for key, part in sums.items():
-        whole = sums.get(Key(EVERYONE, key.name))
-        if key.group == EVERYONE or isinstance(part, Distinct) or isinstance(whole, Distinct):
+        everyone = sums.get(Key(EVERYONE, key.name))
+        if key.group == EVERYONE or isinstance(part, Distinct) or isinstance(everyone, Distinct):
             continue
-        if whole is None or not part.n or not whole.n:
+        if everyone is None or not part.n or not everyone.n:
             continue
-        if key.name in SHARES and whole.total > 0:
-            found[Key(key.group, SHARES[key.name])] = Mean(whole.total, part.total)
+        if key.name in SHARES and everyone.total > 0:
+            derived[Key(key.group, SHARES[key.name])] = Mean(everyone.total, part.total)
         elif key.name == "reward":
-            bias = part.total - part.n * (whole.total / whole.n)
-            found[Key(key.group, "reward_bias")] = Mean(part.n, bias)
-        elif key.name == "advantage" and isinstance(part, Moments) and isinstance(whole, Moments):
-            found |= _of_advantage(key.group, part, whole)
-    return found | _between(sums)
+            bias = part.total - part.n * (everyone.total / everyone.n)
+            derived[Key(key.group, "reward_bias")] = Mean(part.n, bias)
+        elif (
+            key.name == "advantage" and isinstance(part, Moments) and isinstance(everyone, Moments)
+        ):
+            derived |= _of_advantage(key.group, part, everyone)
+    return derived | _between(sums)
 
 
-def _of_advantage(group: str, part: Moments, whole: Moments) -> Sums:
-    found: Sums = {}
-    own, every = _spread(part), _spread(whole)
+def _of_advantage(group: str, part: Moments, everyone: Moments) -> Sums:
+    derived: Sums = {}
+    own, every = _spread(part), _spread(everyone)
     if own > 0:
-        found[Key(group, "advantage_bias")] = Mean(part.n, part.total / (own / part.n) ** 0.5)
+        derived[Key(group, "advantage_bias")] = Mean(part.n, part.total / (own / part.n) ** 0.5)
     if every > 0:
-        share = _scatter(part, whole.total / whole.n)
-        found[Key(group, "variance_share")] = Mean(every, share)
-    return found
+        share = _scatter(part, everyone.total / everyone.n)
+        derived[Key(group, "variance_share")] = Mean(every, share)
+    return derived
 
 
 def _between(sums: Sums) -> Sums:
-    whole = sums.get(Key(EVERYONE, "advantage"))
-    if not isinstance(whole, Moments) or not whole.n:
+    everyone = sums.get(Key(EVERYONE, "advantage"))
+    if not isinstance(everyone, Moments) or not everyone.n:
         return {}
-    every = _spread(whole)
+    every = _spread(everyone)
     within = 0.0
     for key, part in sums.items():
         role = key.name == "advantage" and key.group != EVERYONE and "/" not in key.group

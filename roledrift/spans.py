@@ -56,9 +56,9 @@ def describe(kind: Kind, sources: Collection[Source]) -> str:
         kind: Which pair.
         sources: How each batch of it came about; at least one.
     """
-    heat = sorted({_temperatures(one) for one in sources})
+    heat = sorted({_temperatures(source) for source in sources})
     parts = [_SIDES[kind], " or ".join(heat)]
-    known = {one.steps_between for one in sources if one.steps_between is not None}
+    known = {source.steps_between for source in sources if source.steps_between is not None}
     if known:
         low, high = min(known), max(known)
         count = str(low) if low == high else f"{low} to {high}"
@@ -208,9 +208,9 @@ class SpanTable:
         return len(self.role_N)
 
     def _columns(self) -> Iterator[tuple[str, Any]]:
-        for one in fields(self):
-            if one.name.endswith("_N"):
-                yield one.name, getattr(self, one.name)
+        for column in fields(self):
+            if column.name.endswith("_N"):
+                yield column.name, getattr(self, column.name)
 
     @property
     def present(self) -> frozenset[str]:
@@ -220,7 +220,9 @@ class SpanTable:
 
     def comparison(self, kind: Kind) -> Comparison | None:
         """The comparison of that kind, None if it was not captured."""
-        return next((one for one in self.comparisons if one.kind == kind), None)
+        return next(
+            (comparison for comparison in self.comparisons if comparison.kind == kind), None
+        )
 
     def by_role(self) -> Iterator[tuple[str, Ints]]:
         """Role names with the indices of their rows; roles without rows are left out."""
@@ -250,7 +252,7 @@ class SpanTable:
             for name, column in self._columns()
             if column is not None
         }
-        comparisons = tuple(_select(one, index) for one in self.comparisons)
+        comparisons = tuple(_select(comparison, index) for comparison in self.comparisons)
         return replace(self, **columns, comparisons=comparisons)
 
 
@@ -262,7 +264,7 @@ def _select(comparison: Comparison, index: Ints | Bools) -> Comparison:
 
 
 def _sums_of(comparison: Comparison) -> list[str]:
-    names = (one.name for one in fields(comparison) if one.name.endswith("_N"))
+    names = (column.name for column in fields(comparison) if column.name.endswith("_N"))
     return [name for name in names if getattr(comparison, name) is not None]
 
 
@@ -292,17 +294,17 @@ def concat(tables: Sequence[SpanTable]) -> SpanTable:
             columns[name] = tuple(text for table in tables for text in getattr(table, name))
         elif column is not None:
             columns[name] = np.concatenate([getattr(table, name) for table in tables])
-    kinds = [one.kind for one in first.comparisons]
+    kinds = [comparison.kind for comparison in first.comparisons]
     comparisons = tuple(_stack([table.comparison(kind) for table in tables]) for kind in kinds)
     return replace(first, **columns, comparisons=comparisons)
 
 
 def _stack(parts: Sequence[Comparison | None]) -> Comparison:
-    there = [part for part in parts if part is not None]
-    first = there[0]
+    given = [part for part in parts if part is not None]
+    first = given[0]
     columns: dict[str, Any] = {}
     for name in _sums_of(first):
-        values = [getattr(part, name) for part in there]
+        values = [getattr(part, name) for part in given]
         # Of an optional column that one part lacks, the whole lacks it.
-        columns[name] = None if any(one is None for one in values) else np.concatenate(values)
+        columns[name] = None if any(value is None for value in values) else np.concatenate(values)
     return replace(first, **columns)

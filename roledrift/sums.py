@@ -90,8 +90,8 @@ class Histogram:
     @classmethod
     def of_ratios(cls, counts_R: NDArray[np.integer[Any]]) -> Histogram:
         """Histogram of ratios from the number of values in each of the ``RATIO_BINS`` bins."""
-        there = np.flatnonzero(counts_R)
-        return cls(dict(zip(there.tolist(), counts_R[there].tolist(), strict=True)), "ratios")
+        bins = np.flatnonzero(counts_R)
+        return cls(dict(zip(bins.tolist(), counts_R[bins].tolist(), strict=True)), "ratios")
 
     def __add__(self, other: Histogram) -> Histogram:
         if self.scale != other.scale:
@@ -203,7 +203,7 @@ class Profile:
 
     def __add__(self, other: Profile) -> Profile:
         both = zip(self.shares, other.shares, strict=True)
-        shares = tuple(mine + its for mine, its in both)
+        shares = tuple(own + theirs for own, theirs in both)
         return Profile(self.n + other.n, self.total + other.total, shares)
 
 
@@ -259,18 +259,18 @@ def counted(name: str, times: Mapping[str, int], groups: Iterable[str]) -> Sums:
 
     As moments, because ranks count different things: ``high`` is that of the rank with most.
     """
-    found = {group: times.get(group, 0) for group in groups}
-    return {Key(group, name): Moments(1, n, n**2, n, n) for group, n in found.items()}
+    known = {group: times.get(group, 0) for group in groups}
+    return {Key(group, name): Moments(1, n, n**2, n, n) for group, n in known.items()}
 
 
-def _plus(key: Key, mine: Summable, value: Summable) -> Summable:
-    if isinstance(mine, Mean) and isinstance(value, Mean):
-        return mine + value
-    if isinstance(mine, Moments) and isinstance(value, Moments):
-        return mine + value
-    if isinstance(mine, Distinct) and isinstance(value, Distinct):
-        return mine + value
-    if isinstance(mine, Profile) and isinstance(value, Profile):
-        return mine + value
-    kinds = f"{type(value).__name__} to {type(mine).__name__}"
+def _plus(key: Key, known: Summable, value: Summable) -> Summable:
+    if isinstance(known, Mean) and isinstance(value, Mean):
+        return known + value
+    if isinstance(known, Moments) and isinstance(value, Moments):
+        return known + value
+    if isinstance(known, Distinct) and isinstance(value, Distinct):
+        return known + value
+    if isinstance(known, Profile) and isinstance(value, Profile):
+        return known + value
+    kinds = f"{type(value).__name__} to {type(known).__name__}"
     raise TypeError(f"cannot add {kinds} under {key.group}:{key.name}")

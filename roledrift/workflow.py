@@ -139,8 +139,8 @@ class Workflow:
         policy = self.policy_of(role)
         return tuple(
             other
-            for other, its in zip(self.role_names, self.policies, strict=True)
-            if its == policy and other != role
+            for other, theirs in zip(self.role_names, self.policies, strict=True)
+            if theirs == policy and other != role
         )
 
     def moves(self, role: str) -> bool:

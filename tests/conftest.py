@@ -24,7 +24,8 @@ os.environ.setdefault("WANDB_MODE", "offline")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    early = ("ranks", "slow")
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, early)))
 
 
 def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -> None:
@@ -80,5 +81,5 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def look_anew() -> None:
     """Forget which parts there are."""
     extensions.extensions.cache_clear()
-    catalogue._found.cache_clear()
+    catalogue._known.cache_clear()
     statistics.cache_clear()

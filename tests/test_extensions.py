@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roledrift.cli.doctor import machine
-from roledrift.extensions import attempt, brought, extensions, usable
+from roledrift.extensions import attempt, extensions, usable
 
 CODE = "made = []\ndef part(*arguments):\n    made.append(arguments)\n"
 
@@ -72,10 +72,3 @@ def test_what_is_attempted_is_named_once(caplog: pytest.LogCaptureFixture) -> No
     assert len(set(said)) == 1
     assert said[0].startswith("TypeError")
     assert len(caplog.records) == 1
-
-
-def test_names_are_known_without_an_import(install: Any) -> None:
-    install("dist_a", {"detectors": {"mine": "unread_part:part"}}, code={"unread_part": CODE})
-    assert brought("detectors") == ("mine",)
-    assert brought("probes") == ()
-    assert "unread_part" not in sys.modules

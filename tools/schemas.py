@@ -147,7 +147,7 @@ DOCUMENTS: Mapping[str, Mapping[str, Any]] = {
         "run": tuple[Item, ...],
     },
     "import": {"runs": tuple[ImportedRun, ...], "failed": Mapping[str, str]},
-    "ls": {"runs": tuple[Row, ...], "truncated": bool},
+    "ls": {"runs": tuple[Row, ...]},
     "report": {"runs": int, "files": tuple[str, ...]},
     "view": {"address": str},
     "watch": {"runs": tuple[WatchedRun, ...], "problems": tuple[str, ...]},

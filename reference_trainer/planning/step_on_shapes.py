@@ -246,15 +246,15 @@ def _decoded(
                 mask = mask.to(model.dtype)
         for one in bank.parameters_of("policy"):  # as if there had been another micro-batch
             one.grad = torch.zeros_like(one)
-    kinds = set(getattr(model.config, "layer_types", None) or ["full_attention"])
+    # Ready masks: models with several kinds of attention take one of each.
+    kinds = getattr(model.config, "layer_types", None)
+    ready = dict.fromkeys(kinds, mask) if kinds else mask
     with (
         bank.mode(training=gradients),
         torch.set_grad_enabled(gradients),
         Meter(held(bank)) as meter,
     ):
-        hidden = model.model(
-            input_ids=ids, attention_mask=dict.fromkeys(kinds, mask), use_cache=False
-        )[0]
+        hidden = model.model(input_ids=ids, attention_mask=ready, use_cache=False)[0]
         stored, most, forward = meter.live, meter.window(), meter.operations
         if not gradients:
             return 0, most, forward, 0

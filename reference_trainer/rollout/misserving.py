@@ -7,15 +7,15 @@ run, so it is not made in a run with this stress.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from reference_trainer.policies import AdapterBank
-from reference_trainer.rollout.engine import Completion, Engine, Sampling
+from reference_trainer.rollout.engine import Completion, Engine, Request
 from reference_trainer.stress import Stress
 from roledrift import Workflow
 
@@ -33,6 +33,8 @@ class MisservingEngine:
     def __init__(
         self, engine: Engine, bank: AdapterBank, stress: Stress, workflow: Workflow
     ) -> None:
+        self.continuous = engine.continuous
+        self.has_copy = engine.has_copy
         self._engine = engine
         self._bank = bank
         self._stress = stress
@@ -59,22 +61,35 @@ class MisservingEngine:
         """As the wrapped engine."""
         self._engine.sync(policies)
 
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        policy: str,
-        sampling: Sampling,
-        seeds: Sequence[int],
-    ) -> list[Completion]:
+    def rest(self) -> None:
+        """As the wrapped engine."""
+        self._engine.rest()
+
+    def submit(self, requests: Mapping[int, Request]) -> None:
         """As the wrapped engine, until the stress begins."""
-        stress, right = self._stress, nullcontext()
-        wrong = policy in self._hit and self._done + 1 >= stress.start_step
-        if wrong and stress.kind == "temperature":
-            sampling = replace(sampling, temperature=sampling.temperature * stress.factor)
-            wrong = False
-        with self._instead(policy) if wrong else right:
-            return self._engine.generate(prompts, policy=policy, sampling=sampling, seeds=seeds)
+        if self._begun and self._stress.kind == "temperature":
+            requests = {number: self._heated(one) for number, one in requests.items()}
+        self._engine.submit(requests)
+
+    def collect(self) -> dict[int, Completion]:
+        """As the wrapped engine, until the stress begins."""
+        if not self._begun or self._stress.kind == "temperature":
+            return self._engine.collect()
+        with ExitStack() as wrong:
+            for policy in self._hit:
+                wrong.enter_context(self._instead(policy))
+            return self._engine.collect()
+
+    @property
+    def _begun(self) -> bool:
+        return self._done + 1 >= self._stress.start_step
+
+    def _heated(self, request: Request) -> Request:
+        if request.policy not in self._hit:
+            return request
+        sampling = request.sampling
+        hot = replace(sampling, temperature=sampling.temperature * self._stress.factor)
+        return replace(request, sampling=hot)
 
     @contextmanager
     def _instead(self, policy: str) -> Iterator[None]:

@@ -1,11 +1,14 @@
-"""Plays many episodes in lockstep: all asks of a phase that go to one policy share one batch.
+"""Plays many episodes at the same time: all that can be asked is with the engine.
 
-Answers are graded while the next phase is sampled (:mod:`reference_trainer.rollout.grading`).
+Answers are graded while others are sampled (:mod:`reference_trainer.rollout.grading`). An engine
+that takes requests in while it samples gets an episode's next phase as soon as this one's outputs
+are there; another gets the next phase of all episodes at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from transformers import PreTrainedTokenizerFast
@@ -14,7 +17,7 @@ from reference_trainer.episodes import Ask, Episode, Outcome, Play, Reply, Span
 from reference_trainer.errors import SettingsError
 from reference_trainer.ranks import ALONE, Ranks, block
 from reference_trainer.rollout.chat import decode, encode
-from reference_trainer.rollout.engine import Completion, Engine, Sampling
+from reference_trainer.rollout.engine import Completion, Engine, Request, Sampling
 from reference_trainer.rollout.grading import Grading
 from reference_trainer.seeds import derive
 from reference_trainer.tasks import Problem
@@ -35,6 +38,7 @@ class Stage:
         ranks: Processes that share the episodes.
         released_chat: Conversations are rendered and replies read as in the paper's code, see
             :mod:`reference_trainer.rollout.chat`.
+        patience: Seconds that a grade may be waited for.
     """
 
     script: Script
@@ -44,24 +48,36 @@ class Stage:
     tokenizer: PreTrainedTokenizerFast
     ranks: Ranks = ALONE
     released_chat: bool = False
+    patience: float = 1800.0
 
 
-Answered = tuple[Ask, tuple[int, ...], Completion | None, str]
-"""An ask, its prompt, and what was sampled: None after an overflow; with its text."""
+@dataclass(slots=True, eq=False)
+class _Asked:
+    """An ask and what became of it: ``completion`` is None after an overflow."""
+
+    ask: Ask
+    prompt: tuple[int, ...]
+    completion: Completion | None = None
+    text: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Running:
-    """An episode under way; ``new`` are the answers to ``asks``, also the last of ``done``."""
+    """An episode under way; the last ``new`` of what it ``asked`` are those of this phase."""
 
     problem: int
     posed: Problem
     copy: int
     play: Play
     asks: list[Ask]
-    done: list[Answered]
-    new: list[Answered]
+    asked: list[_Asked]
+    phase: int = 0
+    open: int = 0
     outcome: Outcome | None = None
+
+    @property
+    def new(self) -> list[_Asked]:
+        return self.asked[-len(self.asks) :]
 
 
 def play_episodes(
@@ -95,7 +111,7 @@ def play_episodes(
         SettingsError: If no prompt at all is short enough.
     """
     own = block(problems, stage.ranks)
-    with stage.ranks.whole_model():
+    with nullcontext() if stage.engine.has_copy else stage.ranks.whole_model():
         played = _play(stage, own, copies=copies, sampling=sampling, seed=seed)
     finished = stage.ranks.gather(played)
     if not any(episode.spans for episode in finished):
@@ -115,75 +131,126 @@ def _play(
     seed: int,
 ) -> list[Episode]:
     """The episodes that this process plays."""
-    with Grading(stage.scene.task) as grading:
+    with Grading(stage.scene.task, patience=stage.patience) as grading:
         scene = replace(stage.scene, task=grading)
         episodes = []
         for number, problem in problems:
             for copy in range(copies):
                 play = stage.script.play(problem, scene)
-                episodes.append(_Running(number, problem, copy, play, next(play), [], []))
-        phase = 0
-        while waiting := [episode for episode in episodes if episode.outcome is None]:
-            seeds = [
-                derive(seed, episode.problem, episode.copy, phase, place)
-                for episode in waiting
-                for place in range(len(episode.asks))
-            ]
-            _answer(stage, waiting, sampling=sampling, seeds=seeds)
-            _begin_grading(stage.workflow, waiting, grading)
-            for episode in waiting:
+                episodes.append(_Running(number, problem, copy, play, next(play), []))
+        asking = _Asking(stage, sampling, seed)
+        ready = asking.submit(episodes)
+        while ready or asking.pending:
+            for episode, answer in asking.collect():
+                if _is_answer(stage.workflow, answer):
+                    grading.begin(episode.posed, answer.text)
+                if not episode.open:
+                    ready.append(episode)
+            able = _able(stage, ready, asking, grading)
+            ready = [one for one in ready if one not in able]
+            for episode in able:
                 _advance(episode)
-            phase += 1
+            ready += asking.submit([one for one in able if one.outcome is None])
     return [_finish(episode, stage.workflow) for episode in episodes]
 
 
-def _answer(
-    stage: Stage, waiting: list[_Running], *, sampling: Sampling, seeds: Sequence[int]
-) -> None:
-    """Answer the pending asks of all waiting episodes."""
-    asks = [ask for episode in waiting for ask in episode.asks]
-    conversations = [ask.messages for ask in asks]
-    prompts = encode(conversations, stage.tokenizer, released=stage.released_chat)
-    fits = [len(prompt) <= stage.scene.rules.max_prompt_tokens for prompt in prompts]
-    completions: dict[int, Completion] = {}
-    for policy in dict.fromkeys(stage.workflow.policy_of(ask.role) for ask in asks):
-        rows = [
-            i
-            for i, ask in enumerate(asks)
-            if fits[i] and stage.workflow.policy_of(ask.role) == policy
-        ]
-        drawn = stage.engine.generate(
-            [prompts[i] for i in rows],
-            policy=policy,
-            sampling=sampling,
-            seeds=[seeds[i] for i in rows],
+def _able(
+    stage: Stage, ready: Sequence[_Running], asking: _Asking, grading: Grading
+) -> list[_Running]:
+    """Episodes that go on now, in their order.
+
+    A play may wait for grades, and the engine waits with it. So while the engine has something to
+    do, only episodes whose answers are graded go on.
+    """
+    if asking.pending and not stage.engine.continuous:
+        return []
+    able = [
+        episode
+        for episode in ready
+        if not asking.pending
+        or all(
+            grading.is_graded(episode.posed, one.text)
+            for one in episode.new
+            if _is_answer(stage.workflow, one)
         )
-        completions |= dict(zip(rows, drawn, strict=True))
-    rows = list(completions)
-    outputs = [completions[i].output_ids for i in rows]
-    decoded = decode(outputs, stage.tokenizer, released=stage.released_chat)
-    texts = dict(zip(rows, decoded, strict=True))
-    answered = iter(
-        (ask, prompts[i], completions.get(i), texts.get(i, "")) for i, ask in enumerate(asks)
-    )
-    for episode in waiting:
-        episode.new = [next(answered) for _ in episode.asks]
-        episode.done += episode.new
+    ]
+    return sorted(able, key=lambda one: (one.problem, one.copy))
 
 
-def _begin_grading(workflow: Workflow, waiting: list[_Running], grading: Grading) -> None:
-    """Start to grade the new outputs of all roles whose duty is to answer the problem."""
-    for episode in waiting:
-        for ask, _, _, text in episode.new:
-            if workflow.role(ask.role).duty in ("solve", "synthesize"):
-                grading.begin(episode.posed, text)
+def _is_answer(workflow: Workflow, asked: _Asked) -> bool:
+    """Whether the role's duty is to answer the problem."""
+    return workflow.role(asked.ask.role).duty in ("solve", "synthesize")
+
+
+class _Asking:
+    """What the episodes of one process ask the engine.
+
+    Args:
+        stage: Its engine has nothing else to do.
+        sampling: Temperature and length limit.
+        seed: Of these episodes.
+
+    Attributes:
+        pending: Number of a request to the episode and the ask that wait for its output.
+    """
+
+    def __init__(self, stage: Stage, sampling: Sampling, seed: int) -> None:
+        self.pending: dict[int, tuple[_Running, _Asked]] = {}
+        self._stage = stage
+        self._sampling = sampling
+        self._seed = seed
+        self._next = 0
+
+    def submit(self, episodes: Sequence[_Running]) -> list[_Running]:
+        """Ask the engine what the episodes ask.
+
+        Returns:
+            Those that need not wait, because all their prompts are too long.
+        """
+        if not episodes:  # the tokenizer refuses an empty list
+            return []
+        stage = self._stage
+        conversations = [ask.messages for episode in episodes for ask in episode.asks]
+        prompts = iter(encode(conversations, stage.tokenizer, released=stage.released_chat))
+        requests: dict[int, Request] = {}
+        for episode in episodes:
+            for place, ask in enumerate(episode.asks):
+                asked = _Asked(ask, next(prompts))
+                episode.asked.append(asked)
+                if len(asked.prompt) > stage.scene.rules.max_prompt_tokens:
+                    continue
+                names = (episode.problem, episode.copy, episode.phase, place)
+                requests[self._next] = Request(
+                    asked.prompt,
+                    stage.workflow.policy_of(ask.role),
+                    self._sampling,
+                    derive(self._seed, *names),
+                )
+                self.pending[self._next] = episode, asked
+                self._next += 1
+                episode.open += 1
+            episode.phase += 1
+        stage.engine.submit(requests)
+        return [episode for episode in episodes if not episode.open]
+
+    def collect(self) -> Iterator[tuple[_Running, _Asked]]:
+        """Wait for outputs; each with its episode, as if the others were still to come."""
+        stage = self._stage
+        completions = stage.engine.collect() if self.pending else {}
+        outputs = [one.output_ids for one in completions.values()]
+        texts = decode(outputs, stage.tokenizer, released=stage.released_chat)
+        for (number, completion), text in zip(completions.items(), texts, strict=True):
+            episode, asked = self.pending.pop(number)
+            asked.completion, asked.text = completion, text
+            episode.open -= 1
+            yield episode, asked
 
 
 def _advance(episode: _Running) -> None:
     """Give the play its replies: it asks again, or ends."""
     replies = [
-        Reply(text, completion.finish_reason if completion else "overflow")
-        for _, _, completion, text in episode.new
+        Reply(one.text, one.completion.finish_reason if one.completion else "overflow")
+        for one in episode.new
     ]
     try:
         episode.asks = episode.play.send(replies)
@@ -194,27 +261,29 @@ def _advance(episode: _Running) -> None:
 def _finish(episode: _Running, workflow: Workflow) -> Episode:
     outcome = episode.outcome
     assert outcome is not None
+    answered = [
+        (one, one.completion, judgement)
+        for one, judgement in zip(episode.asked, outcome.judgements, strict=True)
+        if one.completion is not None
+    ]
     spans = tuple(
         Span(
             problem=episode.problem,
             copy=episode.copy,
-            role=ask.role,
-            slot=ask.slot,
-            turn=ask.turn,
-            policy=workflow.policy_of(ask.role),
-            prompt_ids=prompt,
+            role=one.ask.role,
+            slot=one.ask.slot,
+            turn=one.ask.turn,
+            policy=workflow.policy_of(one.ask.role),
+            prompt_ids=one.prompt,
             output_ids=completion.output_ids,
             logp_rollout=completion.logps,
             finish_reason=completion.finish_reason,
-            text=text,
+            text=one.text,
             parse=judgement.parse,
             correct=judgement.correct,
             reward=float(outcome.correct),
         )
-        for (ask, prompt, completion, text), judgement in zip(
-            episode.done, outcome.judgements, strict=True
-        )
-        if completion is not None
+        for one, completion, judgement in answered
     )
-    overflowed = tuple(ask.role for ask, _, completion, _ in episode.done if completion is None)
+    overflowed = tuple(one.ask.role for one in episode.asked if one.completion is None)
     return Episode(episode.problem, episode.copy, outcome.correct, spans, overflowed)

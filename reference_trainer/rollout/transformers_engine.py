@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from reference_trainer.errors import RolloutError
 from reference_trainer.policies import AdapterBank
-from reference_trainer.rollout.engine import Completion, Sampling
+from reference_trainer.rollout.engine import Completion, Request, Sampling
 from reference_trainer.seeds import uniforms
 
 _COMPACT_AT = 0.75
@@ -51,14 +54,23 @@ class _Reading:
 class TransformersEngine:
     """Samples with the very weights that are trained, so only rounding can differ.
 
+    A batch holds rows of one policy, with its adapter added into the base weights: in mixed batches
+    every layer would compute base and adapters by themselves, which takes longer.
+
     Args:
         bank: Model and adapters.
         end_ids: Tokens that end an output.
+        max_rows: Most rows of a batch; 0 for no limit. If memory runs out, it is lowered.
     """
 
-    def __init__(self, bank: AdapterBank, *, end_ids: Sequence[int]) -> None:
+    continuous = False
+    has_copy = False
+
+    def __init__(self, bank: AdapterBank, *, end_ids: Sequence[int], max_rows: int = 0) -> None:
         self._bank = bank
         self._ends = tuple(end_ids)
+        self._max_rows = max_rows
+        self._waiting: dict[int, Request] = {}
         config = bank.causal_lm.config
         self._full_attention = config._attn_implementation in ("sdpa", "eager") and set(
             getattr(config, "layer_types", ["unknown"])
@@ -67,26 +79,77 @@ class TransformersEngine:
     def sync(self, policies: Sequence[str]) -> None:
         """Nothing to take over: it samples with the weights themselves."""
 
-    @torch.no_grad()
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        policy: str,
-        sampling: Sampling,
-        seeds: Sequence[int],
-    ) -> list[Completion]:
-        """Sample one completion per prompt; see :class:`~reference_trainer.rollout.engine.Engine`.
+    def rest(self) -> None:
+        """Nothing to give back: it holds nothing of its own between two batches."""
+
+    def submit(self, requests: Mapping[int, Request]) -> None:
+        """Keep requests for :meth:`collect`."""
+        self._waiting |= requests
+
+    def collect(self) -> dict[int, Completion]:
+        """Sample the next batch: requests of one policy, in the order in which they came.
 
         Prompts are padded on the left. No generator has a state: the number that draws a token is
-        a function of the prompt's seed and the token's place in the output.
+        a function of the request's seed and the token's place in the output.
+
+        Raises:
+            RolloutError: If there is not even the memory for one row.
         """
-        if not prompts:
-            return []
-        with self._bank.mode(training=False), self._bank.fused(policy):
-            outputs = self._loop(prompts, sampling, seeds)
-        rows = zip(outputs.tokens_BC.tolist(), outputs.logps_BC.tolist(), strict=True)
-        return [self._completion(tokens, logps) for tokens, logps in rows]
+        while rows := self._next():
+            self._waiting = {
+                number: one for number, one in self._waiting.items() if number not in rows
+            }
+            completions = self._batch(list(rows.values()))
+            if completions is not None:
+                return dict(zip(rows, completions, strict=True))
+            self._lower_limit(list(rows.values()))
+            self._waiting = rows | self._waiting
+        return {}
+
+    def _next(self) -> dict[int, Request]:
+        """The requests of the next batch."""
+        if not self._waiting:
+            return {}
+        first = next(iter(self._waiting.values()))
+        alike = (
+            (number, one)
+            for number, one in self._waiting.items()
+            if one.policy == first.policy and one.sampling == first.sampling
+        )
+        return dict(islice(alike, self._max_rows or None))
+
+    @torch.no_grad()
+    def _batch(self, rows: Sequence[Request]) -> list[Completion] | None:
+        """Outputs of requests of one policy; None if they need more memory than there is."""
+        first = rows[0]
+        prompts, seeds = [one.prompt_ids for one in rows], [one.seed for one in rows]
+        try:
+            with self._bank.mode(training=False), self._bank.fused(first.policy):
+                outputs = self._loop(prompts, first.sampling, seeds)
+            found = zip(outputs.tokens_BC.tolist(), outputs.logps_BC.tolist(), strict=True)
+            return [self._completion(tokens, logps) for tokens, logps in found]
+        except (RuntimeError, MemoryError) as error:
+            if not _out_of_memory(error):
+                raise
+            return None
+
+    def _lower_limit(self, rows: Sequence[Request]) -> None:
+        """Halve the limit after ``rows`` needed more memory than there is; the run goes on."""
+        longest = max(len(one.prompt_ids) for one in rows) + rows[0].sampling.max_new_tokens
+        count = "one row" if len(rows) == 1 else f"{len(rows)} rows at a time"
+        what = f"there is not enough memory to sample {count} of up to {longest} tokens"
+        if len(rows) == 1:
+            raise RolloutError(
+                f"{what}: lower rollout.max_new_tokens or rules.max_prompt_tokens, or use a device "
+                "with more memory. A run with checkpoints can be resumed"
+            )
+        self._max_rows = len(rows) // 2
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        print(
+            f"{what}: the run goes on with rollout.max_rows = {self._max_rows}",
+            file=sys.stderr,
+        )
 
     def _loop(
         self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
@@ -113,7 +176,8 @@ class TransformersEngine:
                 reading.select(alive.nonzero()[:, 0])
                 drawn, live, alive = drawn[alive], live[alive], alive[alive]
             logits = self._forward(drawn[:, None], reading)
-        return outputs
+        longest = slice(place + 1)
+        return _Outputs(outputs.tokens_BC[:, longest], outputs.logps_BC[:, longest])
 
     def _read(self, prompts: Sequence[Sequence[int]], *, room: int) -> tuple[Tensor, _Reading]:
         """Logits after each prompt, and the state to go on from with up to ``room`` tokens.
@@ -163,6 +227,13 @@ class TransformersEngine:
         return Completion(
             tuple(tokens[:length]), tuple(logps[:length]), "stop" if stopped else "length"
         )
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed; on a CPU torch has no type of its own for that."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "DefaultCPUAllocator" in str(
+        error
+    )
 
 
 def _draw(logits_BV: Tensor, uniform_B: Tensor) -> tuple[Tensor, Tensor]:

@@ -141,19 +141,19 @@ class RoleBatch:
                 yield name, value
 
     def _misshapen(self) -> Iterator[str]:
-        whole = tuple(self.mask_BT.shape)
+        mask_shape = tuple(self.mask_BT.shape)
         for name, value in self._tensors():
             shape = tuple(value.shape)
-            allowed = [whole] if name.endswith("_BT") else [whole[:1]]
+            allowed = [mask_shape] if name.endswith("_BT") else [mask_shape[:1]]
             if name == "advantage_B":
-                allowed.append(whole)
+                allowed.append(mask_shape)
             if shape not in allowed:
-                wanted = " or ".join(str(one) for one in allowed)
-                yield f"{name} is {shape}, it must be {wanted} to fit mask {whole}"
+                wanted = " or ".join(str(dimensions) for dimensions in allowed)
+                yield f"{name} is {shape}, it must be {wanted} to fit mask {mask_shape}"
             if value.device != self.mask_BT.device:
                 yield f"{name} is on {value.device}, mask on {self.mask_BT.device}: use one device"
-        if self.text is not None and len(self.text) != whole[0]:
-            yield f"text has {len(self.text)} entries for {whole[0]} spans"
+        if self.text is not None and len(self.text) != mask_shape[0]:
+            yield f"text has {len(self.text)} entries for {mask_shape[0]} spans"
 
     def _mistyped(self) -> Iterator[str]:
         if self.mask_BT.is_complex():
@@ -181,7 +181,7 @@ class RoleBatch:
                 yield f"{name} is {value!r}, it must be a finite number > 0, or None if unknown"
         if self.clip is not None:
             pair = tuple(self.clip)
-            if len(pair) != 2 or not all(math.isfinite(one) and one >= 0 for one in pair):
+            if len(pair) != 2 or not all(math.isfinite(bound) and bound >= 0 for bound in pair):
                 yield f"clip is {self.clip!r}, it must be two numbers >= 0 such as (0.2, 0.28)"
         if self.steps_between is not None and self.steps_between < 0:
             yield f"steps_between is {self.steps_between}, it must be >= 0, or None if unknown"
@@ -261,8 +261,8 @@ class RoleBatch:
 
 
 _FIELDS: dict[str, str] = {
-    one.removesuffix("_BT").removesuffix("_B"): one
-    for one in (
+    column.removesuffix("_BT").removesuffix("_B"): column
+    for column in (
         *("truncated_B", "reward_B", "advantage_B", *WHOLE_COLUMNS, *TOKEN_COLUMNS),
         *("temperature", "rollout_temperature", "clip", "steps_between", "outputs", "text"),
     )

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from roledrift.capture.gradient_store import fold_into, fold_signs, sum_dtype
-from roledrift.capture.linear_taps import Ledger, quiet
+from roledrift.capture.linear_taps import Accumulator, quiet
 
 LARGEST_GAP = 0.02
 """Rounding stays far below: 1e-6 in float32, 4e-3 in bfloat16; a bypassed layer far above."""
@@ -41,7 +41,7 @@ class Closure:
         like: A weight of it: device and dtype.
     """
 
-    def __init__(self, ledger: Ledger, like: Tensor) -> None:
+    def __init__(self, ledger: Accumulator, like: Tensor) -> None:
         self.ledger = ledger
         self.arrived = 0
         dtype = sum_dtype(like.dtype)
@@ -89,15 +89,15 @@ class Closure:
             products: ``(G + 1, G + 1)`` inner products, the whole gradient last, on the host.
             bypassed: Names of the layers that were passed by, on any rank.
         """
-        parts, cross, whole = products[:-1, :-1], products[:-1, -1], float(products[-1, -1])
-        gap = math.sqrt(max(float(parts.sum() - 2 * cross.sum()) + whole, 0.0))
-        scale = math.sqrt(max(whole, float(parts.diagonal().sum())))
+        parts, cross, norm2 = products[:-1, :-1], products[:-1, -1], float(products[-1, -1])
+        gap = math.sqrt(max(float(parts.sum() - 2 * cross.sum()) + norm2, 0.0))
+        scale = math.sqrt(max(norm2, float(parts.diagonal().sum())))
         rest = float(self._rest.double().square().sum())
         if not math.isfinite(scale) or not math.isfinite(rest):
             return Closing(bypassed=tuple(bypassed))
         return Closing(
             gap=gap / scale if scale else 0.0,
-            covered=math.sqrt(whole / (whole + rest)) if whole + rest else None,
+            covered=math.sqrt(norm2 / (norm2 + rest)) if norm2 + rest else None,
             bypassed=tuple(bypassed) if rest else (),
         )
 

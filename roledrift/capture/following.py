@@ -108,7 +108,9 @@ class Shards:
     def missed(self) -> bool:
         """Whether gradients of trained weights may have come without being followed."""
         values = [leaf.value() for leaf in self.leaves]
-        return not self._gathered and any(one is not None and one.requires_grad for one in values)
+        return not self._gathered and any(
+            value is not None and value.requires_grad for value in values
+        )
 
     def _enter(self, *_: Any) -> None:
         if not torch.is_grad_enabled():
@@ -145,7 +147,7 @@ def follow(model: nn.Module, closures: Mapping[str, Closure], places: Places) ->
     """
     units = _units(model)
     shards: dict[str | None, Shards] = {}
-    found: list[Followed] = []
+    followed: list[Followed] = []
     seen: set[int] = set()
     start = 0
     for place, module in model.named_modules(remove_duplicate=False):
@@ -156,31 +158,35 @@ def follow(model: nn.Module, closures: Mapping[str, Closure], places: Places) ->
             if name != "weight":
                 adapter, weight = None, None
             words = place.split(".")
-            owners = [adapter] if adapter is not None else [one for one in closures if one in words]
+            owners = (
+                [adapter]
+                if adapter is not None
+                else [policy for policy in closures if policy in words]
+            )
             if id(value) in seen or not (owners or value.requires_grad):
                 continue
             seen.add(id(value))
             # A parameter of no adapter moves with every policy.
-            its = [closures[owner] for owner in owners or closures]
+            tracked = [closures[owner] for owner in owners or closures]
             if flat or _is_shard(value):
                 gathers = None if unit is None else units[unit][0]
                 own = shards.setdefault(unit, Shards(gathers, (len(shards) + 1) * _UNIT))
-                own.leaves.append(_Leaf(ref(module), name, its, weight))
+                own.leaves.append(_Leaf(ref(module), name, tracked, weight))
             else:
-                found.append(Parameter(ref(value), its, weight, start))
+                followed.append(Parameter(ref(value), tracked, weight, start))
                 start += value.numel()
-    return [*found, *shards.values()]
+    return [*followed, *shards.values()]
 
 
 def _receiver(
     closures: Sequence[Closure], weight: int | None, start: int
 ) -> Callable[[Tensor], None]:
     # The hook is a part of the model, which must not hold what watches it.
-    known = [ref(one) for one in closures]
+    known = [ref(closure) for closure in closures]
 
     def arrived(gradient: Tensor) -> None:
-        for one in known:
-            closure = one()
+        for reference in known:
+            closure = reference()
             if closure is not None:
                 closure.receive(weight, start, gradient)
 
@@ -198,14 +204,14 @@ def _units(model: nn.Module) -> dict[str, tuple[nn.Module, bool]]:
     from torch.distributed import fsdp
 
     gathers: Any = getattr(fsdp, "FSDPModule", ())  # torch 2.6
-    found = {}
+    modules = {}
     for name, module in model.named_modules():
         if isinstance(module, fsdp.FullyShardedDataParallel):
             place = f"{name}._fsdp_wrapped_module".removeprefix(".")
-            found[place] = (model.get_submodule(place), True)
+            modules[place] = (model.get_submodule(place), True)
         elif isinstance(module, gathers):
-            found[name] = (module, False)
-    return found
+            modules[name] = (module, False)
+    return modules
 
 
 def _unit_of(place: str, units: Mapping[str, Any]) -> str | None:

@@ -96,7 +96,7 @@ class FullStore:
 
     def group(self, index: int) -> list[Tensor]:
         """The gradient of one group, weight by weight."""
-        return [one[index] for one in self._sums]
+        return [buffer[index] for buffer in self._sums]
 
     def tensors(self) -> list[Tensor]:
         """The sums."""
@@ -106,8 +106,8 @@ class FullStore:
         """``(G + 1, G + 1)`` inner products, float64."""
         total = torch.zeros(len(self._sums[0]), len(self._sums[0]), dtype=torch.float64)
         total = total.to(self._sums[0].device)
-        for one in self._sums:
-            flat = one.flatten(1).double()
+        for buffer in self._sums:
+            flat = buffer.flatten(1).double()
             total += flat @ flat.t()
         return total
 
@@ -117,8 +117,8 @@ class FullStore:
 
     def clear(self) -> None:
         """Set everything to zero."""
-        for one in self._sums:
-            one.zero_()
+        for buffer in self._sums:
+            buffer.zero_()
 
 
 class FoldStore:
@@ -357,8 +357,8 @@ def rank_count() -> int:
 def add_over_ranks(store: Summed) -> None:
     """Sum over ranks, in place. All ranks call it for the same stores in the same order."""
     if rank_count() > 1:
-        for one in store.tensors():
-            distributed.all_reduce(one)
+        for tensor in store.tensors():
+            distributed.all_reduce(tensor)
 
 
 def loss_scale(scaler: Any) -> Tensor | None:

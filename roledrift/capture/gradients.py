@@ -34,7 +34,7 @@ from roledrift.capture.gradient_store import (
     rank_count,
     sum_dtype,
 )
-from roledrift.capture.linear_taps import Ledger, Site, Watch, install_tap
+from roledrift.capture.linear_taps import Accumulator, Site, Watch, install_tap, tells_backwards
 from roledrift.capture.lora_layers import (
     LIMITS,
     Coverage,
@@ -83,7 +83,6 @@ class RoleGradientProbe:
         slots: A group per slot (coarsen with :func:`roledrift.gram.by_role`).
         halves: Also split slots by problem (:func:`roledrift.detect.by_problem.by_problem`).
         reduction: How the host combines gradients over ranks.
-
     """
 
     def __init__(
@@ -103,11 +102,10 @@ class RoleGradientProbe:
         self.workflow = workflow
         self.registry = GroupRegistry.of(workflow, slots=slots, halves=halves)
         self._every, self._kind = every, store
-        self._factor = 1
+        self._factor, self._step = 1, 0
         self._reduction = reduction
-        self._step = 0
         self._watch = Watch()
-        self._ledgers: list[Ledger] = []
+        self._ledgers: list[Accumulator] = []
         self._sites: list[Site] = []
         self._closures: list[Closure] = []
         self._parameters: list[Followed] = []
@@ -134,7 +132,7 @@ class RoleGradientProbe:
             What is observed and what is not.
 
         Raises:
-            AttachError: If the model is compiled, or nothing in it can be observed.
+            AttachError: If the model is compiled, or nothing in it can be observed by this torch.
         """
         self.detach()
         if is_compiled(model):
@@ -142,6 +140,11 @@ class RoleGradientProbe:
                 "the model is compiled: a traced graph runs no hooks, and hooks that are there "
                 "before break it into pieces at every layer. Use RoleOrderedGradients, which only "
                 "reads .grad"
+            )
+        if not tells_backwards():
+            raise AttachError(
+                f"torch {torch.__version__} does not say which backward runs, which recomputed "
+                "layers need. Use another torch, or RoleOrderedGradients"
             )
         parts = find_parts(model, plain=self._kind == "sketch")
         policies = policies_of(trained_adapters(parts), self.workflow, adapters)
@@ -160,7 +163,7 @@ class RoleGradientProbe:
 
     def _open(self, model: nn.Module, parts: Sequence[Part], policies: Mapping[str, str]) -> None:
         n_groups = len(self.registry.owners)
-        ledgers = {name: Ledger(policy, n_groups) for name, policy in policies.items()}
+        ledgers = {name: Accumulator(policy, n_groups) for name, policy in policies.items()}
         places: dict[int, tuple[str, int]] = {}
         for part in parts:
             ledger = ledgers[part.adapter]
@@ -189,7 +192,7 @@ class RoleGradientProbe:
         covered = {id(part.trained) for part in parts}
         uncovered = explain_uncovered(model, covered)
         stores = [ledger.store for ledger in self._ledgers if ledger.store is not None]
-        tensors = [one for store in stores for one in store.tensors()]
+        tensors = [tensor for store in stores for tensor in store.tensors()]
         error = fold_error(tensors[0].shape[1]) if self._kind == "fold" else 0.0
         if self._kind == "sketch":
             error = 0.5 * ((1 + 2 / SKETCH_SIDE) ** 2 - 1) ** 0.5
@@ -200,7 +203,7 @@ class RoleGradientProbe:
             notes=LIMITS,
             method="exact" if self._kind == "full" else "folded",
             relative_error=error,
-            buffer_bytes=sum(one.numel() * one.element_size() for one in tensors),
+            buffer_bytes=sum(tensor.numel() * tensor.element_size() for tensor in tensors),
         )
 
     def set_groups(
@@ -268,8 +271,8 @@ class RoleGradientProbe:
 
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
-        found, self._faults = dict(self._faults), Counter()
-        return found
+        faults, self._faults = dict(self._faults), Counter()
+        return faults
 
     def detach(self) -> None:
         """Take everything out of the model again."""
@@ -279,7 +282,7 @@ class RoleGradientProbe:
     def _hook(self) -> None:
         """Follow the layers and parameters of the model until the step is drained."""
         if not self._handles:
-            self._handles = [one for site in self._sites for one in install_tap(site)]
+            self._handles = [handle for site in self._sites for handle in install_tap(site)]
         for parameter in self._parameters:
             parameter.hook()
 
@@ -305,15 +308,15 @@ class RoleGradientProbe:
         if n_ranks > 1:
             for note in notes:
                 distributed.all_reduce(note)
-        found = [self._close(*pair, note) for pair, note in zip(pairs, notes, strict=True)]
-        records = [one for one in found if isinstance(one, GramRecord)]
+        results = [self._close(*pair, note) for pair, note in zip(pairs, notes, strict=True)]
+        records = [result for result in results if isinstance(result, GramRecord)]
         if self._watch.unlabelled:
             self._faults["forward with gradients outside of groups()"] += 1
-        if NO_LAYER in found and not records:
+        if NO_LAYER in results and not records:
             self.detach()
         return records
 
-    def _close(self, ledger: Ledger, closure: Closure, note: Tensor) -> GramRecord | str:
+    def _close(self, ledger: Accumulator, closure: Closure, note: Tensor) -> GramRecord | str:
         """The record of one policy, or why there is none."""
         size, store = ledger.n_groups, ledger.store
         assert store is not None
@@ -348,7 +351,7 @@ class RoleGradientProbe:
             _LOG.warning("%s (%s); counted, the training run goes on", what, closing.numbers)
         return closing.refusal
 
-    def _tally(self, ledger: Ledger, closure: Closure) -> Tensor:
+    def _tally(self, ledger: Accumulator, closure: Closure) -> Tensor:
         """Note what is counted per rank.
 
         Counts of groups, rows of unknown roles, strange slots, misfits, forwards without labels,
@@ -357,7 +360,7 @@ class RoleGradientProbe:
         """
         assert ledger.store is not None
         device = ledger.store.tensors()[0].device
-        missed = sum(one.missed() for one in self._parameters)
+        missed = sum(parameter.missed() for parameter in self._parameters)
         parts = [
             *ledger.seen(),
             torch.tensor([ledger.misfits, self._watch.unlabelled, missed, closure.arrived]),
@@ -375,7 +378,7 @@ class RoleGradientProbe:
                 self._faults[what] += int(times)
 
     def _record(
-        self, ledger: Ledger, products: Tensor, counts: Sequence[float], closing: Closing
+        self, ledger: Accumulator, products: Tensor, counts: Sequence[float], closing: Closing
     ) -> GramRecord | str:
         store = ledger.store
         assert store is not None
@@ -383,11 +386,11 @@ class RoleGradientProbe:
         if self._scale is not None and not bool(products[seen][:, seen].isfinite().all()):
             self._faults["role gradients: overflow, the scaler skips this step"] += 1
             return "overflow"
-        labels, whole = self.registry.whole(products, seen)
+        labels, gram = self.registry.of_labels(products, seen)
         return GramRecord(
             policy=ledger.policy,
             labels=labels,
-            products=whole,
+            products=gram,
             method="exact" if self._kind == "full" else "folded",
             relative_error=store.relative_error(),
             halves=self.registry.halves(products, seen),

@@ -30,7 +30,7 @@ _LABELS = 4096
 """Labels of a step that are remembered; a host that never drains must not fill the memory."""
 
 
-class Ledger:
+class Accumulator:
     """What is known about one policy's gradients in the current step.
 
     Args:
@@ -150,6 +150,14 @@ class Watch:
         return self.rows
 
 
+def tells_backwards() -> bool:
+    """Whether this torch says which backward runs; the functions for it are private."""
+    names = ("_current_graph_task_id", "_current_autograd_node")
+    return all(hasattr(torch._C, name) for name in names) and hasattr(
+        torch.autograd, "_get_sequence_nr"
+    )
+
+
 def _sequence_number() -> int:
     return int(torch.autograd._get_sequence_nr())  # type: ignore[attr-defined]
 
@@ -160,7 +168,7 @@ class Site:
 
     module: nn.Linear
     name: str
-    ledger: Ledger
+    ledger: Accumulator
     weight: int
     watch: Watch
 

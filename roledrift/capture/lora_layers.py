@@ -83,7 +83,7 @@ class Coverage:
             f"{sorted(set(self.policies.values()))}, {self.method}"
             + (f" (+-{self.relative_error:.1%} of a norm)" if self.relative_error else "")
         ]
-        lines += [f"not covered: {len(its)} ({why})" for why, its in self.uncovered.items()]
+        lines += [f"not covered: {len(layers)} ({why})" for why, layers in self.uncovered.items()]
         lines.append(
             "each record says how much of the gradient's norm these weights cover, and whether the "
             "roles' parts add up to it"
@@ -103,10 +103,15 @@ def find_parts(model: nn.Module, *, plain: bool) -> list[Part]:
     if plain:
         tied = tied_weights(model)
         for name, module in model.named_modules():
-            its = isinstance(module, nn.Linear) and module.weight.requires_grad
-            if its and id(module.weight) in tied:
+            trained = isinstance(module, nn.Linear) and module.weight.requires_grad
+            if trained and id(module.weight) in tied:
                 continue
-            if its and id(module) not in seen and ".experts." not in name and "lora_" not in name:
+            if (
+                trained
+                and id(module) not in seen
+                and ".experts." not in name
+                and "lora_" not in name
+            ):
                 assert isinstance(module, nn.Linear)
                 parts.append(Part(module, name, _owner(name)))
     return parts
@@ -128,8 +133,8 @@ def _lora_parts(model: nn.Module) -> Iterator[Part]:
 
 def _owner(name: str) -> str:
     """Adapter that a copy under PEFT's ``modules_to_save`` belongs to."""
-    before, found, after = name.partition("modules_to_save.")
-    return after.split(".")[0] if found and before else PLAIN
+    before, separator, after = name.partition("modules_to_save.")
+    return after.split(".")[0] if separator and before else PLAIN
 
 
 def trained_adapters(parts: list[Part]) -> Counter[str]:
@@ -188,7 +193,7 @@ def tied_weights(model: nn.Module) -> set[int]:
         for parameter in vars(module)["_parameters"].values()
         if parameter is not None
     )
-    return {one for one, times in places.items() if times > 1}
+    return {place for place, times in places.items() if times > 1}
 
 
 def _reason(name: str, owners: Mapping[str, nn.Module]) -> str:

@@ -35,8 +35,8 @@ class TorchReducer:
     @classmethod
     def if_several(cls) -> Self | None:
         """A reducer if several processes are at work, else None."""
-        there = dist.is_available() and dist.is_initialized()
-        return cls() if there and dist.get_world_size() > 1 else None
+        initialised = dist.is_available() and dist.is_initialized()
+        return cls() if initialised and dist.get_world_size() > 1 else None
 
     def is_first(self) -> bool:
         """True on rank 0 of the group."""

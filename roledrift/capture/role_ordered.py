@@ -149,10 +149,10 @@ class RoleOrderedGradients:
             _Sums(policy, owned[name], n_groups=n_groups, signs=signs)
             for name, policy in policies.items()
         ]
-        for one in self._sums:
-            if one.sharded != all(_is_sharded(p) for p in one.parameters):
+        for sums in self._sums:
+            if sums.sharded != all(_is_sharded(p) for p in sums.parameters):
                 raise AttachError(
-                    f"only some parameters of policy {one.policy!r} are sharded: shard all or none"
+                    f"only some parameters of policy {sums.policy!r} are sharded: shard all or none"
                 )
         self._scaler = scaler
 
@@ -180,10 +180,10 @@ class RoleOrderedGradients:
             self._scale = loss_scale(self._scaler)
         self._counts[group] += 1
         begin = time.perf_counter()
-        for one in self._sums:
-            now = one.now()
-            one.groups[group] += now - one.before
-            one.before = now
+        for sums in self._sums:
+            now = sums.now()
+            sums.groups[group] += now - sums.before
+            sums.before = now
         self._seconds += time.perf_counter() - begin
 
     def drain_gradients(self) -> Sequence[GramRecord]:
@@ -196,14 +196,14 @@ class RoleOrderedGradients:
                 distributed.all_reduce(counts)
             scale = 1.0 if self._scale is None else float(self._scale)
             seen = [index for index, count in enumerate(counts.tolist()) if count]
-            records = [self._record(one, seen, scale) for one in self._sums]
-            for one in self._sums:
-                one.groups.zero_()
-                one.before.zero_()
+            records = [self._record(sums, seen, scale) for sums in self._sums]
+            for sums in self._sums:
+                sums.groups.zero_()
+                sums.before.zero_()
             self._counts.zero_()
             self._scale = None
         self._step += 1
-        return [one for one in records if one is not None]
+        return [record for record in records if record is not None]
 
     def stretch(self, factor: int) -> None:
         """Measure ``factor`` times more rarely than ``every`` says, from the next step on."""
@@ -216,40 +216,40 @@ class RoleOrderedGradients:
 
     def faults(self) -> dict[str, int]:
         """What went wrong since the last call, with how often."""
-        found, self._faults = dict(self._faults), Counter()
-        return found
+        faults, self._faults = dict(self._faults), Counter()
+        return faults
 
-    def _record(self, one: _Sums, seen: list[int], scale: float) -> GramRecord | None:
-        products = self._products(one) / scale**2
+    def _record(self, sums: _Sums, seen: list[int], scale: float) -> GramRecord | None:
+        products = self._products(sums) / scale**2
         # Marks are not told which policy a backward reached: another policy's group is all zero.
-        seen = [index for index in seen if self._is_own(one, index) or products[index, index] != 0]
+        seen = [index for index in seen if self._is_own(sums, index) or products[index, index] != 0]
         if not seen:
             return None
         if self._scale is not None and not bool(products.isfinite().all()):
             self._faults["role gradients: overflow, the scaler skips this step"] += 1
             return None
         return GramRecord(
-            policy=one.policy,
+            policy=sums.policy,
             labels=tuple(self.registry.labels[index] for index in seen),
             products=tuple(tuple(row) for row in products[seen][:, seen].tolist()),
             method="boundary",
-            relative_error=fold_error(one.size) if self._kind == "fold" else 0.0,
+            relative_error=fold_error(sums.size) if self._kind == "fold" else 0.0,
         )
 
-    def _is_own(self, one: _Sums, group: int) -> bool:
+    def _is_own(self, sums: _Sums, group: int) -> bool:
         role = self.registry.labels[group].partition("/")[0]
-        return self.workflow.policy_of(role) == one.policy
+        return self.workflow.policy_of(role) == sums.policy
 
-    def _products(self, one: _Sums) -> Tensor:
+    def _products(self, sums: _Sums) -> Tensor:
         """``(G, G)`` on the host, of gradients averaged over ranks."""
-        if not one.sharded:
+        if not sums.sharded:
             # Gradients that are reduced already are the same on all ranks and keep their mean;
             # those that wait for the last micro-batch's reduction get it here.
-            add_over_ranks(one)
-            flat = one.groups.double() / rank_count()
+            add_over_ranks(sums)
+            flat = sums.groups.double() / rank_count()
             return (flat @ flat.t()).cpu()
         # Each rank holds other entries of the reduced gradient: inner products add.
-        flat = one.groups.double()
+        flat = sums.groups.double()
         products = flat @ flat.t()
         if rank_count() > 1:
             distributed.all_reduce(products)

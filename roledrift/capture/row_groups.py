@@ -76,29 +76,29 @@ class GroupRegistry:
             labels += [name] if count == 1 else [f"{name}/{slot}" for slot in range(count)]
         return cls(workflow.role_names, tuple(labels), tuple(owners), first, counts, parts)
 
-    def whole(self, products_GG: Tensor, seen: Sequence[int]) -> tuple[tuple[str, ...], Rows]:
+    def of_labels(self, products_GG: Tensor, seen: Sequence[int]) -> tuple[tuple[str, ...], Rows]:
         """Labels of the groups seen, and the inner products of the labels' gradients.
 
         Gradients add, so those of a slot are sums over the inner products of its halves.
         """
         owners = [self.owners[index] for index in seen]
-        there = list(dict.fromkeys(owners))
-        member_LS = torch.tensor([[mine == one for mine in owners] for one in there])
+        distinct = list(dict.fromkeys(owners))
+        member_LS = torch.tensor([[owner == label for owner in owners] for label in distinct])
         member_LS = member_LS.to(products_GG.dtype)
-        its = list(seen)
-        sums_LL = member_LS @ products_GG[its][:, its] @ member_LS.t()
-        return tuple(self.labels[owner] for owner in there), _rows(sums_LL)
+        columns = list(seen)
+        sums_LL = member_LS @ products_GG[columns][:, columns] @ member_LS.t()
+        return tuple(self.labels[owner] for owner in distinct), _rows(sums_LL)
 
     def halves(self, products_GG: Tensor, seen: Sequence[int]) -> dict[str, Rows]:
         """Inner products between all parts of each role that is split by problem and seen whole."""
-        found = {}
+        pairs = {}
         for role, first, count, part in zip(
             self.roles, self.first, self.counts, self.parts, strict=True
         ):
-            its = list(range(first, first + count * part))
-            if part > 1 and set(its) <= set(seen):
-                found[role] = _rows(products_GG[its][:, its])
-        return found
+            columns = list(range(first, first + count * part))
+            if part > 1 and set(columns) <= set(seen):
+                pairs[role] = _rows(products_GG[columns][:, columns])
+        return pairs
 
     def rows(
         self, role: Labels, slot: Labels | None = None, *, prompt: Labels | None = None
@@ -131,9 +131,10 @@ class GroupRegistry:
             )
         zeros = torch.zeros_like(role_index)
         slot_index, prompt_index = (
-            zeros if one is None else _as_index(one).to(role_index.device) for one in (slot, prompt)
+            zeros if index is None else _as_index(index).to(role_index.device)
+            for index in (slot, prompt)
         )
-        shapes = [tuple(one.shape) for one in (role_index, slot_index, prompt_index)]
+        shapes = [tuple(index.shape) for index in (role_index, slot_index, prompt_index)]
         if len(set(shapes)) > 1 or role_index.dim() not in (1, 2):
             raise CaptureError(
                 f"role, slot and prompt need one shape, (B,) or (B, T); got {shapes[0]}, "
@@ -248,10 +249,10 @@ class RowGroups:
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
             runs.setdefault(int(flat[start]), []).append((start * width, stop * width))
         pieces = []
-        for group, its in sorted(runs.items()):
-            many = len(its) > _MAX_RUNS_PER_GROUP
-            spots = [torch.arange(start, stop) for start, stop in its] if many else []
-            pieces.append(Pieces(group, tuple(its), torch.cat(spots) if many else None))
+        for group, group_runs in sorted(runs.items()):
+            many = len(group_runs) > _MAX_RUNS_PER_GROUP
+            spots = [torch.arange(start, stop) for start, stop in group_runs] if many else []
+            pieces.append(Pieces(group, tuple(group_runs), torch.cat(spots) if many else None))
         return tuple(pieces)
 
     def mask(self, n_tokens: int, dtype: torch.dtype) -> Tensor:

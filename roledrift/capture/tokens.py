@@ -46,7 +46,7 @@ class _Pair:
 class _Layout:
     """Names of the columns of a packed batch: whole numbers, bins of each pair, real ones."""
 
-    whole: tuple[str, ...]
+    integers: tuple[str, ...]
     real: tuple[str, ...]
     pairs: tuple[_Pair, ...]
     double: bool
@@ -104,9 +104,9 @@ class TokenCapture:
         """
         held, self._held = self._held, []
         tables: dict[_Layout, list[SpanTable]] = {}
-        for one, packed_BK in zip(held, to_host([one.packed_BK for one in held]), strict=True):
-            table = replace(_table(self._roles, one, packed_BK), slots=self._slots)
-            tables.setdefault(one.layout, []).append(table)
+        for item, packed_BK in zip(held, to_host([item.packed_BK for item in held]), strict=True):
+            table = replace(_table(self._roles, item, packed_BK), slots=self._slots)
+            tables.setdefault(item.layout, []).append(table)
         stacked = [self._known(concat(parts)) for parts in tables.values()]
         return [table for table in stacked if len(table)]
 
@@ -121,8 +121,8 @@ class TokenCapture:
             # Metal has no float64; its rows are summed in float32, then in float64 on the host.
             real_type = torch.float32 if device.type == "mps" else torch.float64
             edges = [*(-edge for edge in reversed(RATIO_EDGES)), *RATIO_EDGES]
-            there = torch.tensor(edges, dtype=real_type).to(device, non_blocking=True)
-            self._edges[device] = there
+            edges_here = torch.tensor(edges, dtype=real_type).to(device, non_blocking=True)
+            self._edges[device] = edges_here
         return self._edges[device]
 
     def _known(self, table: SpanTable) -> SpanTable:
@@ -140,8 +140,8 @@ class TokenCapture:
 def to_host(packed: list[Tensor]) -> list[Ints]:
     """Copy ``(B, K)`` int64 tensors to the host in one piece per device."""
     places: dict[torch.device, list[int]] = {}
-    for index, one in enumerate(packed):
-        places.setdefault(one.device, []).append(index)
+    for index, tensor in enumerate(packed):
+        places.setdefault(tensor.device, []).append(index)
     arrays: dict[int, Ints] = {}
     for indices in places.values():
         flat: Ints = torch.cat([packed[index].reshape(-1) for index in indices]).cpu().numpy()
@@ -160,14 +160,14 @@ def _reduce(batch: RoleBatch, edges: Tensor) -> _Held:
     launch, and this way their number does not grow with the number of comparisons.
     """
     mask_BT = batch.mask_BT if batch.mask_BT.dtype == torch.bool else batch.mask_BT != 0
-    whole: dict[str, Tensor] = {"role_N": batch.role_B}
+    integers: dict[str, Tensor] = {"role_N": batch.role_B}
     real: _Reals = {}
     for name in WHOLE_COLUMNS:
         column = getattr(batch, name)
         if column is not None:
-            whole[name.replace("_B", "_N")] = column
+            integers[name.replace("_B", "_N")] = column
     if batch.outputs:
-        _outputs(batch, mask_BT, edges.dtype, whole, real)
+        _outputs(batch, mask_BT, edges.dtype, integers, real)
     names = [name for name in _STACKED if getattr(batch, name) is not None]
     kinds = [kind for kind, name in BEHIND.items() if name in names]
     bins_PBR = None
@@ -175,37 +175,37 @@ def _reduce(batch: RoleBatch, edges: Tensor) -> _Held:
         # Converted one by one: a trainer may keep each column in another float type.
         values_CBT = torch.stack([getattr(batch, name).to(edges.dtype) for name in names])
         finite_CBT = values_CBT.isfinite()
-        whole["nonfinite_N"] = (mask_BT & ~finite_CBT.all(0)).sum(1)
+        integers["nonfinite_N"] = (mask_BT & ~finite_CBT.all(0)).sum(1)
         own = len(names) - len(kinds)
         if batch.before_logp_BT is None:
             scored_BT = mask_BT & finite_CBT[:own].all(0)
-            _scores(names[:own], scored_BT, values_CBT[:own], whole, real)
+            _scores(names[:own], scored_BT, values_CBT[:own], integers, real)
             if batch.clip is not None and batch.advantage_B is not None and "old" in kinds:
                 d_BT = values_CBT[own - 1] - values_CBT[own + kinds.index("old")]
-                whole["clipped_N"] = (scored_BT & _clipped(batch, d_BT)).sum(1)
+                integers["clipped_N"] = (scored_BT & _clipped(batch, d_BT)).sum(1)
         if kinds:
             both_PBT = mask_BT & finite_CBT[own - 1] & finite_CBT[own:]
             bins_PBR = _compare(kinds, both_PBT, values_CBT[own - 1 :], edges, real)
     layout = _Layout(
-        tuple(whole),
+        tuple(integers),
         tuple(name for names in real for name in names),
         tuple(_pair(batch, kind) for kind in kinds),
         edges.dtype == torch.float64,
         batch.text is not None,
     )
-    return _Held(layout, _pack(whole, bins_PBR, real, edges.dtype), batch.text)
+    return _Held(layout, _pack(integers, bins_PBR, real, edges.dtype), batch.text)
 
 
 def _outputs(
     batch: RoleBatch,
     mask_BT: Tensor,
     real_type: torch.dtype,
-    whole: dict[str, Tensor],
+    integers: dict[str, Tensor],
     real: _Reals,
 ) -> None:
-    whole["tokens_N"] = mask_BT.sum(1)
+    integers["tokens_N"] = mask_BT.sum(1)
     if batch.truncated_B is not None:
-        whole["truncated_N"] = batch.truncated_B
+        integers["truncated_N"] = batch.truncated_B
     if batch.reward_B is not None:
         real[("reward_N",)] = batch.reward_B[None]
     if batch.advantage_B is not None and batch.advantage_B.ndim == 1:
@@ -219,11 +219,11 @@ def _scores(
     names: list[str],
     scored_BT: Tensor,
     values_CBT: Tensor,
-    whole: dict[str, Tensor],
+    integers: dict[str, Tensor],
     real: _Reals,
 ) -> None:
     """Sums of ``-log p`` and entropy over the tokens at which all that is there is finite."""
-    whole["scored_N"] = scored_BT.sum(1)
+    integers["scored_N"] = scored_BT.sum(1)
     # Filling, not multiplying: 0 * NaN of a masked position would be NaN.
     total_CB = values_CBT.masked_fill(~scored_BT, 0).sum(2)
     if "entropy_BT" in names:
@@ -273,9 +273,9 @@ def _compare(
     for name, sum_PB in sums.items():
         real[tuple(f"{kind}.{name}" for kind in kinds)] = sum_PB
     bin_PBT = torch.bucketize(d_PBT, edges).masked_fill_(off_PBT, RATIO_BINS)
-    one = torch.ones((), dtype=torch.int32, device=d_PBT.device).expand(d_PBT.shape)
-    none_PBR = one.new_zeros((*d_PBT.shape[:2], RATIO_BINS + 1))
-    return none_PBR.scatter_add_(2, bin_PBT, one)
+    ones_PBT = torch.ones((), dtype=torch.int32, device=d_PBT.device).expand(d_PBT.shape)
+    none_PBR = ones_PBT.new_zeros((*d_PBT.shape[:2], RATIO_BINS + 1))
+    return none_PBR.scatter_add_(2, bin_PBT, ones_PBT)
 
 
 def _pair(batch: RoleBatch, kind: Kind) -> _Pair:
@@ -286,9 +286,9 @@ def _pair(batch: RoleBatch, kind: Kind) -> _Pair:
 
 
 def _pack(
-    whole: dict[str, Tensor], bins_PBR: Tensor | None, real: _Reals, real_type: torch.dtype
+    integers: dict[str, Tensor], bins_PBR: Tensor | None, real: _Reals, real_type: torch.dtype
 ) -> Tensor:
-    parts = [torch.stack([column_B.to(torch.int64) for column_B in whole.values()], dim=1)]
+    parts = [torch.stack([column_B.to(torch.int64) for column_B in integers.values()], dim=1)]
     if bins_PBR is not None:
         # Two counts in one whole number.
         parts += bins_PBR.view(torch.int64).unbind(0)
@@ -304,9 +304,9 @@ def _pack(
 def _table(roles: tuple[str, ...], held: _Held, packed_BK: Ints) -> SpanTable:
     layout = held.layout
     columns: dict[str, NDArray[Any]] = {
-        name: packed_BK[:, index].copy() for index, name in enumerate(layout.whole)
+        name: packed_BK[:, index].copy() for index, name in enumerate(layout.integers)
     }
-    first, count = len(layout.whole), (RATIO_BINS + 1) // 2
+    first, count = len(layout.integers), (RATIO_BINS + 1) // 2
     for number, pair in enumerate(layout.pairs):
         begin = first + number * count
         two_BK = np.ascontiguousarray(packed_BK[:, begin : begin + count])

@@ -7,15 +7,15 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 from roledrift.cli import console
 from roledrift.cli.findings import COUNTS, Finding, check_names, findings_of, silence
 from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
+from roledrift.cli.options import Judged
 from roledrift.codec import plain
-from roledrift.config import Config, CostsConfig, recorded
+from roledrift.config import Config, recorded
 from roledrift.costs import Costs, with_given
 from roledrift.costs import costs as costs_of
 from roledrift.detect.conclusion import OUTCOMES, Conclusion, Outcome, conclude
@@ -27,9 +27,6 @@ from roledrift.records import RunHeader, StepRecord
 from roledrift.report.moods import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
-
-DEFAULT = "input"
-"""``--fail-on`` unless it is given: failing runs and input problems fail the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,89 +59,56 @@ class Checked:
     failed: console.Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
-    """What of the runs is judged and shown.
+def _span(steps: str) -> tuple[int, int]:
+    """First and last of the steps ``A:B``, each of which may be left out; empty for all.
 
-    Attributes:
-        findings: Names; the run is judged on these alone. Empty for all.
-        steps: ``A:B``, both included, each may be left out: only these steps are replayed, and the
-            baseline is the first of them. Empty for all.
-        everything: Print every verdict also of several runs.
+    Raises:
+        ConfigError: If it is no range.
     """
-
-    findings: tuple[str, ...] = ()
-    steps: str = ""
-    everything: bool = False
-
-    def span(self) -> tuple[int, int] | None:
-        """First and last step; None for all.
-
-        Raises:
-            ConfigError: If ``steps`` is no range.
-        """
-        if not self.steps:
-            return None
-        match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", self.steps.strip())
-        if match is None or not any(match.groups()):
-            raise ConfigError(f"--step-range {self.steps!r}: give A:B, A: or :B, such as 100:200")
-        first = int(match[1]) if match[1] else -sys.maxsize
-        last = int(match[2]) if match[2] else sys.maxsize
-        if first > last:
-            raise ConfigError(f"--step-range {self.steps!r}: {first} is after {last}; swap them")
-        return first, last
+    match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", steps.strip() or ":")
+    if match is None or (steps and not any(match.groups())):
+        raise ConfigError(f"--step-range {steps!r}: give A:B, A: or :B, such as 100:200")
+    first = int(match[1]) if match[1] else -sys.maxsize
+    last = int(match[2]) if match[2] else sys.maxsize
+    if first > last:
+        raise ConfigError(f"--step-range {steps!r}: {first} is after {last}; swap them")
+    return first, last
 
 
-def check(
-    paths: Sequence[str],
-    config: Path | None,
-    *,
-    fail_on: str = DEFAULT,
-    as_json: bool = False,
-    style: str = "text",
-    only: Only | None = None,
-    costs: CostsConfig | None = None,
-) -> int:
+def check(paths: Sequence[str], how: Judged) -> int:
     """Check runs and print the outcome.
 
     Args:
         paths: Runs or folders of runs; the worst is printed first.
-        config: TOML file to judge by; None judges each run by what it was watched with.
-        fail_on: Which outcomes exit with 1, a name in :data:`~roledrift.cli.findings.COUNTS`.
-        as_json: Print one JSON document instead of text.
-        style: ``text``, ``json``, or one of :data:`roledrift.cli.formats.FORMATS`.
-        only: What is judged and shown; None is everything.
-        costs: What the estimate of costs cannot know by itself.
+        how: What is judged, by what, and how it is printed.
 
     Returns:
         The exit code: that of the worst run, in the order 2 > 1 > 3 > 0.
     """
-    limits = only or Only()
-    as_json = as_json or style == "json"
     try:
-        limits.span()
-        check_names(limits.findings)
+        _span(how.steps)
+        check_names(how.findings or ())
     except ConfigError as error:
         failed = console.failure("usage", str(error), "roledrift check --help")
-        return console.fail(failed, as_json=as_json)
+        return console.fail(failed, as_json=how.as_json)
     try:
-        settings = None if config is None else load(config)
+        config = None if how.config is None else load(how.config)
     except ConfigError as error:
-        return console.fail(console.failure_of(error), as_json=as_json)
+        return console.fail(console.failure_of(error), as_json=how.as_json)
     with opened(paths) as places:
         checked = [
             replace(one, path=one.path.replace(place, shown, 1)) if place != shown else one
             for shown, place in places
-            for one in _below(place, settings, fail_on, limits, costs)
+            for one in _below(place, config, how)
         ]
     checked.sort(key=_urgency)
     code = console.worst(one.code for one in checked)
-    if as_json:
+    if how.as_json:
         console.write_json(_document(checked, code))
-    elif style in FORMATS:
-        sys.stdout.write(FORMATS[style](checked))
+    elif how.style.value in FORMATS:
+        sys.stdout.write(FORMATS[how.style.value](checked))
     else:
-        text(checked, everything=limits.everything)
+        text(checked, everything=how.everything)
     return code
 
 
@@ -152,9 +116,7 @@ def _urgency(one: Checked) -> tuple[int, bool, float]:
     return urgency(one.outcome, next(iter(one.incidents), None))
 
 
-def _below(
-    path: str, config: Config | None, fail_on: str, limits: Only, costs: CostsConfig | None
-) -> Iterable[Checked]:
+def _below(path: str, config: Config | None, how: Judged) -> Iterable[Checked]:
     try:
         found = find_runs(path)
     except RoleDriftError as error:
@@ -164,7 +126,7 @@ def _below(
         yield Checked(path, console.INCONCLUSIVE, "no verdict", "no run found here or below")
     for one in found:
         try:
-            yield check_run(open_run(one), config, fail_on=fail_on, limits=limits, costs=costs)
+            yield check_run(open_run(one), config, how)
         except RoleDriftError as error:
             yield _unreadable(str(one), error)
 
@@ -177,47 +139,43 @@ def _unreadable(path: str, error: RoleDriftError) -> Checked:
 def check_run(
     run: StoredRun,
     config: Config | None = None,
+    how: Judged | None = None,
     *,
-    fail_on: str = DEFAULT,
     now: float | None = None,
-    limits: Only | None = None,
-    costs: CostsConfig | None = None,
 ) -> Checked:
     """Judge one run.
 
     Args:
         run: The run.
         config: What to judge by; None is what the run was watched with.
-        fail_on: As for :func:`check`.
+        how: What is judged; silence is looked for only if all findings are.
         now: Seconds since 1970, to tell an open run from a silent one; None is the present.
-        limits: What is judged; silence is looked for only if all findings are.
-        costs: What the estimate of costs cannot know by itself, over what the configuration says.
     """
-    limits = limits or Only()
+    how = how or Judged()
     problems = list(run.problems)
     if config is None:
         config, trouble = _watched_with(run.header)
         problems += trouble
     everything = run.steps()
-    first, final = limits.span() or (-sys.maxsize, sys.maxsize)
+    first, final = _span(how.steps)
     records = [one for one in everything if first <= one.step <= final]
-    if limits.findings:
-        config = replace(config, findings=limits.findings)
+    if how.findings:
+        config = replace(config, findings=tuple(how.findings))
     replayed = _replayed(run.header, records, config)
     problems += [f"detector {name} failed: {text}" for name, text in replayed.faults.items()]
     findings = findings_of(replayed)
     conclusion = conclude(replayed.verdicts, replayed.incidents, len(records))
     if everything and not records:
         steps = f"{everything[0].step} to {everything[-1].step}"
-        problems.append(f"--step-range {limits.steps}: the run has the steps {steps}")
-    elif not limits.findings and records == everything:
+        problems.append(f"--step-range {how.steps}: the run has the steps {steps}")
+    elif not how.findings and records == everything:
         quiet = silent_for(records, state=run.state, now=time.time() if now is None else now)
         if quiet is not None:
             findings += (silence(records[-1].step, quiet),)
             conclusion = _not_clean(conclusion, findings[-1].text)
     return Checked(
         path=str(run.path),
-        code=exit_code(conclusion.outcome, fail_on),
+        code=exit_code(conclusion.outcome, how.fail_on),
         outcome=conclusion.outcome,
         sentence=conclusion.sentence,
         run=run.header.run,
@@ -227,11 +185,11 @@ def check_run(
         verdicts=replayed.verdicts,
         alerts=replayed.alerts,
         problems=tuple(problems),
-        costs=costs_of(records, run.header, with_given(config.costs, costs)),
+        costs=costs_of(records, run.header, with_given(config.costs, how.costs)),
     )
 
 
-def exit_code(outcome: Outcome, fail_on: str = DEFAULT) -> int:
+def exit_code(outcome: Outcome, fail_on: str = "input") -> int:
     """0, 1 for an outcome that ``fail_on`` counts, or 3 without a verdict."""
     if outcome == "no verdict":
         return console.INCONCLUSIVE

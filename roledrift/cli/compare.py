@@ -68,16 +68,13 @@ class Difference:
         return self.low > 0 or self.high < 0
 
 
-def compare(
-    first: str, second: str, *, out: Path | None = None, pair: str = "both", as_json: bool = False
-) -> int:
+def compare(first: str, second: str, *, out: Path | None = None, as_json: bool = False) -> int:
     """Compare two runs and print the differences.
 
     Args:
         first: A run, or another tool's log.
         second: Another.
         out: Also write a report on both to this directory.
-        pair: ``step``: statistics by step; ``prompt``: kept texts by prompt; or ``both``.
         as_json: Print one JSON document.
 
     Returns:
@@ -97,13 +94,11 @@ def compare(
     for path, view in ((first, a), (second, b)):
         for problem in view.problems:
             console.say(f"{path}: {problem}")
-    found = tuple(
-        one for one in differences(a, b) if pair == "both" or (pair == "prompt") == one.of_texts
-    )
+    found = differences(a, b)
     changed = _changed(a, b)
     left_out = _unpaired(a, b)
     for letter, other, steps in zip("AB", "BA", left_out, strict=True):
-        if steps and pair != "prompt" and any(one.paired == "step" for one in found):
+        if steps and any(one.paired == "step" for one in found):
             console.say(f"{_counted(steps)} of {letter} left out: {other} has no such steps")
     if as_json:
         console.write_json(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
+from roledrift.config import near
 from roledrift.detect.catalogue import all_cards, known_findings
 from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
@@ -21,9 +21,6 @@ COUNTS: Mapping[str, tuple[Severity, ...]] = {
     "never": (),
 }
 """Word of ``--fail-on`` to the severities that make a run fail the check."""
-
-RENAMED = {"warn": "suspicious", "error": "input"}
-"""Words that ``--fail-on`` took before there were severities, and what they are called now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +57,7 @@ def check_names(names: Sequence[str]) -> None:
     known = known_findings()
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, n=1, cutoff=0.4)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
-            raise ConfigError(f"--finding {name!r}: no such finding. {hint}")
+            raise ConfigError(f"--finding: unknown finding {name!r}{near(name, list(known))}")
 
 
 def findings_of(replayed: Replay) -> tuple[Finding, ...]:

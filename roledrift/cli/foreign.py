@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roledrift.cli import console
+from roledrift.cli.options import Importing
 from roledrift.cli.settings import DEFAULT_DIR
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.store.reader import find_runs
@@ -23,25 +24,6 @@ if TYPE_CHECKING:
     from roledrift.ingest.rows import Events
     from roledrift.ingest.tree import Found
     from roledrift.workflow import Routing
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the user said about the source.
-
-    Attributes:
-        form: Name of the format; empty to recognise it.
-        roles: Foreign names to roles.
-        mapping: Mapping file of a table.
-        routing: ``shared``, ``isolated``, or empty for what the source says.
-        tokenizer: What counts tokens where the source does not; empty for nothing.
-    """
-
-    form: str = ""
-    roles: str = ""
-    mapping: Path | None = None
-    routing: str = ""
-    tokenizer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +47,13 @@ class _Todo:
         return f"{self.source} ({self.found.name})"
 
 
-def import_(
-    source: str, out: Path | None, wanted: Wanted, *, dry_run: bool = False, as_json: bool = False
-) -> int:
+def import_(source: str, wanted: Importing) -> int:
     """Import a foreign log, or a tree of logs, and say what was found.
 
     Args:
         source: File, folder or address; ``path#name`` is one of several runs at a path.
-        out: Run directory, or the folder for the runs of a tree; None puts it under the source's
-            name into the folder that ``ROLEDRIFT_DIR`` names, by default ``runs/``.
-        wanted: What the user said.
-        dry_run: Read everything, write nothing.
-        as_json: Print one JSON document.
+        wanted: What the user said. Without ``out``, the run lies under the source's name in the
+            folder that ``ROLEDRIFT_DIR`` names, by default ``runs/``.
 
     Returns:
         The exit code: 0, or 2 if it, or one run of a tree, could not be imported.
@@ -85,7 +62,7 @@ def import_(
     from roledrift.ingest.importing import summary
 
     folder = Path(os.environ.get("ROLEDRIFT_DIR") or DEFAULT_DIR)
-    target = None if dry_run else (out or folder / _stem(source))
+    target = None if wanted.dry_run else (wanted.out or folder / _stem(source))
     printer = console.console()
     done: list[Imported] = []
     failed: dict[str, str] = {}
@@ -93,24 +70,24 @@ def import_(
     try:
         todo = _todo(source, target, wanted)
     except RoleDriftError as error:
-        return _failed(error, source, wanted, as_json=as_json)
+        return _failed(error, source, wanted)
     for one in todo:
         try:
             imported = _import(one, wanted)
         except (RoleDriftError, OSError) as error:
             if len(todo) == 1:
-                return _failed(error, source, wanted, as_json=as_json)
+                return _failed(error, source, wanted)
             failed[one.shown] = console.failure_of(error, one.source).message
             console.say(f"{one.shown}: not imported: {failed[one.shown]}")
             continue
         done.append(imported)
-        if not as_json:
+        if not wanted.as_json:
             told.add(one.shown, imported)
             printer.print(summary(imported), soft_wrap=True)
             if imported.out is not None:
                 printer.print(str(imported.out), soft_wrap=True)
     told.say()
-    if as_json:
+    if wanted.as_json:
         sys.stdout.write(document(done, failed) + "\n")
     return console.FAILED if failed else console.CLEAN
 
@@ -123,11 +100,11 @@ def _stem(source: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", there.run) or there.path.resolve().stem or "run"
 
 
-def _failed(error: RoleDriftError | OSError, source: str, wanted: Wanted, *, as_json: bool) -> int:
+def _failed(error: RoleDriftError | OSError, source: str, wanted: Importing) -> int:
     if Path(source).is_dir() and not wanted.form and find_runs(source):
         message = f"{source}: holds a run already; `roledrift check {source}` judges it"
-        return console.fail(console.failure("unreadable", message), as_json=as_json)
-    return console.fail(console.failure_of(error, source), as_json=as_json)
+        return console.fail(console.failure("unreadable", message), as_json=wanted.as_json)
+    return console.fail(console.failure_of(error, source), as_json=wanted.as_json)
 
 
 class _Remarks:
@@ -157,7 +134,7 @@ class _Remarks:
             console.say(f"{runs[0] if len(runs) == 1 else many}: {remark}")
 
 
-def _todo(source: str, out: Path | None, wanted: Wanted) -> list[_Todo]:
+def _todo(source: str, out: Path | None, wanted: Importing) -> list[_Todo]:
     """The runs at a source: of a tree of logs one per experiment, in folders of their names."""
     from roledrift.ingest import formats, named, remote
     from roledrift.ingest.choosing import chosen, place
@@ -189,7 +166,7 @@ def _in_a_database(found: Found, path: Path) -> bool:
     return source.form.runs is not None and source.path != path
 
 
-def _import(todo: _Todo, wanted: Wanted) -> Imported:
+def _import(todo: _Todo, wanted: Importing) -> Imported:
     from roledrift.ingest import named, remote, sniff
     from roledrift.ingest.importing import import_run, job_for
     from roledrift.ingest.union import united
@@ -281,7 +258,7 @@ def _place(path: str, folder: Path) -> str:
     if not (asked or local):
         return path
     target = folder / _stem(path)
-    todo = _todo(path, target, Wanted())
+    todo = _todo(path, target, Importing())
     if len(todo) == 1 and todo[0].found is None and not asked:
         try:
             sniff(there.path)
@@ -290,7 +267,7 @@ def _place(path: str, folder: Path) -> str:
     told = _Remarks(path)
     for one in todo:
         try:
-            done = _import(one, Wanted())
+            done = _import(one, Importing())
         except (RoleDriftError, OSError) as error:
             if len(todo) == 1:
                 raise

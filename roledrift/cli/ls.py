@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from roledrift.analysis.runs import Run
 from roledrift.cli import console
 from roledrift.cli.findings import silence
+from roledrift.config import near
 from roledrift.errors import RoleDriftError
 from roledrift.judgement import Incident
 from roledrift.records import StepRecord
@@ -51,16 +51,13 @@ class Row:
 STATES = ("open", "finished", "silent", "empty", "unreadable")
 
 
-def ls(
-    folder: str, *, state: str = "", sort: str = "severity", limit: int = 0, as_json: bool = False
-) -> int:
+def ls(folder: str, *, state: str = "", sort: str = "severity", as_json: bool = False) -> int:
     """List runs.
 
     Args:
         folder: Folder of runs, or one run.
         state: Comma-separated out of :data:`STATES`: only runs in one of these. Empty for all.
         sort: ``severity``, the worst first; ``path``; or ``steps``, the longest first.
-        limit: At most so many, after sorting; 0 for all.
         as_json: Print one JSON document instead of a table.
 
     Returns:
@@ -69,9 +66,7 @@ def ls(
     wanted = [name.strip() for name in state.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in STATES]
     if unknown:
-        near = get_close_matches(unknown[0], STATES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        message = f"--state {unknown[0]!r}: choose from {','.join(STATES)}.{hint}"
+        message = f"--state: unknown state {unknown[0]!r}{near(unknown[0], STATES)}"
         return console.fail(
             console.failure("usage", message, "roledrift ls --help"), as_json=as_json
         )
@@ -86,14 +81,10 @@ def ls(
     elif sort == "steps":
         keyed.sort(key=lambda pair: -pair[1].steps)
     rows = [row for _, row in keyed]
-    shown = rows[:limit] if limit else rows
     if as_json:
-        body = {"runs": [asdict(row) for row in shown], "truncated": len(shown) < len(rows)}
-        console.write_json({"schema": "roledrift.ls/2", **body})
-    elif shown:
-        _print(shown)
-        if len(shown) < len(rows):
-            console.say(f"{len(rows) - len(shown)} more of {len(rows)} runs; --limit 0 for all")
+        console.write_json({"schema": "roledrift.ls/2", "runs": [asdict(row) for row in rows]})
+    elif rows:
+        _print(rows)
     else:
         what = f"no run that is {' or '.join(wanted)}" if wanted and found else "no run"
         console.say(f"{folder}: {what} found here or below")

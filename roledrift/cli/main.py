@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -14,11 +15,10 @@ import typer
 
 from roledrift.cli import console
 from roledrift.cli.options import (
-    Imported,
+    Importing,
     Json,
     Judged,
     Order,
-    Pairing,
     Reported,
     run_argument,
     with_options,
@@ -72,20 +72,9 @@ def _check(
     The recorded steps are replayed through the detectors. Exit code:
     0 clean, or suspicious   1 failing, or an input problem   2 an error   3 no verdict
     """
-    from roledrift.cli.check import Only, check
-    from roledrift.config import CostsConfig
+    from roledrift.cli.check import check
 
-    only = Only(tuple(how.findings or ()), how.steps, how.everything)
-    code = check(
-        runs,
-        how.config,
-        fail_on=how.fail_on,
-        as_json=how.as_json,
-        style=how.style.value,
-        only=only,
-        costs=CostsConfig(how.devices, how.gpu_hour_cost),
-    )
-    raise typer.Exit(console.CLEAN if how.exit_zero and code != console.FAILED else code)
+    raise typer.Exit(check(runs, how))
 
 
 @app.command("ls")
@@ -104,9 +93,6 @@ def _ls(
     sort: Annotated[
         Order, typer.Option("--sort", help="Order: worst first, by path, or longest first.")
     ] = Order.severity,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=0, help="List at most N runs; 0 lists all.")
-    ] = 0,
     as_json: Json = False,
 ) -> None:
     """List the runs in a folder.
@@ -117,7 +103,7 @@ def _ls(
     """
     from roledrift.cli.ls import ls
 
-    raise typer.Exit(ls(folder, state=state, sort=sort.value, limit=limit, as_json=as_json))
+    raise typer.Exit(ls(folder, state=state, sort=sort.value, as_json=as_json))
 
 
 @app.command("report")
@@ -134,13 +120,9 @@ def _report(
 
     One run is a page. A folder is a table, small multiples and a page per run.
     """
-    from roledrift.cli.report import Shown, report
-    from roledrift.config import CostsConfig
+    from roledrift.cli.report import report
 
-    costs = CostsConfig(how.devices, how.gpu_hour_cost)
-    texts = not how.no_text
-    shown = Shown(how.formats, texts, how.redact, how.jobs, how.by, how.look, how.paper, costs)
-    raise typer.Exit(report(paths, how.out, shown=shown, config=how.config, as_json=how.as_json))
+    raise typer.Exit(report(paths, how))
 
 
 @app.command("watch")
@@ -211,10 +193,6 @@ def _compare(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Also write a report on both.")
     ] = None,
-    pair: Annotated[
-        Pairing,
-        typer.Option("--pair", help="step: statistics by step. prompt: kept texts by prompt."),
-    ] = Pairing.both,
     as_json: Json = False,
 ) -> None:
     """Compare two runs.
@@ -228,7 +206,7 @@ def _compare(
     """
     from roledrift.cli.compare import compare
 
-    raise typer.Exit(compare(first, second, out=out, pair=pair.value, as_json=as_json))
+    raise typer.Exit(compare(first, second, out=out, as_json=as_json))
 
 
 @app.command("doctor")
@@ -289,10 +267,10 @@ def _demo(
 
 
 @app.command("import")
-@with_options(Imported)
+@with_options(Importing)
 def _import(
     source: Annotated[str, run_argument("SRC", "File, folder or address to read.")],
-    how: Imported,
+    how: Importing,
 ) -> None:
     """Turn another tool's logs into a run, or a whole tree of them into one run each.
 
@@ -303,10 +281,9 @@ def _import(
     roledrift import trackio/project.db#brave-fox -o runs/x
     roledrift import rollouts.csv --mapping columns.toml -o runs/x --dry-run
     """
-    from roledrift.cli.foreign import Wanted, import_
+    from roledrift.cli.foreign import import_
 
-    wanted = Wanted(how.form, how.roles, how.mapping, how.routing, how.tokenizer)
-    raise typer.Exit(import_(source, how.out, wanted, dry_run=how.dry_run, as_json=how.as_json))
+    raise typer.Exit(import_(source, how))
 
 
 def run() -> NoReturn:
@@ -328,7 +305,7 @@ def main(arguments: list[str]) -> int:
         0 clean, 1 findings, 2 could not be done, 3 no verdict, 130 interrupted.
     """
     console.ready_streams()
-    as_json = "--json" in arguments
+    as_json = "--json" in takewhile("--".__ne__, arguments)
     try:
         code = app(args=arguments, prog_name="roledrift", standalone_mode=False)
         sys.stdout.flush()

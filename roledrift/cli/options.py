@@ -12,12 +12,13 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from roledrift.config import CostsConfig
+
 
 class Style(StrEnum):
     """How the outcome of a check is written."""
 
     text = "text"
-    json = "json"
     markdown = "markdown"
     github = "github"
     junit = "junit"
@@ -31,14 +32,6 @@ class Order(StrEnum):
     steps = "steps"
 
 
-class Pairing(StrEnum):
-    """What of two runs is paired by what."""
-
-    both = "both"
-    step = "step"
-    prompt = "prompt"
-
-
 def _named(path: Any) -> Any:
     """A path that is not empty: ``""`` would be the present directory, and is a variable unset."""
     for one in path if isinstance(path, list) else [path]:
@@ -49,17 +42,11 @@ def _named(path: Any) -> Any:
 
 def _severity(word: str) -> str:
     """A word of ``--fail-on``, or what is wrong with it."""
-    from roledrift.cli.findings import COUNTS, RENAMED
+    from roledrift.cli.findings import COUNTS
 
     if word in COUNTS:
         return word
-    words = ", ".join(COUNTS)
-    if word in RENAMED:
-        raise typer.BadParameter(
-            f"{word!r} was a level; findings have severities now. Use {RENAMED[word]!r} "
-            f"(one of {words})."
-        )
-    raise typer.BadParameter(f"{word!r} is not one of {words}.")
+    raise typer.BadParameter(f"{word!r} is not one of {', '.join(COUNTS)}.")
 
 
 FailOn = Annotated[
@@ -110,8 +97,24 @@ Devices = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class _Costing:
+    """What the estimate of costs cannot know by itself.
+
+    Attributes:
+        devices: As the option; likewise ``gpu_hour_cost``.
+    """
+
+    devices: int
+    gpu_hour_cost: float
+
+    @property
+    def costs(self) -> CostsConfig:
+        """Both, over what a configuration says."""
+        return CostsConfig(self.devices, self.gpu_hour_cost)
+
+
+@dataclass(frozen=True)
+class Reported(_Costing):
     """Options of ``roledrift report``."""
 
     out: Annotated[
@@ -149,8 +152,8 @@ class Reported:
     as_json: Json = False
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+@dataclass(frozen=True)
+class Judged(_Costing):
     """Options of ``roledrift check``."""
 
     config: ConfigFile = None
@@ -174,14 +177,11 @@ class Judged:
     ] = False
     gpu_hour_cost: GpuHourCost = 0.0
     devices: Devices = 0
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 instead of 1 or 3.")
-    ] = False
     as_json: Json = False
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class Importing:
     """Options of ``roledrift import``."""
 
     out: Annotated[

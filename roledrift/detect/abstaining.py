@@ -41,7 +41,7 @@ class Presence:
         self._last: dict[str, int] = {}
         self._missed: dict[str, int] = {}
 
-    def see(self, role: str, step: int, measured: bool) -> Verdict | None:
+    def observe(self, role: str, step: int, measured: bool) -> Verdict | None:
         """Take one record; the verdict that is withheld, if one is.
 
         None if the role was measured, or lately enough that the last verdict stands.

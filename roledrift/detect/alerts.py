@@ -62,13 +62,13 @@ class AlertManager:
     @property
     def open(self) -> Mapping[str, Alert]:
         """Open alerts by id."""
-        return {one.alert.id: one.alert for one in self._open.values()}
+        return {opened.alert.id: opened.alert for opened in self._open.values()}
 
     def note(self, checkpoints: tuple[Checkpoint, ...]) -> None:
         """The checkpoints that exist now; empty for no news."""
         self._checkpoints = checkpoints or self._checkpoints
 
-    def see(self, step: int, verdict: Verdict) -> Alert | None:
+    def observe(self, step: int, verdict: Verdict) -> Alert | None:
         """Take one verdict; the transition it causes, if any.
 
         ``drift`` opens or escalates, ``ok`` counts toward closing, ``watch`` ends such a count, and
@@ -113,9 +113,9 @@ class AlertManager:
         finding = self._finding(verdict)
         severity = verdict.severity or finding.severity
         role, failing = verdict.role, severity == "failing"
-        clean = [one for one in self._checkpoints if one.step < onset]
-        checkpoint = max(clean, key=lambda one: one.step, default=None)
-        advice = [remedies.told(one, role=role, host=self._host) for one in finding.advice]
+        clean = [checkpoint for checkpoint in self._checkpoints if checkpoint.step < onset]
+        checkpoint = max(clean, key=lambda checkpoint: checkpoint.step, default=None)
+        advice = [remedies.worded(remedy, role=role, host=self._host) for remedy in finding.advice]
         if failing:
             advice.insert(0, remedies.go_back(onset, checkpoint, self._host))
         return Alert(

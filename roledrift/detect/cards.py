@@ -94,7 +94,9 @@ class Card:
     @property
     def sources(self) -> tuple[str, ...]:
         """Those of all findings, each once."""
-        return tuple(dict.fromkeys(source for one in self.findings for source in one.sources))
+        return tuple(
+            dict.fromkeys(source for finding in self.findings for source in finding.sources)
+        )
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Catalogue:
     """Finding to the name of its detector."""
 
     def __post_init__(self) -> None:
-        found = {one.name: one for card in self.cards for one in card.findings}
-        owner = {one.name: card.name for card in self.cards for one in card.findings}
-        object.__setattr__(self, "findings", found)
+        findings = {finding.name: finding for card in self.cards for finding in card.findings}
+        owner = {finding.name: card.name for card in self.cards for finding in card.findings}
+        object.__setattr__(self, "findings", findings)
         object.__setattr__(self, "detectors", owner)

@@ -16,20 +16,20 @@ from roledrift.extensions import extensions
 @cache
 def shipped() -> tuple[Card, ...]:
     """The cards of the modules in :mod:`roledrift.detect.detectors`, by name."""
-    names = sorted(one.name for one in iter_modules(detectors.__path__))
+    names = sorted(module.name for module in iter_modules(detectors.__path__))
     modules = [import_module(f"{detectors.__name__}.{name}") for name in names]
-    cards = [one.CARD for one in modules if hasattr(one, "CARD")]
+    cards = [module.CARD for module in modules if hasattr(module, "CARD")]
     return tuple(sorted(cards, key=lambda card: (card.order, card.name)))
 
 
 def all_cards() -> Catalogue:
     """Every usable card; one of another distribution never replaces one that ships."""
-    return _found()[0]
+    return _known()[0]
 
 
 def faults_of() -> Mapping[str, str]:
     """Why installed detectors cannot be used, by the name of their entry point."""
-    return _found()[1]
+    return _known()[1]
 
 
 def known_findings() -> Mapping[str, str]:
@@ -38,16 +38,16 @@ def known_findings() -> Mapping[str, str]:
 
 
 @cache
-def _found() -> tuple[Catalogue, Mapping[str, str]]:
+def _known() -> tuple[Catalogue, Mapping[str, str]]:
     cards, faults = list(shipped()), {}
     taken = {card.name for card in cards} | {f.name for card in cards for f in card.findings}
-    for one in extensions("detectors"):
-        fault = one.fault or _fault(one.name, one.part, taken)
+    for extension in extensions("detectors"):
+        fault = extension.fault or _fault(extension.name, extension.part, taken)
         if fault:
-            faults[one.name] = fault
+            faults[extension.name] = fault
         else:
-            cards.append(replace(one.part, origin=one.origin))
-            taken |= {one.name, *(finding.name for finding in one.part.findings)}
+            cards.append(replace(extension.part, origin=extension.origin))
+            taken |= {extension.name, *(finding.name for finding in extension.part.findings)}
     return Catalogue(tuple(cards)), faults
 
 
@@ -56,5 +56,5 @@ def _fault(name: str, part: object, taken: set[str]) -> str:
         return f"its entry point is {type(part).__name__}, not a roledrift.detect.cards.Card"
     if part.name != name:
         return f"its card is called {part.name!r} and its entry point {name!r}: use one name"
-    clash = sorted(taken & {part.name, *(one.name for one in part.findings)})
+    clash = sorted(taken & {part.name, *(finding.name for finding in part.findings)})
     return f"{', '.join(clash)}: there is one of that name already" if clash else ""

@@ -33,7 +33,7 @@ class CheckedDetector:
         if card.origin:
             copy.deepcopy(detector)
         self.name = card.name
-        self._findings = frozenset(one.name for one in card.findings)
+        self._findings = frozenset(finding.name for finding in card.findings)
         self._detector = detector
         self._roles = frozenset({*workflow.role_names, EVERYONE})
 
@@ -44,13 +44,21 @@ class CheckedDetector:
             TypeError: If that is anything but verdicts under its name, on roles of the workflow,
                 with findings of its card.
         """
-        verdicts = tuple([one for one in self._detector.update(record) if one is not None])
-        for one in verdicts:
-            if not isinstance(one, Verdict) or one.detector != self.name:
-                raise TypeError(f"update returned {one!r}, no Verdict of detector {self.name!r}")
-            if one.role not in self._roles:
-                raise TypeError(f"update judged {one.role!r}, which is not a role of the workflow")
-            if one.state == "drift" and one.finding not in self._findings:
+        verdicts = tuple(
+            [verdict for verdict in self._detector.update(record) if verdict is not None]
+        )
+        for verdict in verdicts:
+            if not isinstance(verdict, Verdict) or verdict.detector != self.name:
+                raise TypeError(
+                    f"update returned {verdict!r}, no Verdict of detector {self.name!r}"
+                )
+            if verdict.role not in self._roles:
+                raise TypeError(
+                    f"update judged {verdict.role!r}, which is not a role of the workflow"
+                )
+            if verdict.state == "drift" and verdict.finding not in self._findings:
                 known = sorted(self._findings)
-                raise TypeError(f"update found {one.finding!r}; the card's findings are {known}")
+                raise TypeError(
+                    f"update found {verdict.finding!r}; the card's findings are {known}"
+                )
         return verdicts

@@ -46,9 +46,11 @@ def conclude(verdicts: Sequence[Verdict], incidents: Sequence[Incident], steps: 
         incidents: As :attr:`roledrift.detect.incidents.Incidents.incidents` orders them.
         steps: Number of steps judged.
     """
-    reached = sum(one.state != "no verdict" for one in verdicts)
-    applicable = sum(one.applies for one in verdicts)
-    needs = tuple(sorted({need for one in verdicts if one.applies for need in one.needs}))
+    reached = sum(verdict.state != "no verdict" for verdict in verdicts)
+    applicable = sum(verdict.applies for verdict in verdicts)
+    needs = tuple(
+        sorted({need for verdict in verdicts if verdict.applies for need in verdict.needs})
+    )
     if incidents:
         first = incidents[0]
         return Conclusion(first.outcome, first.sentence, reached, applicable, first, needs)
@@ -56,7 +58,7 @@ def conclude(verdicts: Sequence[Verdict], incidents: Sequence[Incident], steps: 
         return Conclusion("no verdict", "No step was recorded.", 0, applicable, needs=needs)
     if 2 * reached < applicable or not reached:
         missing = f" Not measured: {', '.join(needs[:4])}." if needs else ""
-        told = f"No verdict: {reached} of {applicable} verdicts were reached.{missing}"
-        return Conclusion("no verdict", told, reached, applicable, needs=needs)
-    told = f"Nothing found in {steps} steps ({reached} of {applicable} verdicts reached)."
-    return Conclusion("clean", told, reached, applicable, needs=needs)
+        sentence = f"No verdict: {reached} of {applicable} verdicts were reached.{missing}"
+        return Conclusion("no verdict", sentence, reached, applicable, needs=needs)
+    sentence = f"Nothing found in {steps} steps ({reached} of {applicable} verdicts reached)."
+    return Conclusion("clean", sentence, reached, applicable, needs=needs)

@@ -43,12 +43,12 @@ class _Case:
     @property
     def latest(self) -> int:
         """Latest onset of a finding that still stands, else the latest of all."""
-        onsets = [one.onset for id_, one in self.alerts.items() if id_ not in self.closed]
-        return max(onsets or [one.onset for one in self.alerts.values()])
+        onsets = [alert.onset for id_, alert in self.alerts.items() if id_ not in self.closed]
+        return max(onsets or [alert.onset for alert in self.alerts.values()])
 
     @property
     def severity(self) -> Severity:
-        return min((one.graded for one in self.alerts.values()), key=SEVERITIES.index)
+        return min((alert.graded for alert in self.alerts.values()), key=SEVERITIES.index)
 
 
 class Incidents:
@@ -63,7 +63,7 @@ class Incidents:
     @property
     def incidents(self) -> tuple[Incident, ...]:
         """All incidents as they stand, the worst and earliest first; the first is the headline."""
-        return tuple(sorted(self._written.values(), key=lambda one: one.rank))
+        return tuple(sorted(self._written.values(), key=lambda incident: incident.rank))
 
     def update(self, step: int, alerts: Sequence[Alert]) -> tuple[Incident, ...]:
         """Take the alert transitions of one step; the incidents that changed.
@@ -82,7 +82,7 @@ class Incidents:
             if before is not None and not alerts:
                 now = _worse(case, before, step, self.damage)
             else:
-                now = _told(case, step, self.damage)
+                now = _incident(case, step, self.damage)
                 if before is not None and not _news(before, now):
                     continue
             if now is not before:
@@ -91,13 +91,15 @@ class Incidents:
         return tuple(changed)
 
     def _take(self, alert: Alert) -> None:
-        case = next((one for one in self._cases if alert.id in one.alerts), None)
+        case = next((candidate for candidate in self._cases if alert.id in candidate.alerts), None)
         if alert.state == "closed":
             if case is not None:
                 case.closed.add(alert.id)
             return
         if case is None:
-            case = next((one for one in self._cases if _belongs(alert, one)), None)
+            case = next(
+                (candidate for candidate in self._cases if _belongs(alert, candidate)), None
+            )
             if case is None:
                 case = _Case(reported=alert.step)
                 self._cases.append(case)
@@ -130,8 +132,8 @@ def _worse(case: _Case, before: Incident, step: int, damage: str) -> Incident:
     if before.damage == damage or (_creeps(before, damage) and step - before.step < SLACK):
         return before
     cause, open_ = case.alerts[case.cause], case.open
-    told = _sentence(cause, before.cause, before.consequences, damage, open_=open_)
-    return replace(before, step=step, damage=damage, sentence=told)
+    sentence = _sentence(cause, before.cause, before.consequences, damage, open_=open_)
+    return replace(before, step=step, damage=damage, sentence=sentence)
 
 
 def _id(case: _Case) -> str:
@@ -149,7 +151,7 @@ def _cause(case: _Case) -> str:
     A changed setting explains an incident but is not what is wrong with it: it is the cause only
     while nothing else has been found.
     """
-    ids = [id_ for id_, one in case.alerts.items() if _layer(one) > 0] or list(case.alerts)
+    ids = [id_ for id_, alert in case.alerts.items() if _layer(alert) > 0] or list(case.alerts)
     known = case.alerts.get(case.cause)
     cause = case.cause if known is not None and case.cause in ids else ids[0]
     # The first cause stays the cause when the run gets sicker.
@@ -161,38 +163,40 @@ def _cause(case: _Case) -> str:
     return cause
 
 
-def _precedes(one: Alert, cause: Alert) -> bool:
-    """Whether ``one`` explains ``cause`` rather than the other way round."""
-    if one.onset > cause.onset + SLACK:
+def _precedes(alert: Alert, cause: Alert) -> bool:
+    """Whether ``alert`` explains ``cause`` rather than the other way round."""
+    if alert.onset > cause.onset + SLACK:
         return False
-    mine, its = _layer(one), _layer(cause)
-    if mine != its:
-        return mine < its
-    if (one.role == EVERYONE) != (cause.role == EVERYONE):
+    layer, cause_layer = _layer(alert), _layer(cause)
+    if layer != cause_layer:
+        return layer < cause_layer
+    if (alert.role == EVERYONE) != (cause.role == EVERYONE):
         return cause.role == EVERYONE
-    return one.onset < cause.onset
+    return alert.onset < cause.onset
 
 
 def _layer(alert: Alert) -> int:
     return LAYERS.index(alert.layer or "text")
 
 
-def _told(case: _Case, step: int, damage: str) -> Incident:
+def _incident(case: _Case, step: int, damage: str) -> Incident:
     cause = case.alerts[case.cause]
-    setting = next((one for one in case.alerts.values() if one.layer == "setting"), None)
-    others = [one for one in case.alerts.values() if one is not cause and one is not setting]
+    setting = next((alert for alert in case.alerts.values() if alert.layer == "setting"), None)
+    others = [
+        alert for alert in case.alerts.values() if alert is not cause and alert is not setting
+    ]
     consequences = tuple(
         Consequence(
-            alert=one.id,
-            role=one.role,
-            finding=one.finding,
-            severity=one.graded,
-            onset=one.onset,
-            step=one.step,
-            text=one.title,
-            state="closed" if one.id in case.closed else "open",
+            alert=alert.id,
+            role=alert.role,
+            finding=alert.finding,
+            severity=alert.graded,
+            onset=alert.onset,
+            step=alert.step,
+            text=alert.title,
+            state="closed" if alert.id in case.closed else "open",
         )
-        for one in sorted(others, key=lambda one: (one.onset, one.step))
+        for alert in sorted(others, key=lambda alert: (alert.onset, alert.step))
     )
     why = cause.cause
     if not why and setting is not None and setting is not cause:
@@ -227,14 +231,16 @@ def _sentence(
     else:
         text = f"{cause.title}, after {why}." if why else f"{cause.title}."
     # That all roles move says nothing that a role's own finding does not; damage has its own words.
-    worth = [one for one in consequences if one.role != EVERYONE]
-    for one in worth[:_MOST_TOLD]:
-        text += f" {one.text}."
+    worth = [consequence for consequence in consequences if consequence.role != EVERYONE]
+    for consequence in worth[:_MOST_TOLD]:
+        text += f" {consequence.text}."
     if len(worth) > _MOST_TOLD:
         more = len(worth) - _MOST_TOLD
         text += f" {more} more finding{'s' if more > 1 else ''} followed."
     if not damage:
-        text += "".join(f" {one.text}." for one in consequences if one.role == EVERYONE)
+        text += "".join(
+            f" {consequence.text}." for consequence in consequences if consequence.role == EVERYONE
+        )
     else:
         text += f" {damage[:1].upper()}{damage[1:]}."
     return text if open_ else f"{text} It has passed."

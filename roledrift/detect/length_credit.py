@@ -18,7 +18,7 @@ class LengthCredit:
     def __init__(self) -> None:
         self._seen: deque[tuple[int, Stat]] = deque(maxlen=8 * _RECORDS)
 
-    def see(self, record: StepRecord, role: str) -> None:
+    def observe(self, record: StepRecord, role: str) -> None:
         """Take one record; one without advantage groups is passed over."""
         credit = record.stat(role, "length_credit")
         # Correlations and their spread are at most 1; anything else is no measurement.
@@ -27,17 +27,17 @@ class LengthCredit:
 
     def lately(self) -> tuple[float, float] | None:
         """The correlation over the last records and its lower 95 % bound; None with few groups."""
-        return _pooled([one for _, one in islice(reversed(self._seen), _RECORDS)])
+        return _pooled([stat for _, stat in islice(reversed(self._seen), _RECORDS)])
 
     def since(self, step: int) -> tuple[float, float] | None:
         """The same over the first records from ``step`` on, as far as there are any."""
-        return _pooled([one for at, one in self._seen if at >= step][: 2 * _RECORDS])
+        return _pooled([stat for at, stat in self._seen if at >= step][: 2 * _RECORDS])
 
 
 def _pooled(stats: list[Stat]) -> tuple[float, float] | None:
-    n = math.fsum(one.n for one in stats)
+    n = math.fsum(stat.n for stat in stats)
     if n < _LEAST_GROUPS:
         return None
-    mean = math.fsum(one.n * one.mean for one in stats) / n
-    square = math.fsum(one.n * ((one.sd or 0.0) ** 2 + (one.mean - mean) ** 2) for one in stats)
+    mean = math.fsum(stat.n * stat.mean for stat in stats) / n
+    square = math.fsum(stat.n * ((stat.sd or 0.0) ** 2 + (stat.mean - mean) ** 2) for stat in stats)
     return mean, mean - 1.645 * math.sqrt(square) / n

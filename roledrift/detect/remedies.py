@@ -112,7 +112,7 @@ def family(host: str) -> str:
     return word if word in known else ""
 
 
-def told(remedy: Remedy | str, *, role: str, host: str = "") -> str:
+def worded(remedy: Remedy | str, *, role: str, host: str = "") -> str:
     """One line of advice, with the line of the host's configuration where it has one."""
     who = "every role" if role == EVERYONE else f"the {role}"
     if isinstance(remedy, str):

@@ -50,7 +50,7 @@ def checked(
 
         cards = all_cards().cards
     by_name = {card.name: card for card in cards}
-    findings = [one.name for card in cards for one in card.findings]
+    findings = [finding.name for card in cards for finding in card.findings]
     problems: list[str] = []
     for name, section in config.detectors.items():
         card = by_name.get(name)

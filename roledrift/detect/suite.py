@@ -104,7 +104,9 @@ class DetectorSuite:
         board, course = Board(workflow, config, yardsticks), Course()
         made: list[CheckedDetector] = []
         for card in self.catalogue.cards:
-            if config.findings and not any(one.name in config.findings for one in card.findings):
+            if config.findings and not any(
+                finding.name in config.findings for finding in card.findings
+            ):
                 continue
             context = Context(workflow, config, settings_of(card, config), board, course)
             try:
@@ -113,7 +115,7 @@ class DetectorSuite:
                 if not card.origin:
                     raise
                 self.faults[card.name] = f"{type(error).__name__}: {error}"
-        pairs = [(one.name, role) for one in made for role in workflow.role_names]
+        pairs = [(detector.name, role) for detector in made for role in workflow.role_names]
         verdicts = {pair: no_verdict(*pair, "no step was recorded") for pair in pairs}
         for name, fault in self.faults.items():
             verdicts[name, EVERYONE] = no_verdict(name, EVERYONE, fault)
@@ -161,19 +163,23 @@ class DetectorSuite:
     def _look(self, record: StepRecord) -> list[Verdict]:
         """What the detectors think of one record."""
         state = self._state
-        state.board.see(record)
-        state.course.see(record)
-        return [one for detector in state.detectors for one in self._verdicts_of(detector, record)]
+        state.board.observe(record)
+        state.course.observe(record)
+        return [
+            verdict
+            for detector in state.detectors
+            for verdict in self._verdicts_of(detector, record)
+        ]
 
     def _judge(self, record: StepRecord) -> list[Alert]:
         state = self._state
         state.alerts.note(record.checkpoints)
         verdicts = suppressed(self._look(record), self.catalogue)
-        self.latest = {(one.detector, one.role): one for one in verdicts}
+        self.latest = {(verdict.detector, verdict.role): verdict for verdict in verdicts}
         state.verdicts |= self.latest
         state.last = record.step
-        see, step = state.alerts.see, record.step
-        return [alert for one in verdicts if (alert := see(step, one)) is not None]
+        observe, step = state.alerts.observe, record.step
+        return [alert for verdict in verdicts if (alert := observe(step, verdict)) is not None]
 
     def _verdicts_of(self, detector: CheckedDetector, record: StepRecord) -> Sequence[Verdict]:
         state, name = self._state, detector.name
@@ -218,14 +224,14 @@ def _differing(
     lost: Sequence[Incident], now: Sequence[Incident], step: int
 ) -> tuple[Incident, ...]:
     """Incidents that differ after a run went back, and those that are gone, closed."""
-    before = {one.id: one for one in lost}
+    before = {incident.id: incident for incident in lost}
     went = f"The run went back to step {step}."
     gone = [
-        replace(one, step=step, state="closed", sentence=f"{one.sentence} {went}")
-        for one in lost
-        if one.state == "open" and one.id not in {other.id for other in now}
+        replace(incident, step=step, state="closed", sentence=f"{incident.sentence} {went}")
+        for incident in lost
+        if incident.state == "open" and incident.id not in {other.id for other in now}
     ]
-    return (*gone, *(one for one in now if before.get(one.id) != one))
+    return (*gone, *(incident for incident in now if before.get(incident.id) != incident))
 
 
 def _start_of(reference: Iterable[StepRecord], config: Config) -> tuple[list[StepRecord], Config]:
@@ -286,14 +292,14 @@ def replay(
     by_step = {record.step: record for record in records}
     alerts: list[Alert] = []
     series: dict[tuple[str, str], list[tuple[int, float, float | None]]] = {}
-    told: dict[tuple[str, str], Verdict] = {}
+    last: dict[tuple[str, str], Verdict] = {}
     for step in sorted(by_step):
         record = by_step[step]
-        alerts += [replace(one, time=record.time) for one in suite.update(record)]
+        alerts += [replace(alert, time=record.time) for alert in suite.update(record)]
         for key, verdict in suite.latest.items():
-            if verdict.value is not None and told.get(key) is not verdict:
+            if verdict.value is not None and last.get(key) is not verdict:
                 series.setdefault(key, []).append((step, verdict.value, verdict.threshold))
-            told[key] = verdict
+            last[key] = verdict
     return Replay(suite.verdicts, tuple(alerts), series, dict(suite.faults), suite.incidents)
 
 

@@ -28,11 +28,15 @@ empty one for all. Findings that are not here spoil nothing."""
 def suppressed(verdicts: Iterable[Verdict], catalogue: Catalogue) -> list[Verdict]:
     """The verdicts of one record, without those that rest on spoilt input."""
     verdicts = list(verdicts)
-    suspect = {one.role: one for one in verdicts if one.state == "drift" and one.finding in SPOILS}
+    suspect = {
+        verdict.role: verdict
+        for verdict in verdicts
+        if verdict.state == "drift" and verdict.finding in SPOILS
+    }
     if not suspect:
         return verdicts
     reads = {card.name: card.reads for card in catalogue.cards}
-    return [_checked(one, suspect, reads.get(one.detector, ())) for one in verdicts]
+    return [_checked(verdict, suspect, reads.get(verdict.detector, ())) for verdict in verdicts]
 
 
 def _checked(verdict: Verdict, suspect: Mapping[str, Verdict], reads: tuple[str, ...]) -> Verdict:
@@ -40,17 +44,21 @@ def _checked(verdict: Verdict, suspect: Mapping[str, Verdict], reads: tuple[str,
         return verdict
     # What is wrong with all roles together is wrong with each of them, for all that is known.
     for role in suspect if verdict.role == EVERYONE else (verdict.role, EVERYONE):
-        found = suspect.get(role)
-        if found is not None and found.detector != verdict.detector and _touched(found, reads):
+        spoiler = suspect.get(role)
+        if (
+            spoiler is not None
+            and spoiler.detector != verdict.detector
+            and _touched(spoiler, reads)
+        ):
             whose = "all roles" if role == EVERYONE else role
-            why = f"withheld because of {found.finding} of {whose}: {found.reason}"
+            why = f"withheld because of {spoiler.finding} of {whose}: {spoiler.reason}"
             return no_verdict(verdict.detector, verdict.role, why, "input without that fault")
     return verdict
 
 
-def _touched(found: Verdict, reads: tuple[str, ...]) -> bool:
+def _touched(spoiler: Verdict, reads: tuple[str, ...]) -> bool:
     return any(
         name == spoilt or ((not spoilt or spoilt.endswith(".")) and name.startswith(spoilt))
-        for spoilt in SPOILS[found.finding]
+        for spoilt in SPOILS[spoiler.finding]
         for name in reads
     )

@@ -19,7 +19,7 @@ def units(workflow: Workflow) -> tuple[str, ...]:
     return roles if len(roles) == 1 else (*roles, EVERYONE)
 
 
-def whole(workflow: Workflow) -> str:
+def run_unit(workflow: Workflow) -> str:
     """Whom a verdict about the run is about: its only role, or all together."""
     roles = workflow.role_names
     return roles[0] if len(roles) == 1 else EVERYONE
@@ -61,11 +61,11 @@ def reader(name: str) -> Reader:
 
 def not_logged(detector: str, workflow: Workflow, what: str) -> Verdict:
     """That the run does not log what a detector is about, so that it does not apply."""
-    return no_verdict(detector, whole(workflow), f"does not apply: no {what} was recorded")
+    return no_verdict(detector, run_unit(workflow), f"does not apply: no {what} was recorded")
 
 
 def too_short(detector: str, workflow: Workflow, records: int) -> Verdict:
     """That the run is too short for what a detector is about."""
     return no_verdict(
-        detector, whole(workflow), f"does not apply: to runs of fewer than {records} steps"
+        detector, run_unit(workflow), f"does not apply: to runs of fewer than {records} steps"
     )

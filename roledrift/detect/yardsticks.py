@@ -28,16 +28,16 @@ def combined(runs: Sequence[Starts]) -> dict[str, dict[str, tuple[float, float]]
     """
     if len(runs) < LEAST_RUNS:
         return {}
-    found: dict[str, dict[str, tuple[float, float]]] = {}
+    merged: dict[str, dict[str, tuple[float, float]]] = {}
     keys = {(role, name) for run in runs for role, streams in run.items() for name in streams}
     for role, name in sorted(keys):
         values = [run[role][name] for run in runs if name in run.get(role, {})]
-        values = [one for one in values if math.isfinite(one)]
+        values = [value for value in values if math.isfinite(value)]
         if len(values) < LEAST_RUNS:
             continue
         mean = fmean(values)
-        variance = math.fsum((one - mean) ** 2 for one in values) / (len(values) - 1)
+        variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
         spread = max(math.sqrt(variance), _LEAST_SPREAD)
         error = _WIDTH * spread * math.sqrt(1 + 1 / len(values))
-        found.setdefault(role, {})[name] = (round(median(values), 6), round(error, 6))
-    return found
+        merged.setdefault(role, {})[name] = (round(median(values), 6), round(error, 6))
+    return merged

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
+from roledrift.config import near
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import (
     metrics,
@@ -114,7 +114,5 @@ def named(name: str) -> tuple[Format, str]:
     """
     known = formats()
     if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"no format {name!r}; there are {', '.join(known)}.{hint}")
+        raise ConfigError(f"no format {name!r}{near(name, list(known))}")
     return known[name], "named with --as"

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from roledrift.config import near
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
@@ -126,9 +127,7 @@ def _problems(body: Mapping[str, Any]) -> Iterator[str]:
 def _unknown(body: Mapping[str, Any], known: tuple[str, ...], where: str) -> Iterator[str]:
     for key in body:
         if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {sorted(known)}"
-            yield f"{where}{key}: unknown, {hint}"
+            yield f"{where}{key}: unknown{near(key, known)}"
 
 
 def _sniff(path: Path) -> str | None:
@@ -287,8 +286,8 @@ class _Plan:
         there = list(self._there)
         said = []
         for name, column in self.unseen.items():
-            near = get_close_matches(column, there, n=1)
-            hint = f", did you mean {near[0]!r}?" if near else ""
+            close = get_close_matches(column, there, n=1)
+            hint = f", did you mean {close[0]!r}?" if close else ""
             said.append(f"the mapping's {name} = {column!r} is not a column{hint}")
         return f"{'; '.join(said)} (there are {', '.join(there[:20])})"
 

@@ -2,7 +2,7 @@
 
 The file is a LevelDB log: a header of 7 bytes (``:W&B``, magic 0xBEE1, version 0), then blocks of
 32 KiB with records ``<crc32, length, type>`` where the type says whole, first, middle or last part.
-A payload is a protobuf message; the four kinds read here need a dozen field numbers, which wandb
+A payload is a protobuf message; the three kinds read here need a dozen field numbers, which wandb
 keeps stable because old files must stay readable. Checked against wandb 0.31's own writer.
 """
 
@@ -22,7 +22,7 @@ _HEADER = b":W&B" + struct.pack("<HB", 0xBEE1, 0)
 _BLOCK = 32768
 _WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _MAX_RECORD = 64 * 2**20
-_HISTORY, _CONFIG, _ALERT, _RUN = 2, 5, 10, 17
+_HISTORY, _CONFIG, _RUN = 2, 5, 17
 
 
 @dataclass(slots=True)
@@ -41,16 +41,7 @@ class About:
     config: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One ``run.alert()`` call."""
-
-    title: str
-    text: str
-    level: str
-
-
-Entry = History | About | Told
+Entry = History | About
 
 
 def is_log(path: Path) -> bool:
@@ -139,8 +130,6 @@ def _entry(payload: bytes) -> Entry | None:
             return _history(value)
         if number == _RUN:
             return _about(value)
-        if number == _ALERT:
-            return _told(value)
         if number == _CONFIG:
             return About(config=_items(value))
     return None
@@ -183,11 +172,6 @@ def _short_items(payload: bytes, data: dict[str, object]) -> int:
             break
         at = stop
     return at
-
-
-def _told(payload: bytes) -> Told:
-    words = {n: v.decode("utf-8", "replace") for n, v in _fields(payload) if isinstance(v, bytes)}
-    return Told(words.get(1, ""), words.get(2, ""), words.get(3, ""))
 
 
 def _about(payload: bytes) -> About:

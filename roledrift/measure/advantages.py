@@ -55,8 +55,8 @@ class AdvantageGroupProbe:
 
     def measure(self, spans: SpanTable) -> Sums:
         """The sum in each group of the record; one in which nothing was seen has no entry."""
-        found = ((group, self.read(spans, rows)) for group, rows in groups(spans, self.workflow))
-        return {Key(group, self.name): value for group, value in found if value.n}
+        sums = ((group, self.read(spans, rows)) for group, rows in groups(spans, self.workflow))
+        return {Key(group, self.name): value for group, value in sums if value.n}
 
 
 def zero_variance(workflow: Workflow) -> AdvantageGroupProbe:

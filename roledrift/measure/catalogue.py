@@ -38,7 +38,11 @@ def statistics() -> Mapping[str, Statistic]:
 
     One of another distribution never replaces one that ships.
     """
-    brought = [one.part for one in extensions("probes") if isinstance(one.part, ProbeCard)]
+    brought = [
+        extension.part
+        for extension in extensions("probes")
+        if isinstance(extension.part, ProbeCard)
+    ]
     known: dict[str, Statistic] = {}
     for card in (*shipped(), *brought):
         for statistic in card.statistics:

@@ -62,7 +62,7 @@ def installed_probes(workflow: Workflow) -> tuple[Probe, ...]:
     made = (
         attempt(f"probe {name}", _make, name, card, workflow)[0] for name, card in parts.items()
     )
-    return tuple(one for one in made if one is not None)
+    return tuple(probe for probe in made if probe is not None)
 
 
 class InstalledProbes:
@@ -93,12 +93,12 @@ class InstalledProbes:
             workflow = Workflow("imported", roles, ("shared",) * len(roles))
             self._probes = installed_probes(workflow)
         wanted = [
-            one
-            for one in self._probes
-            if ("text_N" in one.needs) == texts and one.needs <= table.present
+            probe
+            for probe in self._probes
+            if ("text_N" in probe.needs) == texts and probe.needs <= table.present
         ]
-        sums = (attempt(f"probe {one.name}", one.measure, table)[0] for one in wanted)
-        return [one for one in sums if one is not None]
+        sums = (attempt(f"probe {probe.name}", probe.measure, table)[0] for probe in wanted)
+        return [measured for measured in sums if measured is not None]
 
 
 def _make(name: str, card: object, workflow: Workflow) -> Probe:

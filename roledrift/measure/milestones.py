@@ -36,5 +36,6 @@ def phases(kept: Sequence[int], validation: Mapping[int, float]) -> dict[str, in
     else:
         wanted = {"early": kept[0], "middle": (kept[0] + kept[-1]) / 2, "last": kept[-1]}
     return {
-        name: min(kept, key=lambda step: (abs(step - one), step)) for name, one in wanted.items()
+        name: min(kept, key=lambda step: (abs(step - wanted_step), step))
+        for name, wanted_step in wanted.items()
     }

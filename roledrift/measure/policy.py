@@ -90,9 +90,9 @@ def _nonfinite(spans: SpanTable) -> Columns:
 
 def _comparisons(spans: SpanTable) -> Columns:
     columns: dict[str, Column] = {}
-    for one in spans.comparisons:
-        found = _moved(one) if one.comparable else _refused(one)
-        columns |= {f"{one.kind}.{name}": column for name, column in found.items()}
+    for comparison in spans.comparisons:
+        measured = _moved(comparison) if comparison.comparable else _refused(comparison)
+        columns |= {f"{comparison.kind}.{name}": column for name, column in measured.items()}
     return columns
 
 

@@ -74,10 +74,10 @@ class TextSampler:
             ValueError: If the columns differ in length.
         """
         optional = (prompts, episodes, advantages, truncated)
-        columns = [tokens, *(one for one in optional if one is not None)]
-        if any(len(one) != len(roles) for one in columns):
+        columns = [tokens, *(column for column in optional if column is not None)]
+        if any(len(column) != len(roles) for column in columns):
             raise ValueError(
-                f"{len(roles)} roles, but columns of {[len(one) for one in columns]} rows: "
+                f"{len(roles)} roles, but columns of {[len(column) for column in columns]} rows: "
                 "hand over one value per span"
             )
         if prompts is not None:
@@ -91,7 +91,7 @@ class TextSampler:
             advantages = advantages or [math.nan] * len(roles)
             truncated = truncated or [False] * len(roles)
             for role in sorted(set(roles)):
-                rows = [row for row, its in enumerate(roles) if its == role]
+                rows = [row for row, owner in enumerate(roles) if owner == role]
                 # One generator per role: its picks do not depend on which others are present.
                 draw = random.Random(f"{self._config.seed}:{step}:{role}")
                 for row in self._drawn(draw, [row for row in rows if row not in flags]):
@@ -134,11 +134,11 @@ def _extremes(
 ) -> Iterator[tuple[int, str]]:
     """Rows at the ends; of equal ones the first."""
     yield max(rows, key=lambda row: (tokens[row], -row)), "longest"
-    there = [row for row in rows if math.isfinite(advantages[row])]
-    if not there:
+    usable = [row for row in rows if math.isfinite(advantages[row])]
+    if not usable:
         return
-    highest = max(there, key=lambda row: (advantages[row], -row))
-    lowest = min(there, key=lambda row: (advantages[row], row))
+    highest = max(usable, key=lambda row: (advantages[row], -row))
+    lowest = min(usable, key=lambda row: (advantages[row], row))
     if advantages[lowest] < advantages[highest]:
         yield highest, "highest advantage"
         yield lowest, "lowest advantage"

@@ -116,8 +116,8 @@ def _shapes(spans: SpanTable) -> Columns:
     # Looked for once for the three shapes that are about boxes: it is the dear part.
     boxes_N = [() if text is None else _boxes(text) for text in text_N]
     contents_N = [
-        _contents(text or "", found) if found else []
-        for text, found in zip(text_N, boxes_N, strict=True)
+        _contents(text or "", positions) if positions else []
+        for text, positions in zip(text_N, boxes_N, strict=True)
     ]
 
     def share(holds: Callable[[str], bool]) -> Pooled:
@@ -131,7 +131,7 @@ def _shapes(spans: SpanTable) -> Columns:
     columns = {
         "boxed": share_of_boxes([bool(contents) for contents in contents_N]),
         "bare_stamp": share_of_boxes(
-            [bool(found) and _bare(text or "", found) for text, found in pairs]
+            [bool(positions) and _bare(text or "", positions) for text, positions in pairs]
         ),
         "code_fence": share(code_fence),
         "verdict_tag": share_of_boxes([_verdict(contents) for contents in contents_N]),
@@ -143,15 +143,15 @@ def _shapes(spans: SpanTable) -> Columns:
     return columns
 
 
-def _contents(text: str, found: Boxes) -> list[str]:
-    contents = (text[begin:end].strip() for _, begin, end in found)
+def _contents(text: str, positions: Boxes) -> list[str]:
+    contents = (text[begin:end].strip() for _, begin, end in positions)
     return [content for content in contents if content]
 
 
-def _bare(text: str, found: Boxes) -> bool:
+def _bare(text: str, positions: Boxes) -> bool:
     return any(
         not text[:start].strip() and not text[end + 1 :].strip() and bool(text[begin:end].strip())
-        for start, begin, end in found[:1]
+        for start, begin, end in positions[:1]
     )
 
 
@@ -164,7 +164,7 @@ def _boxes(text: str) -> list[tuple[int, int, int]]:
 
     One pass: a collapsed model may write thousands of boxes and close none.
     """
-    found: list[tuple[int, int, int]] = []
+    closed: list[tuple[int, int, int]] = []
     open_braces: list[tuple[int, int] | None] = []
     inside = 0
     # Braces outside of every box cannot matter to one: most texts are skipped at C speed.
@@ -174,7 +174,7 @@ def _boxes(text: str) -> list[tuple[int, int, int]]:
         if token.group() == "}":
             box = open_braces.pop() if open_braces else None
             if box is not None:
-                found.append((*box, token.start()))
+                closed.append((*box, token.start()))
                 inside -= 1
         elif token.group() == "{":
             open_braces.append(None)
@@ -184,7 +184,7 @@ def _boxes(text: str) -> list[tuple[int, int, int]]:
         if not inside:
             open_braces.clear()
             at = text.find(_BOX, at)
-    return sorted(found)
+    return sorted(closed)
 
 
 def _share(name: str, title: str, healthy: str, formula: str, order: int) -> Statistic:

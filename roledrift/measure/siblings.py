@@ -52,8 +52,8 @@ class SiblingProbe:
                 continue
             for group in (role, EVERYONE):
                 key = Key(group, self.name)
-                there = sums.get(key)
-                sums[key] = there + value if isinstance(there, Mean) else value
+                known = sums.get(key)
+                sums[key] = known + value if isinstance(known, Mean) else value
         return sums
 
 
@@ -160,9 +160,9 @@ def _same_mistake(spans: SpanTable, pairs: list[Pair]) -> Mean:
         return Mean(0.0, 0.0)
     answers: dict[int, str] = {}
     for row in {row for pair in pairs for row in pair}:
-        found = boxes(text_N[row] or "") if reward_N[row] <= 0 else []
-        if found:
-            answers[row] = "".join(found[-1].split())
+        contents = boxes(text_N[row] or "") if reward_N[row] <= 0 else []
+        if contents:
+            answers[row] = "".join(contents[-1].split())
     both = [(answers[i], answers[j]) for i, j in pairs if i in answers and j in answers]
     return Mean(float(len(both)), float(sum(a == b for a, b in both)))
 

@@ -26,8 +26,8 @@ def verdicts(workflow: Workflow) -> SpanProbe:
 
 def verdict(text: str) -> bool | None:
     """True for Correct, False for Incorrect, None without either; the last one counts."""
-    said = [box.lower() for box in boxes(text)]
-    known = [one == "correct" for one in said if one in ("correct", "incorrect")]
+    contents = [box.lower() for box in boxes(text)]
+    known = [content == "correct" for content in contents if content in ("correct", "incorrect")]
     return known[-1] if known else None
 
 
@@ -38,8 +38,8 @@ def _verdicts(spans: SpanTable, workflow: Workflow) -> Columns:
     correct_N = np.zeros(len(spans), dtype=np.bool_)
     text_N = spans.text_N or (None,) * len(spans)
     for row in np.flatnonzero(np.isin(spans.role_N, judging)).tolist():
-        said = verdict(text_N[row] or "")
-        given_N[row], correct_N[row] = said is not None, said is True
+        correct = verdict(text_N[row] or "")
+        given_N[row], correct_N[row] = correct is not None, correct is True
     return {"verdict_correct": Pooled(given_N, correct_N)}
 
 

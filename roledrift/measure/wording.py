@@ -39,10 +39,10 @@ def trigrams(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(_runs(words(text)))
 
 
-def _runs(found: list[str]) -> Iterable[tuple[str, ...]]:
-    if len(found) < 3:
-        return (tuple(found),) if found else ()
-    return zip(found, found[1:], found[2:], strict=False)
+def _runs(sequence: list[str]) -> Iterable[tuple[str, ...]]:
+    if len(sequence) < 3:
+        return (tuple(sequence),) if sequence else ()
+    return zip(sequence, sequence[1:], sequence[2:], strict=False)
 
 
 def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
@@ -95,9 +95,9 @@ class Openers:
         kinds = [_number(opener(text)) if text and not text.isspace() else None for text in text_N]
         sums: Sums = {}
         for group, rows in groups(spans, self.workflow):
-            there = [kind for row in rows.tolist() if (kind := kinds[row]) is not None]
-            if there:
-                sums[Key(group, "openers")] = Distinct(len(there), frozenset(there))
+            known = [kind for row in rows.tolist() if (kind := kinds[row]) is not None]
+            if known:
+                sums[Key(group, "openers")] = Distinct(len(known), frozenset(known))
         return sums
 
 
@@ -135,14 +135,16 @@ def _copied(spans: SpanTable, workflow: Workflow) -> Columns:
         held = {row: words(text_N[row] or "") for row in sources if readers}
         for row in readers:
             before = [
-                found
-                for one, found in held.items()
-                if spans.turn_N is None or spans.turn_N[one] <= spans.turn_N[row]
+                other_words
+                for other, other_words in held.items()
+                if spans.turn_N is None or spans.turn_N[other] <= spans.turn_N[row]
             ]
             if before:
                 grams = trigrams(text_N[row] or "")
                 # Of the candidates only what is common is kept: they may be thousands of words.
-                common = frozenset().union(*(grams.intersection(_runs(one)) for one in before))
+                common = frozenset().union(
+                    *(grams.intersection(_runs(other_words)) for other_words in before)
+                )
                 values_N[row] = len(common) / len(grams)
                 valid_N[row] = True
     return {"copied": PerSpan(values_N, valid_N)}
@@ -158,14 +160,14 @@ def _episodes(spans: SpanTable, workflow: Workflow) -> Iterable[tuple[list[int],
         for name in spans.roles
     ]
     prompts = [0] * len(spans) if spans.prompt_N is None else spans.prompt_N.tolist()
-    found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+    episodes: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
     for row, role in enumerate(spans.role_N.tolist()):
         text = None if spans.text_N is None else spans.text_N[row]
         which = part[role] if 0 <= role < len(part) else None
         if which is not None and text is not None and text.strip():
             key = (prompts[row], int(spans.episode_N[row]))
-            found.setdefault(key, ([], []))[which].append(row)
-    return found.values()
+            episodes.setdefault(key, ([], []))[which].append(row)
+    return episodes.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +212,11 @@ def _profile(texts: Iterable[str | None]) -> Profile:
     shares_K = np.zeros(BUCKETS)
     n, total = 0, 0
     for text in texts:
-        found = b"".join(map(_RUNS.__getitem__, text.lower().split())) if text else b""
-        if found:
-            n, total = n + 1, total + len(found)
-            counts_K = np.bincount(np.frombuffer(found, dtype=np.uint8), minlength=BUCKETS)
-            shares_K += counts_K / len(found)
+        kinds = b"".join(map(_RUNS.__getitem__, text.lower().split())) if text else b""
+        if kinds:
+            n, total = n + 1, total + len(kinds)
+            counts_K = np.bincount(np.frombuffer(kinds, dtype=np.uint8), minlength=BUCKETS)
+            shares_K += counts_K / len(kinds)
     return Profile(n, float(total), tuple(shares_K.tolist()))
 
 
@@ -225,12 +227,12 @@ class _Runs(dict[str, bytes]):
     """
 
     def __missing__(self, run: str) -> bytes:
-        found = bytes(map(bucket, _PIECE.findall(run)))
+        kinds = bytes(map(bucket, _PIECE.findall(run)))
         if len(self) >= _MOST_RUNS:
             self.clear()
         if len(run) <= _LONGEST_RUN:
-            self[run] = found
-        return found
+            self[run] = kinds
+        return kinds
 
 
 _MOST_RUNS, _LONGEST_RUN = 1 << 16, 64

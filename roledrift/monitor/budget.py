@@ -26,7 +26,7 @@ _LARGEST = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _StepCost:
     plain_ms: float
     fixed_ms: float | None
     periodic_ms: float
@@ -46,7 +46,7 @@ class Budget:
 
     def __init__(self, share: float) -> None:
         self._share = share
-        self._steps: deque[_Step] = deque(maxlen=_KEPT)
+        self._steps: deque[_StepCost] = deque(maxlen=_KEPT)
         self._new = 0
         self._carried = 0.0
         self.factor = 1
@@ -58,7 +58,9 @@ class Budget:
         """Is a measurement that is asked for every ``every`` steps due now? 0 is never."""
         return every > 0 and step % (every * self.factor) == 0
 
-    def see(self, cost_ms: Mapping[str, float], wall_ms: float, *, recorded: bool = True) -> None:
+    def observe(
+        self, cost_ms: Mapping[str, float], wall_ms: float, *, recorded: bool = True
+    ) -> None:
         """Take one step.
 
         Args:
@@ -68,13 +70,13 @@ class Budget:
         """
         if self._share <= 0 or wall_ms <= 0:
             return
-        whole, periodic = sum(cost_ms.values()), sum(cost_ms.get(name, 0.0) for name in PERIODIC)
+        total, periodic = sum(cost_ms.values()), sum(cost_ms.get(name, 0.0) for name in PERIODIC)
         # A record's cost goes on after its step, when it is written.
-        self._carried += whole - periodic
+        self._carried += total - periodic
         fixed = None
         if recorded:
             fixed, self._carried = self._carried, 0.0
-        self._steps.append(_Step(wall_ms - whole, fixed, periodic, 1 / self.factor))
+        self._steps.append(_StepCost(wall_ms - total, fixed, periodic, 1 / self.factor))
         self._new += recorded
 
     @property
@@ -84,11 +86,11 @@ class Budget:
 
     def _predicted(self) -> Callable[[int, int], float]:
         """Share of a plain step that watching takes at a factor and a stride."""
-        plain = max(median(one.plain_ms for one in self._steps), 1e-9)
-        fixed = median(one.fixed_ms for one in self._steps if one.fixed_ms is not None)
+        plain = max(median(step.plain_ms for step in self._steps), 1e-9)
+        fixed = median(step.fixed_ms for step in self._steps if step.fixed_ms is not None)
         # At factor 1: a measurement every fourth step costs a quarter of itself in each step.
-        periodic = sum(one.periodic_ms for one in self._steps)
-        periodic /= sum(one.turns for one in self._steps)
+        periodic = sum(step.periodic_ms for step in self._steps)
+        periodic /= sum(step.turns for step in self._steps)
         return lambda factor, stride: (fixed / stride + periodic / factor) / plain
 
     def wish(self) -> tuple[int, int]:
@@ -137,21 +139,21 @@ class Pace:
         self._budget = budget
         self._reducer = reducer
         self._last: float | None = None
-        self._told = False
+        self._reported = False
 
     def step(self, cost_ms: Mapping[str, float], end: float, *, recorded: bool = True) -> str:
         """Take the step that ends at ``end`` seconds; a sentence if the pace has changed."""
         changed = self._step(cost_ms, end, recorded=recorded)
         if changed:
             # Once aloud; all changes are in the records.
-            (_LOG.info if self._told else _LOG.warning)("%s", changed)
-            self._told = True
+            (_LOG.info if self._reported else _LOG.warning)("%s", changed)
+            self._reported = True
         return changed
 
     def _step(self, cost_ms: Mapping[str, float], end: float, *, recorded: bool) -> str:
         budget = self._budget
         if self._last is not None:
-            budget.see(cost_ms, (end - self._last) * 1e3, recorded=recorded)
+            budget.observe(cost_ms, (end - self._last) * 1e3, recorded=recorded)
         self._last = end
         if not budget.full:
             return ""
@@ -161,4 +163,4 @@ class Pace:
     def _spread(self, power: int) -> int:
         if self._reducer is None:
             return power
-        return sum(self._reducer.spread(power > one) for one in range(_LARGEST))
+        return sum(self._reducer.spread(power > level) for level in range(_LARGEST))

@@ -17,26 +17,26 @@ class Checkpoints:
 
     def __init__(self) -> None:
         self._known: dict[int, Checkpoint] = {}
-        self._fresh: list[Checkpoint] = []
+        self._added: list[Checkpoint] = []
 
     def note(self, step: int, path: str | Path) -> None:
         """The host has written a checkpoint after ``step`` steps."""
-        self._fresh.append(Checkpoint(int(step), str(path)))
+        self._added.append(Checkpoint(int(step), str(path)))
 
     def recall(self, checkpoints: Iterable[Checkpoint]) -> None:
         """What an earlier segment of the run recorded."""
-        self._known.update((one.step, one) for one in checkpoints)
+        self._known.update((checkpoint.step, checkpoint) for checkpoint in checkpoints)
 
     def news(self) -> tuple[Checkpoint, ...]:
         """The newest that are there, in the order of steps; empty if none was written since."""
-        fresh, self._fresh = self._fresh, []
-        if not fresh:
+        added, self._added = self._added, []
+        if not added:
             return ()
-        self.recall(fresh)
-        there = [one for one in self._known.values() if _is_there(one.path)]
-        there = sorted(there, key=lambda one: one.step)[-MOST:]
-        self._known = {one.step: one for one in there}
-        return tuple(there)
+        self.recall(added)
+        existing = [checkpoint for checkpoint in self._known.values() if _is_there(checkpoint.path)]
+        existing = sorted(existing, key=lambda checkpoint: checkpoint.step)[-MOST:]
+        self._known = {checkpoint.step: checkpoint for checkpoint in existing}
+        return tuple(existing)
 
 
 def _is_there(path: str) -> bool:

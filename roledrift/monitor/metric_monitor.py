@@ -48,7 +48,7 @@ class MetricMonitor(Monitor):
         self.out, self._say = out, say
         self._passed: dict[str, None] = {}
         self._translate = Translator(passed=self._passed)
-        self._told: set[str] = set()
+        self._mentioned: set[str] = set()
 
     def log(self, metrics: Mapping[str, Any], step: int) -> Decision:
         """Take what the trainer logs of a step, write its record, judge it, pass on alerts.
@@ -70,9 +70,9 @@ class MetricMonitor(Monitor):
             in_order = self._follows(step)
         if not in_order:
             return Decision()
-        found = self.add_metrics(metrics)
+        understood = self.add_metrics(metrics)
         # Ranks meet in every step, whatever each of them has logged.
-        if not found and self._parts.reducer is None:
+        if not understood and self._parts.reducer is None:
             return Decision()
         self.label(pooling=_POOLED)
         return self.end_step(step)
@@ -96,7 +96,7 @@ class MetricMonitor(Monitor):
         Returns:
             Whether they say anything about the training itself.
         """
-        found = False
+        understood = False
         with self.fenced("metrics"):
             numbers = _numbers(metrics)
             used = {
@@ -105,15 +105,17 @@ class MetricMonitor(Monitor):
                 if not isinstance(value, float) or math.isfinite(value) or fails(key)
             }
             groups, totals = self._translate(used)
-            found = self._take(groups, totals)
-            evaluated = any((one := resolve(key)) and one.kind in _EVALUATED for key in numbers)
-            unknown = [key for key in self._passed if key not in self._told]
-            self._told.update(unknown)
-            if not (found or totals or evaluated):
+            understood = self._take(groups, totals)
+            evaluated = any(
+                (metric := resolve(key)) and metric.kind in _EVALUATED for key in numbers
+            )
+            unknown = [key for key in self._passed if key not in self._mentioned]
+            self._mentioned.update(unknown)
+            if not (understood or totals or evaluated):
                 raise CaptureError(_nothing(numbers))
             if unknown and name_unknown:
                 _LOG.warning("metrics that are not understood: %s", not_understood(unknown))
-        return found
+        return understood
 
     def _follows(self, step: int) -> bool:
         """Whether this is a step after the last one.
@@ -167,10 +169,10 @@ def _plain(value: object) -> object:
 
 
 def _nothing(numbers: Mapping[str, object]) -> str:
-    there = [key for key, value in numbers.items() if number(value) is not None]
-    if not there:
+    usable = [key for key, value in numbers.items() if number(value) is not None]
+    if not usable:
         return "metrics without a number: give at least a mean reward, such as {'reward': 0.4}"
     return (
-        f"nothing in the metrics says how the training goes ({not_understood(there)}): give at "
+        f"nothing in the metrics says how the training goes ({not_understood(usable)}): give at "
         "least a mean reward, such as {'reward': 0.4}"
     )

@@ -26,7 +26,7 @@ from roledrift.monitor.pending import BasePolicy, Pending
 from roledrift.monitor.resuming import replay_records, replay_texts
 from roledrift.monitor.textpairs import TextPairs
 from roledrift.notices import Notice, Notices
-from roledrift.protocols import Closing, GradientSource, SpanSource
+from roledrift.protocols import Closable, GradientSource, SpanSource
 from roledrift.records import GramRecord, RunHeader, Sample, StepRecord, summarise
 from roledrift.relative import relative
 from roledrift.spans import SpanTable
@@ -92,8 +92,8 @@ class Monitor:
     def observe(self, spans: SpanTable) -> None:
         """Measure spans now; what is not kept may be freed afterwards."""
         self._pending.present |= spans.present
-        for one in spans.comparisons:
-            self._pending.sources.setdefault(one.kind, set()).add(one.source)
+        for comparison in spans.comparisons:
+            self._pending.sources.setdefault(comparison.kind, set()).add(comparison.source)
         for probe in self._parts.probes:
             missing = probe.needs - spans.present
             if missing:
@@ -133,7 +133,7 @@ class Monitor:
             solved: One per problem, the same problems in the same order every time.
         """
         with self.fenced("validation"):
-            marks = "".join("1" if one else "0" for one in solved)
+            marks = "".join("1" if mark else "0" for mark in solved)
             if not marks:
                 raise CaptureError("a validation without problems: leave the call out")
             self._pending.solved = marks
@@ -242,7 +242,7 @@ class Monitor:
                     source.stretch(self._parts.budget.factor)
 
     def _gradient_sources(self) -> Iterator[GradientSource]:
-        return (one for one in self._sources if isinstance(one, GradientSource))
+        return (source for source in self._sources if isinstance(source, GradientSource))
 
     def closing_line(self, where: str | Path) -> str:
         """What the run in directory ``where`` is, in a line; empty if this process judges none."""
@@ -266,7 +266,7 @@ class Monitor:
             with self.fenced("close"):
                 sink.close()
         for notifier in self._parts.notifiers:
-            if isinstance(notifier, Closing):
+            if isinstance(notifier, Closable):
                 with self.fenced("close"):
                     notifier.close()
 
@@ -343,7 +343,7 @@ class Monitor:
             with self.fenced("judge", cost="judge"):
                 self._texts.keep(pending.samples)
                 self._judged += 1
-                alerts = [self._shown(one, record) for one in self._parts.judge.update(record)]
+                alerts = [self._shown(alert, record) for alert in self._parts.judge.update(record)]
                 changed = self._parts.judge.changed
                 notices = self._notices.update(changed, alerts)
         if self._parts.pulse is not None:
@@ -357,7 +357,7 @@ class Monitor:
                     sink.write_samples(record.step, pending.samples)
         self._keep(alerts, changed)
         self._tell(notices)
-        stops = [one.title for one in alerts if one.stops and one.state != "closed"]
+        stops = [alert.title for alert in alerts if alert.stops and alert.state != "closed"]
         return Decision(bool(stops), tuple(alerts), stops[0] if stops else "")
 
     def _shown(self, alert: Alert, record: StepRecord) -> Alert:

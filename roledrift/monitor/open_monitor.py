@@ -160,7 +160,11 @@ def _named(roles: Workflow) -> Path:
 def free(path: Path) -> Path:
     """``path``, or ``path`` with the lowest number from 2 on at which no run lies."""
     numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))
-    return path if not is_run(path) else next(one for one in numbered if not is_run(one))
+    return (
+        path
+        if not is_run(path)
+        else next(candidate for candidate in numbered if not is_run(candidate))
+    )
 
 
 def _judge(
@@ -258,10 +262,10 @@ def _header(workflow: Workflow, out: Path, config: Config, facts: Mapping[str, A
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in _VERSIONED:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

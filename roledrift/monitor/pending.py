@@ -79,7 +79,7 @@ class BasePolicy:
         """
         if self._taken:
             raise CaptureError("the first step is over: hand over the base policy before it")
-        self._sums += [one.measure(spans) for one in probes if one.needs <= spans.present]
+        self._sums += [probe.measure(spans) for probe in probes if probe.needs <= spans.present]
 
     def take(self, reducer: Reducer | None) -> Sums:
         """The sums over all ranks, which take them together; nothing from the second time on."""

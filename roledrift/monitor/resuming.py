@@ -28,6 +28,6 @@ def replay_records(
 
 def replay_texts(parts: MonitorComponents, step: int, pairs: TextPairs) -> None:
     """Keep texts of earlier segments, to show them in alerts."""
-    earlier = [one for one in parts.texts() if one.step < step] if parts.texts else []
-    for _, texts in groupby(earlier, key=lambda one: one.step):
+    earlier = [sample for sample in parts.texts() if sample.step < step] if parts.texts else []
+    for _, texts in groupby(earlier, key=lambda sample: sample.step):
         pairs.keep(texts)

@@ -43,35 +43,35 @@ class TextPairs:
 
     def keep(self, samples: Iterable[Sample]) -> None:
         """Take the texts of one step. Of canaries the first ``8`` per role are followed."""
-        fresh: dict[str, list[Sample]] = {}
-        for one in samples:
-            short = replace(one, text=clipped(one.text), prompt_text="")
-            its = self._roles.setdefault(one.role, _OfRole())
-            place = (one.prompt, one.slot, one.turn)
-            if one.prompt and "canary" in one.flags:
-                if place in its.first or len(its.first) < _SAME_PROBLEM:
-                    its.first.setdefault(place, short)
-                    its.latest[place] = short
+        latest: dict[str, list[Sample]] = {}
+        for sample in samples:
+            short = replace(sample, text=clipped(sample.text), prompt_text="")
+            kept = self._roles.setdefault(sample.role, _OfRole())
+            place = (sample.prompt, sample.slot, sample.turn)
+            if sample.prompt and "canary" in sample.flags:
+                if place in kept.first or len(kept.first) < _SAME_PROBLEM:
+                    kept.first.setdefault(place, short)
+                    kept.latest[place] = short
             else:
-                fresh.setdefault(one.role, []).append(short)
-        for role, texts in fresh.items():
-            its, texts = self._roles[role], sorted(texts, key=_telling)
-            its.early += texts[: _OTHERS - len(its.early)]
-            its.late = texts[:_OTHERS]
+                latest.setdefault(sample.role, []).append(short)
+        for role, texts in latest.items():
+            kept, texts = self._roles[role], sorted(texts, key=_telling)
+            kept.early += texts[: _OTHERS - len(kept.early)]
+            kept.late = texts[:_OTHERS]
 
     def around(self, role: str, onset: int) -> tuple[TextPair, ...]:
         """At most three pairs of texts of ``role`` from before ``onset`` and from then on."""
-        its = self._roles.get(role)
-        if its is None:
+        kept = self._roles.get(role)
+        if kept is None:
             return ()
-        found: dict[str, TextPair] = {}
-        for place, before in sorted(its.first.items(), key=lambda item: item[0][1:]):
-            after = its.latest[place]
+        by_prompt: dict[str, TextPair] = {}
+        for place, before in sorted(kept.first.items(), key=lambda item: item[0][1:]):
+            after = kept.latest[place]
             if before.step < onset <= after.step:
-                found.setdefault(before.prompt, _pair(before, after))
-        pairs = list(found.values())[:PAIRS]
-        early = [one for one in its.early if one.step < onset]
-        late = [one for one in its.late if one.step >= onset]
+                by_prompt.setdefault(before.prompt, _pair(before, after))
+        pairs = list(by_prompt.values())[:PAIRS]
+        early = [sample for sample in kept.early if sample.step < onset]
+        late = [sample for sample in kept.late if sample.step >= onset]
         pairs += [_pair(a, b) for a, b in zip(early, late, strict=False)]
         return tuple(pairs[:PAIRS])
 

@@ -13,7 +13,7 @@ from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.heartbeat import Heartbeat
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier
 from roledrift.notify.webhook import WebhookNotifier
-from roledrift.protocols import Closing, Notifier
+from roledrift.protocols import Closable, Notifier
 from roledrift.records import RunHeader
 
 _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
@@ -37,7 +37,7 @@ class AtLeast:
 
     def close(self) -> None:
         """Close the notifier if it can be closed."""
-        if isinstance(self._notifier, Closing):
+        if isinstance(self._notifier, Closable):
             self._notifier.close()
 
 
@@ -58,7 +58,7 @@ def notifiers_for(settings: NotifyConfig) -> tuple[Notifier, ...]:
         others.append(WandbNotifier(texts=settings.texts))
     if settings.trackio:
         others.append(TrackioNotifier(texts=settings.texts))
-    return (*wanted, *(AtLeast(settings.min_level, one) for one in others))
+    return (*wanted, *(AtLeast(settings.min_level, notifier) for notifier in others))
 
 
 def webhook_url(settings: NotifyConfig) -> str:

@@ -74,7 +74,7 @@ class LogBetweenBars(logging.Handler):
     def install(cls) -> None:
         """Listen to the log of roledrift. Calling it again does nothing."""
         log = logging.getLogger("roledrift")
-        if not any(isinstance(one, cls) for one in log.handlers):
+        if not any(isinstance(handler, cls) for handler in log.handlers):
             log.addHandler(cls(logging.WARNING))
 
 
@@ -127,11 +127,11 @@ def line(notice: Notice) -> str:
     change = _CHANGES.get(notice.change, "")
     shown = f" ({change})" if change and change.upper() != _word(notice) else ""
     text = printable(notice.text, _SENTENCE)
-    one = notice.incident
+    incident = notice.incident
     name = (
         ""
-        if one is None or notice.change == "followed"
-        else f" [{printable(one.finding)}, incident {one.id}]"
+        if incident is None or notice.change == "followed"
+        else f" [{printable(incident.finding)}, incident {incident.id}]"
     )
     return f"roledrift {_word(notice)}{shown} step {notice.step}: {text}{name}"
 

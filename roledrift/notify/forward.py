@@ -86,16 +86,16 @@ class Forward:
         """Log the record's statistics under its step."""
         self._pool.write_step(record)
         values = self._pool.take()
-        for one in self._logbooks if values else ():
-            one.log(values, record.step)
+        for tracker in self._logbooks if values else ():
+            tracker.log(values, record.step)
 
     def write_alert(self, alert: Alert) -> None:
         """Single alerts are not passed on."""
 
     def write_incident(self, incident: Incident) -> None:
         """Log the incident where no notifier brings it."""
-        for one in self._logbooks:
-            one.incident(incident)
+        for tracker in self._logbooks:
+            tracker.incident(incident)
 
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         """Texts stay in the run directory."""

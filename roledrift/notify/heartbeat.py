@@ -56,7 +56,7 @@ class Heartbeat:
         self._times: deque[float] = deque(maxlen=_KEPT)
         self._last = clock()
         self._step: int | None = None
-        self._told: Alert | None = None
+        self._notified: Alert | None = None
         self._resumed = False
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -72,18 +72,18 @@ class Heartbeat:
         """A step was finished."""
         with self._lock:
             now = self._clock()
-            if self._step is not None and self._told is None:
+            if self._step is not None and self._notified is None:
                 self._times.append(now - self._last)
             self._last, self._step = now, step
             self._context = copy_context()
-            self._resumed = self._told is not None
+            self._resumed = self._notified is not None
 
     def look(self) -> Alert | None:
         """What has to be told now: that the run is silent, that it goes on again, or nothing."""
         with self._lock:
-            if self._resumed and self._told is not None:
+            if self._resumed and self._notified is not None:
                 alert = replace(
-                    self._told,
+                    self._notified,
                     level="INFO",
                     state="closed",
                     step=self._step or 0,
@@ -91,13 +91,13 @@ class Heartbeat:
                     text=f"Step {self._step} was finished.",
                     advice=(),
                 )
-                self._told, self._resumed = None, False
+                self._notified, self._resumed = None, False
                 return alert
             quiet, limit = self._clock() - self._last, self.limit
-            if self._told is not None or not limit or quiet <= limit:
+            if self._notified is not None or not limit or quiet <= limit:
                 return None
-            self._told = self._silent(quiet)
-            return self._told
+            self._notified = self._silent(quiet)
+            return self._notified
 
     @property
     def limit(self) -> float:

@@ -228,5 +228,7 @@ def log_folder(folder: Path, name: str, *, writer: Any = None) -> tuple[str, ...
 
 
 def _artifact_name(name: str) -> str:
-    kept = "".join(one if one.isalnum() or one in "-_." else "-" for one in name)
+    kept = "".join(
+        character if character.isalnum() or character in "-_." else "-" for character in name
+    )
     return kept[:120] or "roledrift"

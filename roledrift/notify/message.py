@@ -15,10 +15,10 @@ def title(notice: Notice) -> str:
     """A few words: how bad it is, in which role, what, and since when."""
     if notice.incident is None:
         return printable(f"{notice.change}: {notice.text}", _SUBJECT)
-    one = notice.incident
-    who = "all roles" if one.role == EVERYONE else one.role
+    incident = notice.incident
+    who = "all roles" if incident.role == EVERYONE else incident.role
     what = "closed" if notice.severity is None else notice.severity
-    return printable(f"{what}: {who}, {one.finding} since step {one.onset}", _SUBJECT)
+    return printable(f"{what}: {who}, {incident.finding} since step {incident.onset}", _SUBJECT)
 
 
 def subject(notice: Notice, header: RunHeader) -> str:

@@ -105,7 +105,7 @@ class WebhookNotifier:
         try:
             self._post(self._url, body, self._timeout)
         except (OSError, HTTPException, ValueError) as error:
-            return _said(error)
+            return _answer(error)
         return ""
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class WebhookNotifier:
                 return
             except (OSError, HTTPException, ValueError) as error:
                 if attempt == 2 or not _worth_another_try(error):
-                    self._lose(_said(error))
+                    self._lose(_answer(error))
                     return
             self._over.wait(_PAUSE)
 
@@ -198,7 +198,7 @@ def _kind(host: str) -> str:
     if host == "hooks.slack.com" or host == "hooks.slack-gov.com":
         return "slack"
     names = ("discord.com", "discordapp.com")
-    return "discord" if any(host == one or host.endswith("." + one) for one in names) else "json"
+    return "discord" if any(host == name or host.endswith("." + name) for name in names) else "json"
 
 
 def _post(url: str, body: bytes, timeout: float) -> None:
@@ -213,7 +213,7 @@ def _worth_another_try(error: Exception) -> bool:
     return not isinstance(error, HTTPError) or error.code == 429 or error.code >= 500
 
 
-def _said(error: Exception) -> str:
+def _answer(error: Exception) -> str:
     if isinstance(error, HTTPError):
         return f"HTTP {error.code}"
     reason = getattr(error, "reason", None)

@@ -10,14 +10,13 @@ from pathlib import Path
 import orjson
 
 from roledrift.errors import ConfigError, StoreError
+from roledrift.report import FORMATS
 from roledrift.report.build import page_of
 from roledrift.report.model import REPORT_SCHEMA, Report, plain
 from roledrift.report.tabular import tables, to_csv, to_latex
 
 TABLES = "tables"
 """Folder of CSV and LaTeX tables."""
-
-FORMATS = ("html", "md", "json", "csv", "tex", "png", "status")
 
 
 def write_report(
@@ -77,8 +76,7 @@ def _pages(report: Report, folder: Path) -> None:
 
 def write_page(report: Report, path: Path) -> Path:
     """Write one HTML page, or a ``.json`` file; raises like :func:`write_report`."""
-    json = path.suffix == ".json"
-    return _put(path, render_json(report, indent=False) if json else _html(report))
+    return _put(path, render_json(report) if path.suffix == ".json" else _html(report))
 
 
 def _put(target: Path, body: bytes) -> Path:
@@ -107,16 +105,10 @@ def _markdown(report: Report) -> bytes:
     return render_markdown(report).encode()
 
 
-def render_json(report: Report, *, indent: bool = True) -> bytes:
-    """``report`` as JSON; strict, sorted, non-finite numbers as strings.
-
-    Args:
-        report: What to write.
-        indent: Whether it is for people; a folder of runs would be half as large again.
-    """
+def render_json(report: Report) -> bytes:
+    """``report`` as JSON on one line: strict, sorted, non-finite numbers as strings."""
     whole = {"v": REPORT_SCHEMA, **plain(report)}
-    style = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE if indent else 0
-    flags = style | orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    flags = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps(whole, default=plain, option=flags)
 
 

@@ -25,14 +25,14 @@ GROUPS = torch.tensor([0, 1, 3, 2, 3, 0, 1, 3])
 
 
 def tiny_model(
-    dtype: torch.dtype = torch.float32, *, hidden: int = 32, **lora: object
+    dtype: torch.dtype = torch.float32, *, hidden: int = 32, layers: int = 2, **lora: object
 ) -> nn.Module:
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=VOCAB,
         hidden_size=hidden,
         intermediate_size=2 * hidden,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=hidden // 2,

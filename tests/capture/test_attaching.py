@@ -40,3 +40,13 @@ def test_a_model_that_cannot_be_measured_is_no_error() -> None:
     probe, said = attach_gradients(tiny_model().base_model.model.lm_head, VOTING, Config())
     assert probe is None
     assert "store='sketch'" in said
+
+
+@pytest.mark.parametrize("name", ["_C._current_graph_task_id", "autograd._get_sequence_nr"])
+def test_a_torch_without_its_private_functions_measures_no_gradients(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delattr(f"torch.{name}")
+    probe, said = attach_gradients(tiny_model(), VOTING, Config())
+    assert probe is None
+    assert said.startswith("not measured, but all other statistics are: torch ")

@@ -15,7 +15,7 @@ from roledrift.capture.closure import Closure
 from roledrift.capture.following import Parameter, Shards, follow
 from roledrift.capture.gradient_store import FullStore
 from roledrift.capture.gradients import RoleGradientProbe
-from roledrift.capture.linear_taps import Ledger
+from roledrift.capture.linear_taps import Accumulator
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def one_rank(tmp_path: Path) -> Iterator[None]:
 def closures(*names: str) -> dict[str, Closure]:
     made = {}
     for name in names:
-        ledger = Ledger(name, 2)
+        ledger = Accumulator(name, 2)
         ledger.names, ledger.shapes = ["layer"], [(2, 3)]
         ledger.store = FullStore([(2, 3)], 2, dtype=torch.float64, device=torch.device("cpu"))
         made[name] = Closure(ledger, torch.zeros((), dtype=torch.float64))

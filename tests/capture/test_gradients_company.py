@@ -255,7 +255,7 @@ def test_a_model_that_is_compiled_later_keeps_its_graphs(backend: str) -> None:
     for watched in (False, True):
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
-        model = tiny_model()
+        model = tiny_model(layers=1)
         probe = RoleGradientProbe(VOTING, every=1)
         if watched:
             probe.attach(model)

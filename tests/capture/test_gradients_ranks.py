@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from gradient_models import GROUPS, ROLES, gram, rows, separate, tiny_model
+from gradient_ranks_worker import measured
 
-HERE = Path(__file__).parent
+from tests.ranks import together
+
+pytestmark = pytest.mark.ranks
 CASES = [
     f"{kind} {way} {store}"
     for kind in ("ddp", "fsdp2")
@@ -26,28 +24,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     meeting = f"file://{tmp_path_factory.mktemp('ranks') / 'store'}"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    environment["PYTHONPATH"] = f"{HERE.parents[1]}{os.pathsep}{environment.get('PYTHONPATH', '')}"
-    workers = [
-        subprocess.Popen(
-            [sys.executable, str(HERE / "gradient_ranks_worker.py"), str(rank), meeting],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        for rank in range(2)
-    ]
-    found = []
-    try:
-        for worker in workers:
-            out, errors = worker.communicate(timeout=240)
-            assert worker.returncode == 0, errors[-3000:]
-            found.append(json.loads(out.split("RESULT")[1]))
-    finally:
-        for worker in workers:
-            worker.kill()
-    return found
+    return together(measured, [(rank, meeting) for rank in range(2)])
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -64,7 +41,7 @@ def test_ranks_equal_one_process(case: str, results: list[dict[str, Any]]) -> No
     if "tap" in case:
         assert closure < 1e-7
         assert covered == 1
-        assert bypassed == []
+        assert bypassed == ()
     else:  # differences of .grad, which are all of it
         assert closure is covered is None
     if "full" in case:

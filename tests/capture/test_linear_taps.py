@@ -8,7 +8,7 @@ from torch import nn
 
 from roledrift.capture.gradient_store import FullStore
 from roledrift.capture.linear_taps import (
-    Ledger,
+    Accumulator,
     Site,
     Watch,
     install_tap,
@@ -47,7 +47,7 @@ def test_products(
 def one_site(bias: bool = False) -> tuple[nn.Linear, Site]:
     torch.manual_seed(0)
     layer = nn.Linear(4, 3, bias=bias).double()
-    ledger = Ledger("shared", 3)
+    ledger = Accumulator("shared", 3)
     ledger.names.append("layer")
     ledger.shapes.append((3, 4))
     ledger.store = FullStore([(3, 4)], 3, dtype=torch.float64, device=torch.device("cpu"))

@@ -65,14 +65,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "not_found"
 
 
-def test_what_is_paired_by_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    a, b = str(write_run(tmp_path / "a")), str(write_run(tmp_path / "b", inflate_from=15))
-    assert compare(a, b, pair="step") == 0
-    assert "Paired by step" in capsys.readouterr().out
-    assert compare(a, b, pair="prompt") == 3
-    assert "nothing to compare" in capsys.readouterr().err
-
-
 def test_steps_that_only_one_run_has_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,8 +55,8 @@ def test_what_is_watched_is_no_finding() -> None:
 def test_names_are_those_of_findings() -> None:
     check_names([])
     check_names(["truncation", "length_inflation"])
-    with pytest.raises(ConfigError, match="Did you mean 'truncation'"):
-        check_names(["truncated"])
+    with pytest.raises(ConfigError, match="did you mean 'truncation'"):
+        check_names(["truncate"])
 
 
 def test_silence_is_a_finding_without_an_alert() -> None:

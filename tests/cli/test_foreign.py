@@ -97,7 +97,7 @@ def test_every_verb_takes_one_of_several_runs(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--as", "wanb"], "Did you mean 'wandb'?"),
+        (["--as", "wanb"], "did you mean 'wandb'?"),
         (["--routing", "mixed"], "say shared or isolated"),
         (["--roles", "x"], "no name=role"),
         (["--mapping", "no.toml"], "cannot be read"),

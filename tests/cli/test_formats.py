@@ -17,7 +17,7 @@ def paths(tmp_path: Path) -> list[str]:
     return [str(drift), str(write_run(tmp_path / "short", 3)), str(tmp_path / "no")]
 
 
-@pytest.mark.parametrize("style", ["markdown", "github", "junit", "json", "text"])
+@pytest.mark.parametrize("style", ["markdown", "github", "junit", "text"])
 def test_the_exit_code_does_not_depend_on_the_format(
     paths: list[str], style: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -165,13 +165,10 @@ def test_some_of_them_in_another_order(tmp_path: Path) -> None:
     assert names("--sort", "path") == ["a", "b", "c"]
     assert names("--sort", "steps") == ["b", "a", "c"]
     assert names("--state", "empty") == ["c"]
-    assert names("--state", "empty,finished", "--limit", "2") == ["b", "a"]
-    assert json.loads(ls(tmp_path, "--json", "--limit", "2")[1])["truncated"]
-    assert not json.loads(ls(tmp_path, "--json", "--limit", "3")[1])["truncated"]
-    assert "1 more of 3 runs" in ls(tmp_path, "--limit", "2")[2]
+    assert names("--state", "empty,finished") == ["b", "a", "c"]
     code, out, err = ls(tmp_path, "--state", "silent")
     assert (code, out) == (3, "")
     assert "no run that is silent" in err
     code, out, err = ls(tmp_path, "--state", "silnet")
     assert (code, out) == (2, "")
-    assert "Did you mean 'silent'?" in err
+    assert "did you mean 'silent'?" in err

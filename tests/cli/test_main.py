@@ -4,6 +4,7 @@ import pty
 import signal
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
         (["frobnicate"], "No such command 'frobnicate'. There are check, ls,"),
         (["check", ""], "the path is empty; is a variable not set?"),
         (["compare", "a", " "], "'B': the path is empty"),
-        (["check", "a", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'json'"),
+        (["check", "a", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'markdown'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_2(
@@ -222,7 +223,7 @@ def test_an_output_that_is_not_utf_8(tmp_path: Path) -> None:
 WORDS = [
     *("check", "ls", "watch --once", "compare", "doctor", "import --dry-run", "report --format md"),
     *("--json", "--format", "junit", "--fail-on", "error", "--detector", "hygiene", "--step-range"),
-    *("1:2", ":", "--state", "open", "--limit", "-1", "--sort", "level", "--pair", "step", "--all"),
+    *("1:2", ":", "--state", "open", "--sort", "level", "--all"),
     *("--strict", "--config", "--roles", "0=a:b", "--as", "table", "--mapping", "--by", "--redact"),
     *("(", "", " ", "-", "--", "--no-such", "\x00", "\udcff", "ä" * 300, "nan", "run", "log.csv"),
     *(".", "empty", "gone", "run/run.json", "run/..", "s3://", "file:///", "-x", "@run"),
@@ -244,9 +245,10 @@ def test_whatever_is_typed_there_is_no_traceback(
     assert code in (0, 1, 2, 3)
     assert "Traceback" not in out + err
     assert "please report it" not in err, (verb, words, err)
-    if code == 2 and "--json" not in words:
+    as_json = "--json" in takewhile("--".__ne__, words)  # behind it, everything is a path
+    if code == 2 and not as_json:
         assert err.startswith("roledrift: ")
-    if "--json" in words:
+    if as_json:
         body = json.loads(out)
         assert body.get("error", {}).get("kind") != "internal", (verb, words, body)
 

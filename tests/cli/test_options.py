@@ -39,4 +39,4 @@ def test_help_is_that_of_the_verb_and_its_fields() -> None:
 
 
 def test_every_format_can_be_asked_for() -> None:
-    assert {one.value for one in Style} == {"text", "json", *FORMATS}
+    assert {one.value for one in Style} == {"text", *FORMATS}

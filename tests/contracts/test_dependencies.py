@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +17,7 @@ SHIPPED = (
 IF_PRESENT = {"fsspec", "mlflow", "tensorboard", "tokenizers"}
 
 
+@cache
 def imported(folder: Path) -> set[str]:
     """Top-level packages that the files of a folder import, lazily or not."""
     names: set[str] = set()

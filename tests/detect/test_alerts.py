@@ -32,7 +32,7 @@ def _verdict(
 
 def _told(verdicts: Sequence[Verdict], config: Config | None = None) -> list[tuple[int, Alert]]:
     manager = AlertManager(VOTING, config or Config(), CATALOGUE)
-    seen = [(step, manager.see(step, one)) for step, one in enumerate(verdicts)]
+    seen = [(step, manager.observe(step, one)) for step, one in enumerate(verdicts)]
     return [(step, alert) for step, alert in seen if alert is not None]
 
 
@@ -92,7 +92,7 @@ def test_the_newest_checkpoint_from_before_the_onset_is_named() -> None:
     manager = AlertManager(VOTING, Config(), CATALOGUE, host="trl.GRPOTrainer")
     manager.note(tuple(Checkpoint(step, f"c-{step}") for step in (2, 4, 6, 8)))
     manager.note(())
-    opened = manager.see(9, _verdict("drift", "failing", 6, evidence=9.0, chance="of 8"))
+    opened = manager.observe(9, _verdict("drift", "failing", 6, evidence=9.0, chance="of 8"))
     assert opened is not None
     assert opened.checkpoint == Checkpoint(4, "c-4")
     assert (opened.evidence, opened.chance, opened.layer) == (9.0, "of 8", "movement")
@@ -133,7 +133,9 @@ def test_advice_is_filled_in(finding: Finding) -> None:
     workflow = Workflow("odd", (Role("a.b-c"),), ("p",))
     manager = AlertManager(workflow, Config(), CATALOGUE, host="reference_trainer")
     for role in ("a.b-c", "*"):
-        alert = manager.see(5, Verdict(detector, role, "drift", finding.name, onset=3, reason="x"))
+        alert = manager.observe(
+            5, Verdict(detector, role, "drift", finding.name, onset=3, reason="x")
+        )
         assert alert is not None
         assert alert.advice
         assert not any("{role}" in one or "{{" in one for one in alert.advice)
@@ -142,7 +144,7 @@ def test_advice_is_filled_in(finding: Finding) -> None:
 
 
 def test_an_unknown_finding_is_told_too() -> None:
-    alert = AlertManager(VOTING, Config(), CATALOGUE).see(
+    alert = AlertManager(VOTING, Config(), CATALOGUE).observe(
         5, Verdict("d", "generator", "drift", "odd", onset=3)
     )
     assert alert is not None

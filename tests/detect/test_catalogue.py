@@ -37,10 +37,10 @@ def installed(install: Any) -> Any:
 
     def put(code: str = CODE, points: Any = POINTS) -> None:
         install("loud", points, code={"loud_part": code})
-        catalogue._found.cache_clear()
+        catalogue._known.cache_clear()
 
     yield put
-    catalogue._found.cache_clear()
+    catalogue._known.cache_clear()
 
 
 def test_an_installed_one_is_like_those_that_ship(installed: Any) -> None:

@@ -11,7 +11,7 @@ from roledrift.records import Stat, StepRecord
 def seen(values: dict[int, Stat]) -> LengthCredit:
     credit = LengthCredit()
     for step, stat in values.items():
-        credit.see(StepRecord(step, groups={"a": {"length_credit": stat}}), "a")
+        credit.observe(StepRecord(step, groups={"a": {"length_credit": stat}}), "a")
     return credit
 
 

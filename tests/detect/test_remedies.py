@@ -11,7 +11,7 @@ from reference_trainer.config import Config as TrainerConfig
 from reference_trainer.config import from_mapping
 from roledrift.detect import remedies
 from roledrift.detect.catalogue import shipped
-from roledrift.detect.remedies import Remedy, family, go_back, told
+from roledrift.detect.remedies import Remedy, family, go_back, worded
 from roledrift.records import Checkpoint
 
 ALL = [one for one in vars(remedies).values() if isinstance(one, Remedy)]
@@ -39,11 +39,13 @@ def test_the_reference_trainer_reads_the_lines() -> None:
 
 
 def test_a_host_without_a_setting_gets_the_general_words_only() -> None:
-    assert told(remedies.OWN_POLICY, role=ROLE, host="trl") == (
+    assert worded(remedies.OWN_POLICY, role=ROLE, host="trl") == (
         "give the generator a policy of its own (an adapter per role)"
     )
-    assert told("look at {role}", role=ROLE, host="verl") == "look at the generator"
-    assert told(remedies.KL_ANCHOR, role=ROLE) == "anchor the generator to its start with a KL term"
+    assert worded("look at {role}", role=ROLE, host="verl") == "look at the generator"
+    assert (
+        worded(remedies.KL_ANCHOR, role=ROLE) == "anchor the generator to its start with a KL term"
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,11 +81,11 @@ def test_every_line_of_every_finding_can_be_told() -> None:
     for host in ("", "trl", "verl", "rllm", "reference_trainer", "paper", "drmas"):
         for finding in (one for card in shipped() for one in card.findings):
             for one in finding.advice:
-                line = told(one, role=ROLE, host=host)
+                line = worded(one, role=ROLE, host=host)
                 assert not re.search(r"\{role\}|\{\{|\}\}", line)
 
 
 def test_what_is_said_of_all_roles_names_no_role() -> None:
-    assert told(remedies.KL_ANCHOR, role="*", host="reference_trainer") == (
+    assert worded(remedies.KL_ANCHOR, role="*", host="reference_trainer") == (
         "anchor every role to its start with a KL term"
     )

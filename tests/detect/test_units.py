@@ -1,6 +1,6 @@
 """Who is judged by what a log has only of all roles together."""
 
-from roledrift.detect.units import known, mean_of, not_logged, reader, too_short, units, whole
+from roledrift.detect.units import known, mean_of, not_logged, reader, run_unit, too_short, units
 from roledrift.records import Stat, StepRecord
 from roledrift.workflow import SINGLE, VOTING
 
@@ -8,7 +8,7 @@ from roledrift.workflow import SINGLE, VOTING
 def test_of_several_roles_all_together_are_judged_too() -> None:
     assert units(VOTING) == ("generator", "aggregator", "*")
     assert units(SINGLE) == ("generator",)
-    assert (whole(VOTING), whole(SINGLE)) == ("*", "generator")
+    assert (run_unit(VOTING), run_unit(SINGLE)) == ("*", "generator")
 
 
 def test_all_together_only_counts_where_no_role_has_it() -> None:

@@ -58,7 +58,7 @@ def test_the_report_shows_it_also_where_it_is_not_installed(
 
     monkeypatch.undo()
     extensions.extensions.cache_clear()
-    catalogue._found.cache_clear()
+    catalogue._known.cache_clear()
     gone = load(tmp_path / "run", "run1")
     assert "shouting" not in {one.detector for one in gone.verdicts}
     assert gone.config.stop_on == ("shouting",)

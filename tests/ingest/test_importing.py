@@ -106,7 +106,7 @@ def test_what_is_not_recognised(tmp_path: Path) -> None:
         sniff(tmp_path)
     with pytest.raises(StoreError, match="no such file"):
         sniff(tmp_path / "no")
-    with pytest.raises(ConfigError, match="Did you mean 'wandb'"):
+    with pytest.raises(ConfigError, match="did you mean 'wandb'"):
         named("wandbb")
     assert list(formats()) == [form.name for form in formats().values()]
 

@@ -12,7 +12,7 @@ from transformers import TrainerCallback
 
 from roledrift.gram import total_norm
 from roledrift.store.reader import open_run
-from tests.integrations.trl_tiny import make_trainer, trace, watched
+from tests.integrations.trl_tiny import make_trainer, tiny_model, trace, watched
 
 SKETCH = {"tier": "full", "gradients": {"store": "sketch"}}
 
@@ -31,8 +31,6 @@ def test_lora_covers_the_norm_that_trl_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tied", [False, True])
 def test_the_fused_output_layer_is_named_as_not_covered(tmp_path: Path, tied: bool) -> None:
     """TRL 1.16 computes log-probabilities from ``lm_head.weight``, past the layer."""
-    from tests.integrations.trl_tiny import tiny_model
-
     model = tiny_model()
     if tied:
         model.config.tie_word_embeddings = True
@@ -55,8 +53,6 @@ def test_the_fused_output_layer_is_named_as_not_covered(tmp_path: Path, tied: bo
 def test_a_trained_copy_of_the_output_layer_is_named_as_not_covered(tmp_path: Path) -> None:
     from peft import get_peft_model
 
-    from tests.integrations.trl_tiny import tiny_model
-
     lora = LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["lm_head"])
     _, steps = watched(
         tmp_path, lora=False, model=get_peft_model(tiny_model(), lora), config=SKETCH
@@ -76,10 +72,13 @@ def test_torch_compile_is_left_alone(tmp_path: Path) -> None:
         torch._dynamo.utils.counters.clear()
         torch.manual_seed(0)
         if name == "plain":
-            trainer = make_trainer(tmp_path / name, [], **compiled)
+            trainer = make_trainer(tmp_path / name, [], model=tiny_model(layers=1), **compiled)
             trainer.train()
         else:
-            trainer, steps = watched(tmp_path / name, config={"tier": "full"}, **compiled)
+            model = tiny_model(layers=1)
+            trainer, steps = watched(
+                tmp_path / name, config={"tier": "full"}, model=model, **compiled
+            )
         found[name] = trace(trainer), torch._dynamo.utils.counters["stats"]["unique_graphs"]
     assert found["watched"] == found["plain"]
     assert not any(record.gradients or record.faults for record in steps)

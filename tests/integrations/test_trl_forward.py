@@ -29,13 +29,13 @@ PAIR = {"generator": 1, "aggregator": 1}
 torch.set_num_threads(1)
 
 
-def tiny_model() -> Any:
+def tiny_model(layers: int = 2) -> Any:
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=16,
         hidden_size=32,
         intermediate_size=64,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=16,
@@ -72,7 +72,7 @@ class Weighted(Trainer):
 
 
 def train(out: Path, callbacks: list[Any], **changes: Any) -> Trainer:
-    model, kind = tiny_model(), changes.pop("kind", Trainer)
+    model, kind = tiny_model(changes.pop("layers", 2)), changes.pop("kind", Trainer)
     if changes.pop("lora", True):
         torch.manual_seed(1)
         model = get_peft_model(model, LoraConfig(r=4, target_modules="all-linear"))
@@ -251,7 +251,7 @@ def test_a_compiled_model_is_measured_by_its_outputs(tmp_path: Path) -> None:
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
         data = rows(with_role=name == "watched")
-        trainer = train(tmp_path / name, callbacks, rows=data, **compiled)
+        trainer = train(tmp_path / name, callbacks, rows=data, layers=1, **compiled)
         found[name] = weights(trainer), torch._dynamo.utils.counters["stats"]["unique_graphs"]
     assert found["watched"] == found["plain"]
     for record in open_run(tmp_path / "run").steps():

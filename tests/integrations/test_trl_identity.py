@@ -83,6 +83,14 @@ def test_the_training_is_the_same_to_the_last_bit(tmp_path: Path, variant: str) 
     assert scored == [reference and (record.step - 1) % every == 0 for record in records]
 
 
+@pytest.fixture(scope="module")
+def unwatched(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The trace of a training without a callback."""
+    alone = make_trainer(tmp_path_factory.mktemp("alone"), [])
+    alone.train()
+    return trace(alone)
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -91,17 +99,14 @@ def test_the_training_is_the_same_to_the_last_bit(tmp_path: Path, variant: str) 
     ],
 )
 def test_what_fails_in_flight_is_counted_and_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, unwatched: str
 ) -> None:
-    alone = make_trainer(tmp_path / "alone", [])
-    alone.train()
-
     def fails(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("on purpose")
 
     monkeypatch.setattr(f"roledrift_trl.{broken}", fails)
     trainer, records = watched(tmp_path, config={"tier": "full"})
-    assert trace(trainer) == trace(alone)
+    assert trace(trainer) == unwatched
     assert len(records) == 3
     for record in records:
         assert [name.split(": ")[1] for name in record.faults] == ["ZeroDivisionError"]

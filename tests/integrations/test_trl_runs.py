@@ -1,8 +1,7 @@
 """A run from its beginning to its end: stopping, resuming, reporters, several processes."""
 
 import json
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,16 @@ from roledrift.ingest.wandb_log import History, entries
 from roledrift.records import Checkpoint
 from roledrift.store.reader import open_run
 from tests.ingest.logs import imported
+from tests.integrations.trl_rank import trained
 from tests.integrations.trl_tiny import (
     PAIR,
-    environment,
     make_trainer,
     scripted,
     tiny_model,
     trace,
     watched,
 )
+from tests.ranks import free_port, together
 
 ROOT = Path(__file__).parents[2]
 
@@ -92,20 +92,18 @@ def test_a_checkpoint_from_before_the_callback_begins_a_run(tmp_path: Path) -> N
     assert [record.step for record in open_run(tmp_path / "run").steps()] == [3]
 
 
-def test_the_example_runs(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples/trl_grpo_roles.py", "--out", tmp_path, "--steps", "3"],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def test_the_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["trl_grpo_roles.py", "--out", str(tmp_path), "--steps", "3"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    runpy.run_path(str(ROOT / "examples" / arguments[0]), run_name="__main__")
+    said = capsys.readouterr().err
     run = open_run(tmp_path / "roledrift")
-    told = [line for line in done.stderr.splitlines() if line.startswith("roledrift")]
+    told = [line for line in said.splitlines() if line.startswith("roledrift")]
     assert " watches trl.GRPOTrainer: generator, aggregator; " in told[0]
     assert told[0].endswith(f"run directory {tmp_path / 'roledrift'}")
-    assert "  Role gradients of 28 weights, policies ['shared'], folded" in done.stderr
+    assert "  Role gradients of 28 weights, policies ['shared'], folded" in said
     assert told[-1].endswith(f"roledrift report {tmp_path / 'roledrift'}")
     assert [record.step for record in run.steps()] == [1, 2, 3]
     assert not any(record.faults for record in run.steps())
@@ -192,20 +190,9 @@ def test_a_resumed_training_keeps_its_baseline(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders of two trainings, one after the other: starting two processes is the price."""
-    folder = tmp_path_factory.mktemp("ranks")
-    port = f"--master_port={20000 + os.getpid() % 20000}"
-    worker = ["-m", "tests.integrations.trl_rank", str(folder)]
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", port, "--nproc_per_node=2", *worker],
-        env=environment(),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("See: roledrift report") == 2, "only the first process speaks"
+    folder, port = tmp_path_factory.mktemp("ranks"), free_port()
+    said = together(trained, [(rank, port, folder) for rank in range(2)])
+    assert [one.count("See: roledrift report") for one in said] == [2, 0], "only the first speaks"
     return folder
 
 
@@ -215,6 +202,7 @@ def ended(folder: Path) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_two_processes_write_one_run(two_processes: Path) -> None:
     assert ended(two_processes / "plain") == [3, 3]
     run = open_run(two_processes / "plain" / "run")
@@ -231,6 +219,7 @@ def test_two_processes_write_one_run(two_processes: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_growth_on_one_process_stops_both(two_processes: Path) -> None:
     """Only the second process has answers that grow; nobody waits for the other for ever."""
     first, second = ended(two_processes / "grows")

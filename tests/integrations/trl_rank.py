@@ -1,12 +1,14 @@
-"""One of the processes of test_trl_runs.py: ``python -m ... trl_rank FOLDER``, two trainings."""
+"""One of two processes of test_trl_runs.py, which make two trainings."""
 
-import sys
+import io
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
 from roledrift_trl import RoleDriftCallback
 
 from tests.integrations.trl_tiny import PAIR, make_trainer, scripted
+from tests.ranks import as_rank
 
 
 def main(what: str, folder: Path) -> None:
@@ -30,6 +32,10 @@ def main(what: str, folder: Path) -> None:
     done.write_text(str(trainer.state.global_step))
 
 
-if __name__ == "__main__":
-    for name in ("plain", "grows"):
-        main(name, Path(sys.argv[1]) / name)
+def trained(rank: int, port: int, folder: Path) -> str:
+    """Both trainings, one after the other; what was said on standard error."""
+    as_rank(rank, port)
+    with redirect_stderr(io.StringIO()) as said:
+        for name in ("plain", "grows"):
+            main(name, folder / name)
+    return said.getvalue()

@@ -44,13 +44,13 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def tiny_model(vocabulary: int = len(WORDS)) -> Qwen3ForCausalLM:
+def tiny_model(vocabulary: int = len(WORDS), *, layers: int = 2) -> Qwen3ForCausalLM:
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=vocabulary,
         hidden_size=32,
         intermediate_size=64,
-        num_hidden_layers=2,
+        num_hidden_layers=layers,
         num_attention_heads=2,
         num_key_value_heads=1,
         head_dim=16,

@@ -1,12 +1,10 @@
-"""One of two processes of test_verl_worker.py: ``python verl_rank.py RANK MEETING``.
+"""One of two processes of test_verl_worker.py.
 
 The second rank has no memory left for what measures gradients; then both train on.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +23,7 @@ class _Full(nn.Linear):
         raise torch.OutOfMemoryError
 
 
-def main(rank: int, meeting: str) -> None:
+def measured(rank: int, meeting: str) -> list[Any]:
     """Begin a mini-batch, then add up over the ranks as a backward does."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
@@ -38,10 +36,5 @@ def main(rank: int, meeting: str) -> None:
     gradient = torch.ones(1)
     dist.all_reduce(gradient)  # one rank alone in here would hang
     report = watch.end(last=True)
-    told = [report.coverage, dict(report.faults), "forward" in vars(layer), gradient.item()]
-    print("RESULT" + json.dumps(told))
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    dist.barrier()
+    return [report.coverage, dict(report.faults), "forward" in vars(layer), gradient.item()]

@@ -1,13 +1,11 @@
-"""One of two processes of test_monitor_ranks.py: ``python stop_rank.py RANK FOLDER OUT``.
+"""One of two processes of test_monitor_ranks.py.
 
 Only rank 0 has an aggregator, so only rank 0's rows show that its answers grow.
 """
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,8 +26,8 @@ def spans(rank: int, step: int) -> SpanTable:
     )
 
 
-def main(rank: int, folder: str, out: str) -> None:
-    """Train until the monitor says stop; write down when that was and why."""
+def trained(rank: int, folder: str) -> dict[str, Any]:
+    """Train until the monitor says stop; say when that was and why."""
     torch.set_num_threads(1)
     meeting = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=2)
@@ -50,10 +48,5 @@ def main(rank: int, folder: str, out: str) -> None:
             stopped = step
             break
     monitor.close()
-    result = {"stopped": stopped, "alerts": len(decision.alerts), "weight": weight.item()}
-    Path(out).write_text(json.dumps(result))
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], sys.argv[3])
+    dist.barrier()
+    return {"stopped": stopped, "alerts": len(decision.alerts), "weight": weight.item()}

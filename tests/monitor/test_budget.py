@@ -12,7 +12,7 @@ def run(
             cost = {"probes": fixed * recorded}
             if recorded and step % budget.factor == 0:
                 cost["rescore"] = periodic
-            budget.see(cost, 100 + sum(cost.values()), recorded=recorded)
+            budget.observe(cost, 100 + sum(cost.values()), recorded=recorded)
             step += 1
         said.append(budget.decide(budget.wish()))
     return said
@@ -48,7 +48,7 @@ def test_it_comes_back_where_there_is_room() -> None:
 
 def test_one_slow_step_or_write_changes_nothing() -> None:
     budget = Budget(0.03)
-    budget.see({"write": 900}, 1000)
+    budget.observe({"write": 900}, 1000)
     assert run(budget, fixed=1) == [""]
 
 
@@ -63,11 +63,11 @@ def test_what_is_due() -> None:
 def test_switched_off_or_unknown_steps_are_not_seen() -> None:
     off = Budget(0.0)
     for _ in range(20):
-        off.see({"probes": 50}, 100)
+        off.observe({"probes": 50}, 100)
     assert not off.full
     unknown = Budget(0.03)
     for _ in range(20):
-        unknown.see({"probes": 50}, 0)
+        unknown.observe({"probes": 50}, 0)
     assert not unknown.full
 
 

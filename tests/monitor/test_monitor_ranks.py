@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from roledrift.store.reader import open_run
+from tests.monitor.stop_rank import trained
+from tests.ranks import together
 
-SCRIPT = Path(__file__).parent / "stop_rank.py"
-
-
-def two_processes(folder: Path) -> list[dict[str, Any]]:
-    outs = [folder / f"{rank}.json" for rank in range(2)]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(rank), str(folder), str(out)],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stderr=subprocess.PIPE,
-        )
-        for rank, out in enumerate(outs)
-    ]
-    for process in processes:
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors.decode()
-    return [json.loads(out.read_text()) for out in outs]
+pytestmark = pytest.mark.ranks
 
 
 def test_both_ranks_stop_where_rank_0_decides(tmp_path: Path) -> None:
-    first, second = two_processes(tmp_path)
+    first, second = together(trained, [(rank, str(tmp_path)) for rank in range(2)])
     assert first["stopped"] is not None
     assert first["stopped"] == second["stopped"]
     assert (first["alerts"], second["alerts"]) == (1, 0), "only rank 0 judges"

@@ -18,7 +18,7 @@ import pytest
 from roledrift import open_monitor
 from roledrift.errors import ConfigError
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.wandb_log import History, Told, _payloads, entries
+from roledrift.ingest.wandb_log import History, _payloads, entries
 from roledrift.notify.forward import Forward
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier, log_folder, logbook
 from roledrift.records import Stat, StepRecord
@@ -49,7 +49,7 @@ run.finish()
 """
 
 
-def run_with_wandb(folder: Path, mode: str) -> tuple[list[History], list[Told], str]:
+def run_with_wandb(folder: Path, mode: str) -> tuple[list[History], str]:
     """The program above with the real wandb, offline; read back with our reader."""
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
@@ -66,24 +66,23 @@ def run_with_wandb(folder: Path, mode: str) -> tuple[list[History], list[Told], 
         },
     )
     (file,) = (folder / "wandb").glob("offline-run-*/run-abc.wandb")
-    found = list(entries(file, Ledger()))
-    rows = [one for one in found if isinstance(one, History)]
-    return rows, [one for one in found if isinstance(one, Told)], done.stdout
+    rows = [one for one in entries(file, Ledger()) if isinstance(one, History)]
+    return rows, done.stdout
 
 
-def artifacts(folder: Path) -> list[Any]:
+def messages(folder: Path, kind: str) -> list[Any]:
     """What is uploaded once the offline run is synchronised, as wandb's own messages say it."""
     from wandb.proto.wandb_internal_pb2 import Record
 
     (file,) = (folder / "wandb").glob("offline-run-*/run-abc.wandb")
     with file.open("rb") as opened:
         records = [Record.FromString(one) for one in _payloads(opened, file.name, Ledger())]
-    return [one.artifact for one in records if one.WhichOneof("record_type") == "artifact"]
+    return [getattr(one, kind) for one in records if one.WhichOneof("record_type") == kind]
 
 
 @pytest.mark.slow
 def test_statistics_and_alerts_are_in_the_wandb_file(tmp_path: Path) -> None:
-    rows, told, out = run_with_wandb(tmp_path, "joined")
+    rows, out = run_with_wandb(tmp_path, "joined")
     name = "roledrift/aggregator/length"
     lengths = {r.data["roledrift/step"]: r.data[name] for r in rows if name in r.data}
     assert lengths[3.0] == 5.0
@@ -91,13 +90,13 @@ def test_statistics_and_alerts_are_in_the_wandb_file(tmp_path: Path) -> None:
     assert len(lengths) >= 23
     losses = [row.data["loss"] for row in rows if "loss" in row.data]
     assert losses == [float(step) for step in range(24)], "no row of the host is lost"
-    (alert,) = told
+    (alert,) = messages(tmp_path, "alert")
     (incident,) = open_run(tmp_path / "run").incidents()
     assert alert.level == "ERROR"
     assert alert.title.startswith(f"{incident.severity}: {incident.role}")
     assert alert.text.startswith(incident.sentence)
     assert out.strip() == "('wandb',)"
-    (report,) = artifacts(tmp_path)
+    (report,) = messages(tmp_path, "artifact")
     assert (report.name, report.type) == ("roledrift-run", "roledrift-report")
     kept = {one.path: Path(one.local_path).read_bytes() for one in report.manifest.contents}
     written = (tmp_path / "report").rglob("*")
@@ -107,7 +106,7 @@ def test_statistics_and_alerts_are_in_the_wandb_file(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_program_that_logs_nothing_itself_gets_rows(tmp_path: Path) -> None:
-    rows, _, _ = run_with_wandb(tmp_path, "rows")
+    rows, _ = run_with_wandb(tmp_path, "rows")
     steps = [row.data["roledrift/step"] for row in rows if "roledrift/step" in row.data]
     assert steps == [float(step) for step in range(24)]
 

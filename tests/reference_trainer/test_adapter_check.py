@@ -1,4 +1,5 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ import torch
 from reference_trainer.adapter_check import AdapterCheck
 from reference_trainer.errors import AdapterError
 from reference_trainer.policies import AdapterBank
-from reference_trainer.rollout.engine import Completion, Sampling
+from reference_trainer.rollout.engine import Completion, Request, Sampling
 from reference_trainer.rollout.transformers_engine import TransformersEngine
 
 Make = Callable[..., AdapterBank]
@@ -21,17 +22,16 @@ class Misrouted(TransformersEngine):
         self.base = TransformersEngine(base, end_ids=(0,))
         self.wrong = wrong
 
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        policy: str,
-        sampling: Sampling,
-        seeds: Sequence[int],
-    ) -> list[Completion]:
-        served = self.wrong.get(policy, policy)
-        engine = super() if served is not None else self.base
-        return engine.generate(prompts, policy=served or policy, sampling=sampling, seeds=seeds)
+    def submit(self, requests: Mapping[int, Request]) -> None:
+        for number, one in requests.items():
+            served = self.wrong.get(one.policy, one.policy)
+            if served is None:
+                self.base.submit({number: one})
+            else:
+                super().submit({number: replace(one, policy=served)})
+
+    def collect(self) -> dict[int, Completion]:
+        return self.base.collect() | super().collect()
 
 
 def take_steps(bank: AdapterBank, policy: str) -> None:

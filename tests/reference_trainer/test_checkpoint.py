@@ -24,7 +24,7 @@ from reference_trainer.checkpoint import (
     save_checkpoint,
 )
 from reference_trainer.config import CheckpointSettings, Config
-from reference_trainer.errors import CheckpointError, SettingsError
+from reference_trainer.errors import SettingsError, StorageError
 from reference_trainer.grid import load_source
 from reference_trainer.manifest import write_manifest
 from reference_trainer.policies import AdapterBank
@@ -66,10 +66,10 @@ def test_a_full_disk_is_named_and_spoils_nothing(
     make_bank: Callable[..., AdapterBank], tmp_path: Path, most: int
 ) -> None:
     bank = make_bank("generator", "aggregator")
-    with full_disk(most), pytest.raises(CheckpointError, match="there is no earlier one"):
+    with full_disk(most), pytest.raises(StorageError, match="there is no earlier one"):
         save_checkpoint(bank, tmp_path, Position(1, 8, None), keep=0)
     whole = save_checkpoint(bank, tmp_path, Position(1, 8, None), keep=0)
-    with full_disk(most), pytest.raises(CheckpointError, match=r"step_2 could not.*--resume.*_1$"):
+    with full_disk(most), pytest.raises(StorageError, match=r"step_2 could not.*--resume.*_1$"):
         save_checkpoint(bank, tmp_path, Position(2, 16, None), keep=0)
     assert latest_whole(tmp_path) == (whole, ())
     assert not list(tmp_path.glob(".draft*"))

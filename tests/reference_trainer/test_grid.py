@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from reference_trainer.__main__ import main
-from reference_trainer.children import Say
+from reference_trainer.children import Launch, Say
 from reference_trainer.errors import SettingsError
 from reference_trainer.grid import Cell, Choice, cell_settings, cells, choose, list_jobs
 from reference_trainer.grid_results import summary
@@ -96,7 +96,7 @@ def test_a_cell_that_cannot_be_run_is_listed_and_fails(
 def run_here(
     commands: Sequence[Sequence[str]],
     *,
-    jobs: int,
+    launch: Launch,
     say: Say,
     done: Callable[[int, int], None] | None = None,
 ) -> list[int]:

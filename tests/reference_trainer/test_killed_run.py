@@ -1,6 +1,5 @@
 """A run that is killed again and again, in processes of its own."""
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ from reference_trainer.config import CheckpointSettings, Config, load
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import StepReport, train
 from roledrift import open_run
+from tests.ranks import context
 from tests.reference_trainer.test_checkpoint import assert_it_moves, lines, same, weights
 
 
@@ -61,6 +61,7 @@ KILLS = (
 
 
 @pytest.mark.slow
+@pytest.mark.ranks
 def test_killed_again_and_again_it_ends_in_the_same_bits(
     noisy: Config, cache: Path, base_folder: Path, tmp_path: Path
 ) -> None:
@@ -68,9 +69,7 @@ def test_killed_again_and_again_it_ends_in_the_same_bits(
     train(whole, out=tmp_path / "whole")
     assert_it_moves(tmp_path / "whole")
     run = tmp_path / "killed"
-    # A process that has imported everything is forked: five imports of torch would be most of it.
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["reference_trainer.setup", "reference_trainer.trainer"])
+    processes = context()
     for kind, value in KILLS:
         child = processes.Process(target=killed_run, args=(run, cache, kind, value))
         child.start()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import socket
+import re
+import resource
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,8 +25,9 @@ from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import train
 from roledrift import open_run
+from tests.ranks import as_rank, context, free_port
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
 # Three problems on two ranks, one canary problem for both, and mini-batches so small that a rank
 # may have no row of a role.
@@ -49,26 +51,20 @@ SENSITIVE: dict[str, Any] = {
 }
 
 
-def torchrun() -> list[str]:
-    return ["torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def accelerate() -> list[str]:
     port = str(free_port())
     options = ["--use_fsdp", "--fsdp_version", "2", "--num_processes", "2"]
     return ["accelerate.commands.launch", *options, "--main_process_port", port]
 
 
-def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache: Path) -> str:
+def source_of(config: Config, out: Path) -> Path:
     source = out.with_suffix(".json")
     source.write_text(json.dumps(asdict(config), default=str))
-    command = ["-m", "reference_trainer", "train", str(source), "--out", str(out)]
+    return source
+
+
+def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache: Path) -> str:
+    command = ["-m", "reference_trainer", "train", str(source_of(config, out)), "--out", str(out)]
     done = subprocess.run(
         [sys.executable, "-m", *launcher, *command, "--cache", str(cache), *more],
         env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
@@ -81,26 +77,60 @@ def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache
     return done.stdout
 
 
-def a_rank(rank: int, port: int, arguments: Sequence[str]) -> None:
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": port}
-    os.environ |= {name: str(value) for name, value in names.items()}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "ROLEDRIFT_STRICT": "1"}
+def launch_on_two_nodes(config: Config, out: Path, *more: str, cache: Path) -> str:
+    """As a person starts torchrun on each of two machines; both are this one."""
+    node = ["--nnodes", "2", "--nproc_per_node", "1", "--local_addr", "127.0.0.1"]
+    meeting = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}"]
+    command = ["-m", "reference_trainer", "train", str(source_of(config, out)), "--out", str(out)]
+    command += ["--cache", str(cache), *more]
+    agents = [
+        subprocess.Popen(
+            [sys.executable, "-m", "torch.distributed.run", *node, *meeting, *command],
+            env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    ended = [agent.communicate(timeout=240) for agent in agents]
+    assert [agent.returncode for agent in agents] == [0, 0], ended
+    return "".join(said for said, _ in ended)
+
+
+def a_rank(rank: int, count: int, port: int, errors: Path, arguments: Sequence[str]) -> None:
+    as_rank(rank, port, count)
+    os.environ["ROLEDRIFT_STRICT"] = "1"
     torch.set_num_threads(1)
-    sys.exit(main(arguments))
+    if rank > 0:  # it has a disk without a free byte, and writes to none
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    else:
+        sys.stderr = errors.open("w")
+    code = main(arguments)
+    sys.stderr.flush()
+    # gloo's threads sometimes abort an orderly end of the interpreter.
+    os._exit(code)
 
 
-def launch_forked(source: Path, out: Path, *more: str, cache: Path) -> None:
-    """As a launcher starts two ranks, but from one process that has imported torch."""
-    processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["reference_trainer.__main__", "reference_trainer.trainer"])
+def fork(source: Path, out: Path, *more: str, cache: Path, count: int) -> list[Any]:
+    """As a launcher starts ranks, but from one process that has imported torch."""
     arguments = ["train", str(source), "--out", str(out), "--cache", str(cache), *more]
-    port = free_port()
-    ranks = [processes.Process(target=a_rank, args=(rank, port, arguments)) for rank in (0, 1)]
+    port, errors = free_port(), out.with_suffix(".errors")
+    ranks = [
+        context().Process(target=a_rank, args=(rank, count, port, errors, arguments))
+        for rank in range(count)
+    ]
     for rank in ranks:
         rank.start()
+    return ranks
+
+
+def launch_forked(source: Path, out: Path, *more: str, cache: Path, count: int) -> None:
+    ranks = fork(source, out, *more, cache=cache, count=count)
     for rank in ranks:
         rank.join(240)
-    assert [rank.exitcode for rank in ranks] == [0, 0]
+    assert [rank.exitcode for rank in ranks] == [0] * count, out.with_suffix(".errors").read_text()
 
 
 def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -166,15 +196,45 @@ def compare(run: Path, alone: Path) -> None:
         assert (off > 1e-5).double().mean() < 2e-3
 
 
-def test_replicated_and_resumed(cache: Path, base_folder: Path, tmp_path: Path) -> None:
-    config = load("tiny-smoke", SETTINGS)
-    train(prepare(config, cache=cache), out=tmp_path / "alone")
+@pytest.fixture(scope="module")
+def alone(cache: Path, base_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the runs of several processes have to be like."""
+    run = tmp_path_factory.mktemp("alone") / "run"
+    train(prepare(load("tiny-smoke", SETTINGS), cache=cache), out=run)
+    return run
+
+
+def test_on_two_nodes_and_resumed_by_three_processes(
+    cache: Path, alone: Path, tmp_path: Path
+) -> None:
+    """Three problems and one canary: a process may have no row of a role, or none at all."""
     run = tmp_path / "two"
-    said = launch(torchrun(), config, run, "--set", "train.steps=2", cache=cache)
+    config = load("tiny-smoke", SETTINGS)
+    said = launch_on_two_nodes(config, run, "--set", "train.steps=2", cache=cache)
     assert said.count("2 processes, ddp") == 1  # one rank speaks
     assert [row["step"] for row in trace(run)] == [0, 1, 2]
-    launch_forked(run.with_suffix(".json"), run, "--resume", cache=cache)
-    compare(run, tmp_path / "alone")
+    launch_forked(run.with_suffix(".json"), run, "--resume", cache=cache, count=3)
+    compare(run, alone)
+
+
+def test_a_process_that_is_killed(cache: Path, alone: Path, tmp_path: Path) -> None:
+    """The others say so and end; the run goes on from its checkpoint."""
+    run = tmp_path / "two"
+    source = source_of(load("tiny-smoke", SETTINGS), run)
+    first, second = fork(source, run, cache=cache, count=2)
+    while not (run / "trainer" / "checkpoints" / "global_step_1").is_dir():
+        assert first.is_alive()
+        time.sleep(0.01)
+    second.kill()
+    first.join(60)
+    assert first.exitcode == 2
+    said = run.with_suffix(".errors").read_text()
+    assert re.search(
+        r"error: process 0 of 2 .* has lost another one, which ended or .*--resume", said
+    )
+    assert RunFolder(run).finished() is None
+    launch_forked(source, run, "--resume", cache=cache, count=2)
+    compare(run, alone)
 
 
 def test_in_parts_and_stopped_by_an_alert(cache: Path, base_folder: Path, tmp_path: Path) -> None:
@@ -190,7 +250,7 @@ def test_in_parts_and_stopped_by_an_alert(cache: Path, base_folder: Path, tmp_pa
     sharded = replace(config, parallel=replace(config.parallel, mode="fsdp2"))
     run = tmp_path / "two"
     said = launch(accelerate(), sharded, run, cache=cache)
-    assert "2 processes, fsdp2" in said
+    assert said.count("2 processes, fsdp2") == 1  # one rank speaks
     assert RunFolder(run).finished() == ended
     compare(run, tmp_path / "alone")
     # The checkpoint is that of any run: one process takes it up.

@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,17 @@ from hypothesis import strategies as st
 
 from reference_trainer.__main__ import main
 from reference_trainer.episodes import Parse, Span
-from reference_trainer.errors import SettingsError
-from reference_trainer.ranks import ALONE, OneProcess, block, first_rank_first, launched, mine
+from reference_trainer.errors import RankError, SettingsError
+from reference_trainer.ranks import (
+    ALONE,
+    OneProcess,
+    ParallelSettings,
+    block,
+    first_decides,
+    first_rank_first,
+    launched,
+    mine,
+)
 
 
 @dataclass
@@ -58,7 +68,7 @@ def test_the_first_rank_is_alone_at_first() -> None:
 def test_without_a_launcher_there_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("", "1"):
         monkeypatch.setenv("WORLD_SIZE", value)
-        with launched("fsdp2") as ranks:
+        with launched(ParallelSettings("fsdp2")) as ranks:
             assert ranks is ALONE
     assert ranks.gather([1, 2]) == [1, 2]
     assert ranks.sum([1.5]) == [1.5]
@@ -69,7 +79,7 @@ def test_half_a_launchers_environment_is_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("RANK", raising=False)
     with (
         pytest.raises(SettingsError, match=r"WORLD_SIZE is 2 but \['RANK'.*torchrun"),
-        launched("ddp"),
+        launched(ParallelSettings()),
     ):
         pass
 
@@ -80,3 +90,32 @@ def test_only_train_runs_in_several_processes(
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert main(["evaluate", str(tmp_path)]) == 2
     assert "start `evaluate` without a launcher" in capsys.readouterr().err
+
+
+def test_a_process_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with (
+        pytest.raises(RankError, match=r"process 0 of 2 .* parallel\.patience = 0\.01 minutes"),
+        launched(ParallelSettings(patience=0.01)),
+    ):
+        pass
+
+
+def test_what_the_first_process_decides_holds_for_all() -> None:
+    @dataclass
+    class Second(OneProcess):
+        number: int = 1
+        spread_by_first: object = None
+
+        def spread(self, value: object) -> Any:
+            return self.spread_by_first
+
+    def not_asked() -> int:
+        raise AssertionError
+
+    assert first_decides(ALONE, lambda: 3) == 3
+    assert first_decides(Second(spread_by_first=(3, "")), not_asked) == 3
+    with pytest.raises(SettingsError, match="not here"):
+        first_decides(Second(spread_by_first=(None, "not here")), not_asked)

@@ -50,8 +50,8 @@ _HALF = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of ``accuracy_cliff``.
+class CliffSettings:
+    """CliffSettings of ``accuracy_cliff``.
 
     Attributes:
         share: Share of the best accuracy whose lasting loss is a fall.
@@ -96,7 +96,7 @@ class _Validations:
         self._below: list[tuple[int, float]] = []
         self.fall: _Fall | None = None
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         value = record.totals.get("val_accuracy")
         if value is None or not 0.0 <= value <= 1.0:
             return
@@ -125,7 +125,7 @@ class _Validations:
         ]
         counted = self._ratios if before and solved else self._ratios[: len(_FALLS)]
         self._below = [*self._below, (step, value)] if value < p0 else []
-        now = fmean(one for _, one in self._below) if self._below else value
+        now = fmean(below for _, below in self._below) if self._below else value
         onset = self._below[0][0] if self._below else None
         self.fall = _Fall(now, best, best_step, onset, math.log(max(fmean(counted), 1e-300)))
 
@@ -150,8 +150,8 @@ class _Batches:
         self._best: tuple[float, int] | None = None
         self.fall: _Fall | None = None
 
-    def see(self, step: int, value: float) -> None:
-        self._noise.see(value)
+    def observe(self, step: int, value: float) -> None:
+        self._noise.observe(value)
         self._recent.append(value)
         self._count += 1
         if len(self._recent) < 5:
@@ -163,7 +163,7 @@ class _Batches:
             noise = max(self._noise.sd, _LEAST_NOISE * max(abs(best), 1e-9))
             # The largest of k means of five exceeds their mean by about sqrt(2 log k) errors.
             luck = noise / math.sqrt(5) * math.sqrt(max(2 * math.log(self._count / 5), 1.0))
-            self._process.see(step, (best - luck - 0.1 * abs(best) - value) / (1.15 * noise))
+            self._process.observe(step, (best - luck - 0.1 * abs(best) - value) / (1.15 * noise))
             now = fmean(recent[-3:])
             onset, log = self._process.onset, self._process.log
             self.fall = _Fall(now, best, best_step, onset, log, luck)
@@ -185,16 +185,16 @@ class _AccuracyCliff:
         for role, batches in self._graded.items():
             value = record.mean(role, "correct")
             if value is not None and 0.0 <= value <= 1.0:
-                batches.see(record.step, value)
+                batches.observe(record.step, value)
                 if batches.fall is not None:
                     yield self._verdict(role, "correct", batches.fall, alone=True)
 
     def _everyone(self, record: StepRecord) -> Verdict:
-        self._validations.see(record)
+        self._validations.observe(record)
         source, value = outcome(record)
         if value is not None and (not self._source or source == self._source):
             self._source = source
-            self._batches.see(record.step, value)
+            self._batches.observe(record.step, value)
         validated, trained = self._validations.fall, self._batches.fall
         if validated is not None:
             # A fall in training counts as evidence for one of the validations.
@@ -277,6 +277,6 @@ CARD = Card(
     make=_AccuracyCliff,
     reads=("val_accuracy", "accuracy", "reward", "correct"),
     needs=("an accuracy or a reward",),
-    settings=Settings,
+    settings=CliffSettings,
     order=9,
 )

@@ -50,7 +50,9 @@ class _DiversityCollapse:
     def __init__(self, context: Context) -> None:
         self._course = context.course
         self._signs = {
-            role.name: {told: context.board.watch(role.name, sign) for told, sign in _SIGNS.items()}
+            role.name: {
+                label: context.board.watch(role.name, sign) for label, sign in _SIGNS.items()
+            }
             for role in context.workflow.roles
             if role.slots > 1
         }
@@ -63,13 +65,13 @@ class _DiversityCollapse:
                 why = "does not apply: the role has one slot, it has no siblings"
                 yield no_verdict(NAME, role, why)
                 continue
-            wrong = [one for one in self._signs[role].values() if one.of is not OPENERS]
-            measured = any(record.mean(role, one.of.name) is not None for one in wrong)
-            withheld = self._presence.see(role, record.step, measured)
-            if any(one.judged for one in wrong):
+            wrong = [sign for sign in self._signs[role].values() if sign.of is not OPENERS]
+            measured = any(record.mean(role, sign.of.name) is not None for sign in wrong)
+            withheld = self._presence.observe(role, record.step, measured)
+            if any(sign.judged for sign in wrong):
                 yield self._judge(role)
-            elif measured and not any(one.known for one in wrong):
-                lacks = max(min(one.start.lacks for one in wrong), 1)
+            elif measured and not any(sign.known for sign in wrong):
+                lacks = max(min(sign.start.lacks for sign in wrong), 1)
                 yield waiting(
                     NAME, role, f"{lacks} more batches of {POOL:.0f} pairs of wrong sibling answers"
                 )
@@ -80,20 +82,22 @@ class _DiversityCollapse:
         signs = self._signs[role]
         agreement, overlap, _ = signs.values()
         leading = agreement if agreement.known else overlap
-        there = [one for one in signs.values() if one.complete]
+        complete = [sign for sign in signs.values() if sign.complete]
         lost = self._course.direction in ("level", "fell")
         alike = agreement.complete or overlap.complete
         finding = NAME if agreement.complete else UNIFORM
-        told = "; ".join(
-            f"{told} {one.typical:.2g} -> {one.now:.2g}" for told, one in signs.items() if one.known
+        text = "; ".join(
+            f"{label} {sign.typical:.2g} -> {sign.now:.2g}"
+            for label, sign in signs.items()
+            if sign.known
         )
         return leading.verdict(
             NAME,
-            f"{told}; {self._course}",
-            finding if alike and lost and len(there) >= 2 else "",
+            f"{text}; {self._course}",
+            finding if alike and lost and len(complete) >= 2 else "",
             self._course.severity,
             watch=alike,
-            onset=min((one.onset for one in there if one.onset is not None), default=None),
+            onset=min((sign.onset for sign in complete if sign.onset is not None), default=None),
             evidence=max(agreement.evidence, overlap.evidence),
         )
 

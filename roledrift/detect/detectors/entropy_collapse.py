@@ -69,7 +69,7 @@ class _Spikes:
         self._policy = policy
         self._norms: deque[tuple[int, float]] = deque(maxlen=2 * _WINDOW)
 
-    def see(self, record: StepRecord, role: str) -> None:
+    def observe(self, record: StepRecord, role: str) -> None:
         norm = gradient_norm(record, self._policy, role)
         if norm is not None and math.isfinite(norm) and norm > 0:
             self._norms.append((record.step, norm))
@@ -80,7 +80,7 @@ class _Spikes:
         if len(self._norms) < _USUAL:
             return None
         usual = median(norm for _, norm in self._norms)
-        step, norm = max(list(self._norms)[-_WINDOW:], key=lambda one: one[1])
+        step, norm = max(list(self._norms)[-_WINDOW:], key=lambda pair: pair[1])
         return (step, norm / usual) if norm >= _SPIKE * usual else None
 
 
@@ -98,13 +98,13 @@ class _EntropyCollapse:
         self._fallen = Streak()
 
     def update(self, record: StepRecord) -> Iterator[Verdict | None]:
-        self._fallen.see(record.step, self._course.direction == "fell")
+        self._fallen.observe(record.step, self._course.direction == "fell")
         for role, fall in self._falls.items():
-            self._spikes[role].see(record, role)
+            self._spikes[role].observe(record, role)
             measured = fall.seen and fall.step == record.step
             if not fall.seen and (role == EVERYONE or self._together):
                 continue
-            withheld = self._presence.see(role, record.step, measured)
+            withheld = self._presence.observe(role, record.step, measured)
             if measured:
                 judged = fall.judged
                 yield self._judge(role) if judged else waiting(NAME, role, fall.lacking(NEED))
@@ -118,7 +118,7 @@ class _EntropyCollapse:
 
     def _judge(self, role: str) -> Verdict:
         fall, rise = self._falls[role], self._rises[role]
-        finding, watch, why = self._found(role, fall, rise)
+        finding, watch, why = self._finding(role, fall, rise)
         judged = rise if rise.evidence > fall.evidence else fall
         return judged.verdict(
             NAME,
@@ -130,7 +130,7 @@ class _EntropyCollapse:
             needs=("accuracy or reward",) if self._course.direction == "unknown" else (),
         )
 
-    def _found(self, role: str, fall: StreamState, rise: StreamState) -> tuple[str, bool, str]:
+    def _finding(self, role: str, fall: StreamState, rise: StreamState) -> tuple[str, bool, str]:
         """Finding, whether it is watched, and the evidence beside the entropy itself."""
         course, idle = self._course.direction, self._idle[role]
         if course in ("rose", "unknown") or self._solved or 0 < self._fallen.n < _DIP:

@@ -89,7 +89,9 @@ class Gradients:
 
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
-        self._units = [one for one in units(self._workflow) if _has_gradients(self._workflow, one)]
+        self._units = [
+            unit for unit in units(self._workflow) if _has_gradients(self._workflow, unit)
+        ]
         why = "does not apply: nothing trains the policy of this role"
         still = [unit for unit in units(self._workflow) if unit not in self._units]
         self._still = tuple(no_verdict(NAME, role, why) for role in still)
@@ -127,7 +129,7 @@ class Gradients:
         return verdicts
 
     def _judge(self, unit: str, state: _Norms) -> Verdict:
-        finding, severity, onset, reason = self._found(unit, state)
+        finding, severity, onset, reason = self._finding(unit, state)
         return Verdict(
             detector=NAME,
             role=unit,
@@ -140,7 +142,7 @@ class Gradients:
             severity=severity if finding else None,
         )
 
-    def _found(self, unit: str, state: _Norms) -> tuple[str, Severity, int | None, str]:
+    def _finding(self, unit: str, state: _Norms) -> tuple[str, Severity, int | None, str]:
         losing = self._course.losing
         if len(state.broken) == _BROKEN and state.count - state.broken[0][0] < _BROKEN_WITHIN:
             every = state.broken[-1][0] - state.broken[0][0] == _BROKEN - 1
@@ -153,16 +155,16 @@ class Gradients:
         solved = level is not None and level >= _SOLVED
         if len(state.zero) == _ZERO_WITHIN and share >= _ZERO and not solved:
             severity = "input problem" if share >= _NEARLY_ALL else "suspicious"
-            told = f"exactly zero in {share:.0%} of the last {_ZERO_WITHIN} records"
-            return ZERO, severity, zeros[0], told
+            text = f"exactly zero in {share:.0%} of the last {_ZERO_WITHIN} records"
+            return ZERO, severity, zeros[0], text
         spikes = state.spikes
         if len(spikes) == _SPIKES and state.count - spikes[0][0] < _SPIKES_WITHIN:
-            told = ", ".join(f"{times:.0f} times the usual at {step}" for _, step, times in spikes)
-            return SPIKES, "failing" if losing else "suspicious", spikes[0][1], told
+            text = ", ".join(f"{times:.0f} times the usual at {step}" for _, step, times in spikes)
+            return SPIKES, "failing" if losing else "suspicious", spikes[0][1], text
         fall = self._falls[unit]
         if fall.complete and fall.ratio <= _LEFT and not solved:
-            told = f"{fall.ratio:.1%} of that at the start ({fall.typical:.3g} -> {fall.now:.3g})"
-            return VANISHING, "suspicious", fall.onset, told
+            text = f"{fall.ratio:.1%} of that at the start ({fall.typical:.3g} -> {fall.now:.3g})"
+            return VANISHING, "suspicious", fall.onset, text
         return "", "suspicious", None, f"its gradient norm is {state.last:.3g}"
 
 

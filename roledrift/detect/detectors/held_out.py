@@ -17,7 +17,7 @@ from roledrift.detect.evidence.scales import ABSURD
 from roledrift.detect.evidence.trend import Gain, Thinned
 from roledrift.detect.remedies import CAP_LENGTH, KL_ANCHOR
 from roledrift.detect.sources import GAO, SINGHAL
-from roledrift.detect.units import known, not_logged, whole
+from roledrift.detect.units import known, not_logged, run_unit
 from roledrift.judgement import Severity, Verdict
 from roledrift.records import StepRecord
 from roledrift.workflow import Workflow
@@ -43,7 +43,7 @@ class HeldOut:
 
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
-        self._unit = whole(context.workflow)
+        self._unit = run_unit(context.workflow)
         self._rewards, self._scores, self._lengths = Thinned(), Thinned(), Thinned()
         self._since: list[float] = []
         self._tokens: list[float] = []
@@ -135,7 +135,7 @@ class HeldOut:
 def too_few_validations(workflow: Workflow) -> Verdict:
     """That there are too few validations to compare the reward with."""
     need = f"{_LEAST_VALIDATIONS} validations"
-    return no_verdict(NAME, whole(workflow), f"needs {need}", need)
+    return no_verdict(NAME, run_unit(workflow), f"needs {need}", need)
 
 
 CARD = Card(

@@ -51,7 +51,7 @@ class _Seen:
     value: float
     threshold: float
     lazy: bool
-    told: str
+    text: str
     base: float | None = None
 
 
@@ -61,28 +61,28 @@ class _Judge:
     finding, statistic, need = STAMP, "verdict_correct", "verdicts and accuracy"
 
     def __init__(self) -> None:
-        self._n = self._correct = self._right = 0.0
+        self._n = self._correct = self._solved = 0.0
 
-    def see(self, record: StepRecord, role: str) -> _Seen | None:
-        counted, (source, right) = record.counted(role, self.statistic), outcome(record)
-        if counted is None or source != "accuracy" or right is None:
+    def observe(self, record: StepRecord, role: str) -> _Seen | None:
+        counted, (source, solved) = record.counted(role, self.statistic), outcome(record)
+        if counted is None or source != "accuracy" or solved is None:
             return None
         n, share = counted
-        if not (n > 0 and 0 <= share <= 1 and 0 <= right <= 1):
+        if not (n > 0 and 0 <= share <= 1 and 0 <= solved <= 1):
             return None
         self._n += n
         self._correct += n * share
-        self._right += n * right
+        self._solved += n * solved
         if self._n < POOL:
             return None
-        n, said, truth = self._n, self._correct / self._n, self._right / self._n
-        self._n = self._correct = self._right = 0.0
-        one = max(said, 1 - said)
+        n, correct, truth = self._n, self._correct / self._n, self._solved / self._n
+        self._n = self._correct = self._solved = 0.0
+        larger = max(correct, 1 - correct)
         luck = 3 * math.sqrt(max(truth * (1 - truth), 1 / n) / n)
-        word = "Correct" if said >= 0.5 else "Incorrect"
-        lazy = one >= _ONE_VERDICT and abs(said - truth) >= max(_OFF, luck)
-        told = f"{one:.3g} of {n:.0f} verdicts are {word}, while {truth:.2g} of the answers are"
-        return _Seen(one, _ONE_VERDICT, lazy, f"{told} correct")
+        word = "Correct" if correct >= 0.5 else "Incorrect"
+        lazy = larger >= _ONE_VERDICT and abs(correct - truth) >= max(_OFF, luck)
+        text = f"{larger:.3g} of {n:.0f} verdicts are {word}, while {truth:.2g} of the answers are"
+        return _Seen(larger, _ONE_VERDICT, lazy, f"{text} correct")
 
 
 class _Selector:
@@ -93,7 +93,7 @@ class _Selector:
     def __init__(self) -> None:
         self._start: list[float] = []
 
-    def see(self, record: StepRecord, role: str) -> _Seen | None:
+    def observe(self, record: StepRecord, role: str) -> _Seen | None:
         counted = record.counted(role, self.statistic)
         if counted is None or not (counted[0] >= POOL / 2 and counted[1] >= 1):
             return None
@@ -102,8 +102,8 @@ class _Selector:
             self._start.append(kinds)
             return None
         base = min(self._start)
-        told = f"{kinds:.0f} different openings in {n:.0f} answers, at least {base:.0f} before"
-        return _Seen(kinds, 1.0, kinds <= 1 and base >= 3, told, base)
+        text = f"{kinds:.0f} different openings in {n:.0f} answers, at least {base:.0f} before"
+        return _Seen(kinds, 1.0, kinds <= 1 and base >= 3, text, base)
 
 
 class _Synthesizer:
@@ -115,13 +115,13 @@ class _Synthesizer:
     def __init__(self, copied: StreamState) -> None:
         self._copied = copied
 
-    def see(self, record: StepRecord, role: str) -> _Seen | None:
+    def observe(self, record: StepRecord, role: str) -> _Seen | None:
         copied = self._copied
         if not copied.judged or record.mean(role, self.statistic) is None:
             return None
         lazy = copied.complete and copied.now >= _COPIED
-        told = f"{copied.now:.0%} of its words are its input's ({copied.typical:.0%} at the start)"
-        return _Seen(copied.now, _COPIED, lazy, told, copied.typical)
+        text = f"{copied.now:.0%} of its words are its input's ({copied.typical:.0%} at the start)"
+        return _Seen(copied.now, _COPIED, lazy, text, copied.typical)
 
 
 _Kind = _Judge | _Selector | _Synthesizer
@@ -152,9 +152,9 @@ class _LazyRole:
                 why = "does not apply: only to roles that judge, select or synthesize"
                 yield no_verdict(NAME, role, why)
                 continue
-            seen = kind.see(record, role)
+            seen = kind.observe(record, role)
             measured = record.mean(role, kind.statistic) is not None
-            withheld = self._presence[role].see(role, record.step, measured)
+            withheld = self._presence[role].observe(role, record.step, measured)
             if seen is not None:
                 yield self._judge(role, record.step, kind, seen)
             elif withheld is None and not self._looks[role]:
@@ -165,23 +165,23 @@ class _LazyRole:
     def _judge(self, role: str, step: int, kind: _Kind, seen: _Seen) -> Verdict:
         self._looks[role] += 1
         lazy = self._lazy[role]
-        lazy.see(step, seen.lazy)
+        lazy.observe(step, seen.lazy)
         course = self._course.direction
         # Where all looks so far say the same, the judge has never done anything else.
         always = kind.finding == STAMP and lazy.n == self._looks[role]
-        told = lazy.n >= _PATIENCE and (always or course in ("level", "fell"))
+        reported = lazy.n >= _PATIENCE and (always or course in ("level", "fell"))
         return Verdict(
             NAME,
             role,
-            "drift" if told else "watch" if lazy.n else "ok",
-            (NAME if course == "fell" else kind.finding) if told else "",
+            "drift" if reported else "watch" if lazy.n else "ok",
+            (NAME if course == "fell" else kind.finding) if reported else "",
             statistic=kind.statistic,
             value=seen.value,
             threshold=seen.threshold,
             baseline=seen.base,
             onset=lazy.onset,
-            reason=f"{seen.told}; {self._course}",
-            severity=self._course.severity if told else None,
+            reason=f"{seen.text}; {self._course}",
+            severity=self._course.severity if reported else None,
         )
 
 

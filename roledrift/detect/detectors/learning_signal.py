@@ -62,7 +62,7 @@ class _Outcome:
         self._recent: deque[float] = deque(maxlen=_SOLVED_WINDOW)
         self._steps: deque[int] = deque(maxlen=_SOLVED_WINDOW)
 
-    def see(self, record: StepRecord, unit: str, course: float | None) -> None:
+    def observe(self, record: StepRecord, unit: str, course: float | None) -> None:
         """Take one record."""
         value = known(record, unit, "correct")
         value = record.totals.get("accuracy") if value is None else value
@@ -129,7 +129,7 @@ class LearningSignal:
         """One verdict per unit that is measured."""
         verdicts = []
         for unit in self._units:
-            self._outcomes[unit].see(record, unit, self._course.level)
+            self._outcomes[unit].observe(record, unit, self._course.level)
             share = known(record, unit, "zero_variance")
             if share is not None:
                 self._shares.setdefault(unit, deque(maxlen=_SOLVED_WINDOW)).append(share)
@@ -139,14 +139,18 @@ class LearningSignal:
                 verdicts.append(self._judge(unit, record.step))
         if verdicts:
             return verdicts
-        seen = self._shares or any(one.seen for pair in self._spreads.values() for one in pair)
+        seen = self._shares or any(
+            spread.seen for pair in self._spreads.values() for spread in pair
+        )
         return [self._short if seen else self._absent]
 
     def _judge(self, unit: str, step: int) -> Verdict:
-        finding, severity, value, reason = self._found(unit)
+        finding, severity, value, reason = self._finding(unit)
         key = (unit, finding)
         if self._since:
-            for other in [one for one in self._since if one[0] == unit and one != key]:
+            for other in [
+                earlier for earlier in self._since if earlier[0] == unit and earlier != key
+            ]:
                 del self._since[other]
         onset = None
         if finding:
@@ -167,18 +171,20 @@ class LearningSignal:
     def _onset(self, unit: str, finding: str, step: int) -> int:
         streams = (self._idle[unit], *self._spreads[unit])
         if finding in (DEGENERATE, FLAT):
-            return min((one.onset for one in streams if one.onset is not None), default=step)
+            return min(
+                (stream.onset for stream in streams if stream.onset is not None), default=step
+            )
         if finding == SOLVED:
             return self._outcomes[unit].solved_since or step
         return list(self._steps.get(unit, (step,)))[-_WINDOW:][0]
 
-    def _found(self, unit: str) -> tuple[str, Severity, float | None, str]:
+    def _finding(self, unit: str) -> tuple[str, Severity, float | None, str]:
         """Finding, severity, share and reason."""
         shares = list(self._shares.get(unit, ()))
         level = self._outcomes[unit].level
         lately = median(shares[-_WINDOW:]) if len(shares) >= _WINDOW else None
-        told = "" if level is None else f"; {level:.0%} of the responses are right"
-        reason = "" if lately is None else f"{lately:.0%} of the groups have equal rewards{told}"
+        text = "" if level is None else f"; {level:.0%} of the responses are right"
+        reason = "" if lately is None else f"{lately:.0%} of the groups have equal rewards{text}"
         easy = level is not None and level >= _LEAST_SOLVED
         if lately is not None:
             if level is not None and level <= _MOST_HARD and lately >= _MANY:

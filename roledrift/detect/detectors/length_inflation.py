@@ -36,8 +36,8 @@ _PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of ``length_inflation``.
+class LengthSettings:
+    """LengthSettings of ``length_inflation``.
 
     Attributes:
         roles: Roles that are watched. Empty: the terse roles of the workflow, else all roles.
@@ -51,7 +51,7 @@ class Settings:
 class _LengthInflation:
     def __init__(self, context: Context) -> None:
         workflow = context.workflow
-        self._settings: Settings = context.settings
+        self._settings: LengthSettings = context.settings
         self._course = context.course
         for role in self._settings.roles:
             workflow.index(role)
@@ -79,27 +79,31 @@ class _LengthInflation:
     def _judge(self, role: str, step: int, state: StreamState) -> Verdict:
         # The limit is in tokens, and says nothing about characters.
         limit = self._settings.limit if self._unit == "tokens" else 0.0
-        too_long = self._over[role].see(step, 0 < limit <= state.now) >= _PATIENCE
-        rest = {name: one for name, one in self._lengths.items() if name not in (role, EVERYONE)}
-        others = [one.change for one in rest.values() if one.judged]
+        too_long = self._over[role].observe(step, 0 < limit <= state.now) >= _PATIENCE
+        rest = {
+            name: other for name, other in self._lengths.items() if name not in (role, EVERYONE)
+        }
+        others = [other.change for other in rest.values() if other.judged]
         alike = bool(others) and state.change - median(others) < _ALIKE
         grown = state.complete and state.now - state.typical >= _LEAST_TOKENS
-        found = too_long or (grown and not alike)
+        drift = too_long or (grown and not alike)
         reason = (
             f"responses are {state.ratio:.2f} times as long as at the start "
             f"({state.typical:.1f} -> {state.now:.1f} {self._unit})"
         )
-        if found and state.sick_start and state.yardstick is not None:
+        if drift and state.sick_start and state.yardstick is not None:
             reason += f", which is that of {state.yardstick.source}"
-        elif not found and state.leaning:
+        elif not drift and state.leaning:
             evidence = f"; evidence {state.evidence:.1f}, {state.needed:.1f} needed"
             reason += "; the other roles have grown alike" if grown and alike else evidence
-        told = ", ".join(f"{name} x{one.ratio:.2f}" for name, one in rest.items() if one.known)
-        reason += f"; other roles: {told}" if told else ""
+        text = ", ".join(
+            f"{name} x{other.ratio:.2f}" for name, other in rest.items() if other.known
+        )
+        reason += f"; other roles: {text}" if text else ""
         return state.verdict(
             NAME,
             f"{reason}; {self._course}",
-            NAME if found else "",
+            NAME if drift else "",
             self._severity(too_long),
             threshold=limit or None,
             onset=step if state.onset is None else state.onset,
@@ -137,5 +141,5 @@ CARD = Card(
     make=_LengthInflation,
     reads=("length",),
     needs=("response lengths",),
-    settings=Settings,
+    settings=LengthSettings,
 )

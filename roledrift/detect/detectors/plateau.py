@@ -14,7 +14,7 @@ import numpy as np
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.course import LATE, LEAST_LATE
 from roledrift.detect.evidence.trend import Array
-from roledrift.detect.units import not_logged, too_short, whole
+from roledrift.detect.units import not_logged, run_unit, too_short
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
@@ -36,7 +36,7 @@ class Plateau:
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
         self._course = context.course
-        self._unit = whole(context.workflow)
+        self._unit = run_unit(context.workflow)
         self._absent = not_logged(NAME, self._workflow, "accuracy or reward")
         self._short = too_short(NAME, self._workflow, _RECORDS)
         self._held = 0
@@ -60,7 +60,7 @@ class Plateau:
         self._held = self._held + 1 if settled else 0
         drift = self._held >= _PATIENCE
         name = "accuracy" if course.source == "accuracy" else "reward"
-        told = (
+        text = (
             f"over the last {late.records} records the {name} has changed by {late.change:+.3g} "
             f"(at most {late.most:+.3g} with 99.5 % confidence), over the whole run by "
             f"{high - low:.3g}"
@@ -81,7 +81,7 @@ class Plateau:
                 value=late.mean,
                 baseline=high,
                 onset=int(onset) if settled else None,
-                reason=told,
+                reason=text,
                 severity="suspicious" if drift else None,
             )
         ]

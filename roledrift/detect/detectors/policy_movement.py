@@ -77,7 +77,7 @@ class _Movement:
     def together(self, roles: Sequence[str], record: StepRecord) -> float | None:
         """The geometric mean over roles, or what a log says of all roles together."""
         values = [self.of(record, role) for role in roles]
-        logs = [math.log(max(one, _NOTHING)) for one in values if one is not None]
+        logs = [math.log(max(value, _NOTHING)) for value in values if value is not None]
         if logs:
             return math.exp(fmean(logs)) if len(logs) == len(values) else None
         log = self._distance.log(EVERYONE, self._parts(record, EVERYONE))
@@ -97,13 +97,13 @@ class _Movement:
 
 
 def _further(record: StepRecord, role: str) -> dict[str, float]:
-    found = {}
+    measured = {}
     for name, attribute in _PARTS:
         stat = stat_of(record, role, name)
         value = None if stat is None else getattr(stat, attribute)
         if value is not None and math.isfinite(value):
-            found[name] = float(value)
-    return found
+            measured[name] = float(value)
+    return measured
 
 
 class _PolicyMovement:
@@ -111,8 +111,8 @@ class _PolicyMovement:
         self._workflow = workflow = context.workflow
         self._course, self._rates = context.course, context.board.rates
         moved, roles = _Movement(self._rates), workflow.role_names
-        one = Stream(NAME, RATIOS, 1, _BAND, 0.3, 0.2, 0.1, moved.of, moves=True)
-        self._roles = {role: context.board.watch(role, one) for role in roles}
+        stream = Stream(NAME, RATIOS, 1, _BAND, 0.3, 0.2, 0.1, moved.of, moves=True)
+        self._roles = {role: context.board.watch(role, stream) for role in roles}
         self._together: StreamState | None = None
         if len(roles) > 1:
 
@@ -135,7 +135,7 @@ class _PolicyMovement:
             if updates is not None:
                 self._updates[role] = updates
         for slots in self._slots.values():
-            slots.see(record)
+            slots.observe(record)
         for role, state in self._roles.items():
             if state.judged:
                 yield self._of_role(role, state)
@@ -161,7 +161,7 @@ class _PolicyMovement:
         return self._together is not None and self._together.seen and not seen
 
     def _of_all(self, state: StreamState) -> Verdict:
-        leaning = sum(one.leaning for one in self._roles.values())
+        leaning = sum(other.leaning for other in self._roles.values())
         every = state.complete and (leaning >= 2 or self._aggregate)
         reason = f"all policies together move {state.ratio:.3g} times as far as at the start"
         finding = "policy_drift" if every else ""
@@ -170,7 +170,7 @@ class _PolicyMovement:
     def _verdict(
         self, state: StreamState, finding: str, reason: str, roles: Sequence[str], watch: bool
     ) -> Verdict:
-        raised = max(self._rates.raised(one) for one in roles)
+        raised = max(self._rates.raised(name) for name in roles)
         unit = self._rates.unit(state.role)
         cause = f"the learning rate was raised by a factor of {raised:.3g}"
         return state.verdict(
@@ -188,7 +188,7 @@ class _PolicyMovement:
         """Failing where the run is about to lose what it has: far off, and nothing gained by it."""
         if state.sick_start or self._course.losing:
             return "failing"
-        if not self._rates.known and all(self._ramped(one) for one in roles):
+        if not self._rates.known and all(self._ramped(name) for name in roles):
             return "suspicious"  # A warm-up of the learning rate, which was not recorded, looks so.
         all_move = self._together is not None and self._together.complete
         if state.role != EVERYONE and self._workflow.sharing(state.role) and not all_move:
@@ -207,16 +207,18 @@ class _PolicyMovement:
         steps = self._steps(role)
         if slots is None or self._rates.raised(role) >= RAISED:
             return "role_drift", steps
-        others = [one for name, one in self._roles.items() if name != role and one.known]
-        still = [one for one in others if not one.leaning and state.ratio >= _ALONE * one.ratio]
+        others = [other for name, other in self._roles.items() if name != role and other.known]
+        still = [
+            other for other in others if not other.leaning and state.ratio >= _ALONE * other.ratio
+        ]
         if not still:
             return "role_drift", f"{steps}; the other roles move too"
-        held, told = slots.mechanism(state.onset or 0)
+        held, text = slots.mechanism(state.onset or 0)
         own = self._updates.get(role, 1.0)
-        most = max((self._updates.get(one.role, own) for one in still), default=own)
+        most = max((self._updates.get(other.role, own) for other in still), default=own)
         if held and own <= most:
-            return "gradient_amplification", f"{steps}; {told}"
-        return "role_drift", f"{steps}; {told}"
+            return "gradient_amplification", f"{steps}; {text}"
+        return "role_drift", f"{steps}; {text}"
 
     def _steps(self, role: str) -> str:
         own = self._updates.get(role)
@@ -235,7 +237,7 @@ class _Slots:
         self._policy, self._role = workflow.policy_of(role), role
         self._seen: deque[tuple[int, float]] = deque(maxlen=256)
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         for gram in record.gradients:
             pairs = by_problem(gram, self._role) if gram.policy == self._policy else None
             if pairs is not None:
@@ -279,7 +281,7 @@ def refusal(workflow: Workflow, role: str) -> str:
         return "the role has one slot"
     if workflow.sharing(role):
         return "the policy is shared"
-    return "" if any(one.slots == 1 for one in workflow.roles) else "all roles have several slots"
+    return "" if any(role.slots == 1 for role in workflow.roles) else "all roles have several slots"
 
 
 CARD = Card(

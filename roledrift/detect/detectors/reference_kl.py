@@ -136,7 +136,7 @@ class ReferenceKL:
 
     def _judge(self, unit: str, step: int, state: _Course) -> Verdict:
         growth, power, least = state.growth()
-        finding, reason = self._found(state, growth, power, least)
+        finding, reason = self._finding(state, growth, power, least)
         top = self._top[unit]
         if not finding and top.complete and top.now >= _ONE_PLACE:
             finding = ONE_PLACE
@@ -163,7 +163,9 @@ class ReferenceKL:
             severity=severity if drift else None,
         )
 
-    def _found(self, state: _Course, growth: float, power: float, least: float) -> tuple[str, str]:
+    def _finding(
+        self, state: _Course, growth: float, power: float, least: float
+    ) -> tuple[str, str]:
         reason = (
             f"over the last {LATE:.0%} of the run its divergence from the reference has grown by a "
             f"factor of {growth:.3g}, with the power {power:.2g} of the steps made"

@@ -93,7 +93,7 @@ class RewardComponents:
             parts = self._parts(record, unit)
             if len(parts) < 2:
                 continue
-            if min(one.history.records for one in parts.values()) < _RECORDS:
+            if min(part.history.records for part in parts.values()) < _RECORDS:
                 short = True
                 continue
             verdicts.append(self._judge(unit, record.step, parts))
@@ -116,7 +116,7 @@ class RewardComponents:
         return self._seen.get(unit, {})
 
     def _judge(self, unit: str, step: int, parts: Mapping[str, _Component]) -> Verdict:
-        finding, severity, since, reason = self._found(list(parts.values()))
+        finding, severity, since, reason = self._finding(list(parts.values()))
         before, held, onset = self._held.get(unit, ("", 0, step))
         held = held + 1 if finding and finding == before else int(bool(finding))
         onset = onset if held > 1 else since
@@ -133,54 +133,54 @@ class RewardComponents:
             severity=severity if drift else None,
         )
 
-    def _found(self, parts: list[_Component]) -> tuple[str, Severity, int, str]:
-        outcomes = [one for one in parts if one.outcome]
-        others = [one for one in parts if not one.outcome]
-        dead = [one for one in outcomes if one.dead]
+    def _finding(self, parts: list[_Component]) -> tuple[str, Severity, int, str]:
+        outcomes = [part for part in parts if part.outcome]
+        others = [part for part in parts if not part.outcome]
+        dead = [part for part in outcomes if part.dead]
         if dead and len(dead) == len(outcomes):
-            names = ", ".join(one.name for one in dead)
-            told = f"{names} has paid 0 in every response"
-            return DEAD, "input problem", dead[0].first or 0, told
+            names = ", ".join(part.name for part in dead)
+            text = f"{names} has paid 0 in every response"
+            return DEAD, "input problem", dead[0].first or 0, text
         gaming = self._gaming(outcomes, others)
         if gaming is not None:
             return gaming
-        total = sum(one.variance for one in parts)
-        told = "shares of the spread: " + ", ".join(
-            f"{one.name} {one.variance / total:.0%}" for one in parts if total > 0
+        total = sum(part.variance for part in parts)
+        text = "shares of the spread: " + ", ".join(
+            f"{part.name} {part.variance / total:.0%}" for part in parts if total > 0
         )
-        largest = max(others, key=lambda one: one.variance, default=None)
+        largest = max(others, key=lambda part: part.variance, default=None)
         if largest is None or not outcomes or total <= 0:
-            return "", "suspicious", 0, told
+            return "", "suspicious", 0, text
         share = largest.variance / total
-        late = min(one.history.records for one in parts) >= _DOMINATES_RECORDS
+        late = min(part.history.records for part in parts) >= _DOMINATES_RECORDS
         if late and share >= (_SHARE if largest.measured else _MOST):
             onset = int(largest.history.arrays()[0][0])
-            return DOMINATES, "suspicious", onset, told
-        return "", "suspicious", 0, told
+            return DOMINATES, "suspicious", onset, text
+        return "", "suspicious", 0, text
 
     def _gaming(
         self, outcomes: Sequence[_Component], others: Sequence[_Component]
     ) -> tuple[str, Severity, int, str] | None:
         """Whether what is paid for form rises late in the run, and what is paid for results not."""
-        gains = [(one, one.history.gain(LATE)) for one in others if one.form]
-        results = [one.history.gain(LATE) for one in outcomes]
-        if not results or any(one is None for one in results):
+        gains = [(part, part.history.gain(LATE)) for part in others if part.form]
+        results = [part.history.gain(LATE) for part in outcomes]
+        if not results or any(gain is None for gain in results):
             return None
-        if any(one.history.records < _FORM_RECORDS for one in (*outcomes, *others)):
+        if any(part.history.records < _FORM_RECORDS for part in (*outcomes, *others)):
             return None
-        if any(one is not None and one.change > _SURE * one.error for one in results):
+        if any(gain is not None and gain.change > _SURE * gain.error for gain in results):
             return None
         for part, gain in gains:
             if gain is not None and _rises(part, gain):
-                told = (
+                text = (
                     f"since step {gain.first:.0f} {part.name} has gained {gain.change:+.3g}, and "
                     + ", ".join(
-                        f"{one.name} {got.change:+.3g}"
-                        for one, got in zip(outcomes, results, strict=True)
+                        f"{outcome.name} {got.change:+.3g}"
+                        for outcome, got in zip(outcomes, results, strict=True)
                         if got is not None
                     )
                 )
-                return FORM, "suspicious", int(gain.first), told
+                return FORM, "suspicious", int(gain.first), text
         return None
 
 

@@ -72,7 +72,7 @@ class _RewardHacking:
         self._first = record.step if self._first is None else self._first
         yield self._rewards.verdict(record) or self._without_slope(record)
         for role, state in self._bias.items():
-            self._credit[role].see(record, role)
+            self._credit[role].observe(record, role)
             if state.seen and state.step == record.step:
                 yield self._judge(role, record.step, state)
             elif not state.seen:
@@ -98,17 +98,17 @@ class _RewardHacking:
             self._open.setdefault(role, first if state.onset is None else state.onset)
         elif not (state.complete or high):
             self._open.pop(role, None)
-        told = f"its mean reward is {state.now:+.2f} sd from that of all roles"
+        text = f"its mean reward is {state.now:+.2f} sd from that of all roles"
         known = not math.isnan(state.typical)
         if known:
-            told += f" ({state.typical:+.2f} at the start)"
+            text += f" ({state.typical:+.2f} at the start)"
         if paid is not None:
-            told += (
+            text += (
                 f"; its advantage and length correlate {paid[0]:+.2f} (95 % above {paid[1]:+.2f})"
             )
         return state.verdict(
             NAME,
-            f"{told}; {self._course}",
+            f"{text}; {self._course}",
             NAME if role in self._open else "",
             self._course.severity,
             baseline=state.typical if known else None,
@@ -165,7 +165,7 @@ class _Slope:
         x = [row[1] for row in self._rows]
         y = [row[2] * unit for row in self._rows]
         mx, my = fmean(x), fmean(y)
-        sxx = math.fsum((one - mx) ** 2 for one in x)
+        sxx = math.fsum((value - mx) ** 2 for value in x)
         if sxx <= 1e-6:
             return 1.0, math.inf
         slope = math.fsum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sxx

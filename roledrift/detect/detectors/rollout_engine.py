@@ -72,7 +72,7 @@ class _Gap:
         if behind and not moved:
             return None  # It is not known how much of the distance is the policy's own movement.
         if moved and max(moved) >= _STILL:
-            move = fmean(math.log(max(one, _NOTHING)) for one in moved)
+            move = fmean(math.log(max(value, _NOTHING)) for value in moved)
             usual = _usual(self._moves.setdefault(role, []), move)
             if expected is None or usual is None:
                 return None
@@ -104,8 +104,8 @@ def _known(record: StepRecord, role: str, name: str) -> float | None:
 
 
 def _parts(record: StepRecord, role: str, names: Sequence[str]) -> dict[str, float]:
-    found = ((name, _known(record, role, name)) for name in names)
-    return {name: value for name, value in found if value is not None}
+    values = ((name, _known(record, role, name)) for name in names)
+    return {name: value for name, value in values if value is not None}
 
 
 class _RolloutEngine:
@@ -119,8 +119,8 @@ class _RolloutEngine:
         together = EVERYONE in self._gaps and self._gaps[EVERYONE].seen
         for role, state in self._gaps.items():
             aside = not state.seen and (role == EVERYONE or together)
-            found = _mode(record, role) or self._adapter(record, role)
-            yield found or (None if aside else _judge(state))
+            verdict = _mode(record, role) or self._adapter(record, role)
+            yield verdict or (None if aside else _judge(state))
 
     def _adapter(self, record: StepRecord, role: str) -> Verdict | None:
         """Whether the engine samples the base model, where the distance to that is known."""
@@ -130,7 +130,7 @@ class _RolloutEngine:
             return None
         own = _known(record, role, "update.k3")
         served = rollout < _AS_BASE * base or base < _FAR * (own or 0.0) or base <= _NOTHING**2
-        if self._unserved[role].see(record.step, not served) < _PATIENCE:
+        if self._unserved[role].observe(record.step, not served) < _PATIENCE:
             return None
         why = f"rollouts are {rollout / base:.2f} times as far from the trained policy as the "
         why += "base model is"

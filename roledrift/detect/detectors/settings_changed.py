@@ -43,7 +43,7 @@ class _Level:
         self.onset: int | None = None
         self.ratio = 1.0
 
-    def see(self, step: int, value: float | None) -> bool:
+    def observe(self, step: int, value: float | None) -> bool:
         """Take one value; whether the setting stands changed."""
         if value is None or not math.isfinite(value) or value <= 0:
             return self.onset is not None
@@ -71,7 +71,7 @@ class _Same:
         self._equal = self._streak = 0
         self.onset: int | None = None
 
-    def see(self, step: int, difference: float | None) -> bool:
+    def observe(self, step: int, difference: float | None) -> bool:
         """Take how far apart they are; whether they are no longer equal by design."""
         if difference is None or not math.isfinite(difference):
             return self.onset is not None
@@ -100,9 +100,9 @@ class _SettingsChanged:
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
         verdicts = [self._of_role(role, record) for role in self._roles]
-        drift = len(verdicts) > 1 and all(one.state == "drift" for one in verdicts)
+        drift = len(verdicts) > 1 and all(verdict.state == "drift" for verdict in verdicts)
         every = self._of_all(record)
-        if drift and every is None and len({one.reason for one in verdicts}) == 1:
+        if drift and every is None and len({verdict.reason for verdict in verdicts}) == 1:
             # One change for all policies is one alert.
             return [replace(verdicts[0], role=EVERYONE), *map(_fine, self._roles)]
         return [*verdicts, *([every] if every else [])]
@@ -110,18 +110,18 @@ class _SettingsChanged:
     def _of_role(self, role: str, record: StepRecord) -> Verdict:
         raised, above = self._rates.raised(role), self._board.above_earlier_rates(role)
         onset = self._raised[role]
-        if onset.see(record.step, max(raised, above) >= RAISED):
+        if onset.observe(record.step, max(raised, above) >= RAISED):
             if raised >= RAISED:
                 why, factor = f"the learning rate was raised by a factor of {raised:.3g}", raised
             else:
                 why, factor = f"the learning rate is {above:.3g} times that of earlier runs", above
             return _verdict(role, "learning_rate_raised", onset.onset, why, factor)
         level, updates = self._steps[role], record.mean(role, "updates")
-        if level.see(record.step, updates):
+        if level.observe(record.step, updates):
             why = f"the optimizer steps of the {role} went up by a factor of {level.ratio:.3g}"
             return _verdict(role, "optimizer_steps_changed", level.onset, why, level.ratio)
         reward, bias = self._rewards[role], record.mean(role, "reward_bias")
-        if reward.see(record.step, bias) and bias is not None and bias > 0:
+        if reward.observe(record.step, bias) and bias is not None and bias > 0:
             why = f"the reward of the {role} stopped being that of the other roles"
             return _verdict(role, "reward_changed", reward.onset, why)
         if not self._rates.known and updates is None:
@@ -130,21 +130,21 @@ class _SettingsChanged:
 
     def _of_all(self, record: StepRecord) -> Verdict | None:
         counted, level = record.counted(EVERYONE, "length"), self._batch
-        if level.see(record.step, None if counted is None else counted[0]):
+        if level.observe(record.step, None if counted is None else counted[0]):
             why = f"the number of responses per step changed by a factor of {level.ratio:.3g}"
             return _verdict(EVERYONE, "batch_changed", level.onset, why)
         reward, accuracy = record.totals.get("reward"), record.totals.get("accuracy")
         apart = None if reward is None or accuracy is None else reward - accuracy
         # With several roles the mean over responses is not the mean over episodes.
-        if len(self._roles) == 1 and self._accuracy.see(record.step, apart):
+        if len(self._roles) == 1 and self._accuracy.observe(record.step, apart):
             why = "the reward stopped being the accuracy"
             return _verdict(EVERYONE, "reward_changed", self._accuracy.onset, why)
         label = record.labels.get("rollout")
-        found = _TEMPERATURE.search(label) if label else None
-        if found is not None:
-            self._temperature = self._temperature or found[1]
-            if found[1] != self._temperature:
-                self._heated = self._heated or (record.step, found[1])
+        match = _TEMPERATURE.search(label) if label else None
+        if match is not None:
+            self._temperature = self._temperature or match[1]
+            if match[1] != self._temperature:
+                self._heated = self._heated or (record.step, match[1])
         if self._heated is None:
             return None
         why = f"the sampling temperature changed from {self._temperature} to {self._heated[1]}"

@@ -92,13 +92,13 @@ class _SpRoleCapture:
                 why = "does not apply: isolated, the role has a policy of its own"
                 yield no_verdict(NAME, role, why)
                 continue
-            self._credit[role].see(record, role)
+            self._credit[role].observe(record, role)
             measured = self._writing.measured(role)
-            withheld = self._presence.see(role, record.step, measured)
+            withheld = self._presence.observe(role, record.step, measured)
             yield self._verdict(role) if measured else withheld
 
     def _begin(self, record: StepRecord) -> None:
-        self._writing.see(record)
+        self._writing.observe(record)
         if not self._begun and self._writing.from_base:
             for ways in self._ways.values():
                 for way in ways.values():
@@ -159,7 +159,7 @@ class _SpRoleCapture:
             del self._captor[role]
             self._paid.discard(role)
         elif captor is None:
-            found = [
+            captors = [
                 other
                 for other, (share, straight) in went.items()
                 if share >= CAPTURED
@@ -167,8 +167,8 @@ class _SpRoleCapture:
                 and (ways[other].complete or self._left[role].complete)
                 and not self._meets(role, other)
             ]
-            if found:
-                self._captor[role] = max(found, key=lambda other: went[other][0])
+            if captors:
+                self._captor[role] = max(captors, key=lambda other: went[other][0])
         if role in self._captor and self._is_paid(role):
             self._paid.add(role)
 
@@ -195,15 +195,15 @@ class _SpRoleCapture:
 
     def _reason(self, role: str, captor: str, share: float, *, own: bool) -> str:
         if own:
-            told = f"its words differ from its start by {self._left[role].now:.2f} of 1"
+            text = f"its words differ from its start by {self._left[role].now:.2f} of 1"
         else:
-            told = f"its words have gone {share:.2f} of the way to those of {captor}"
+            text = f"its words have gone {share:.2f} of the way to those of {captor}"
         length, bias = self._lengths[role], self._bias[role]
         if length.known:
-            told += f"; its responses have {length.typical:.1f} -> {length.now:.1f} {self._unit}"
+            text += f"; its responses have {length.typical:.1f} -> {length.now:.1f} {self._unit}"
         if bias.seen and bias.known:
-            told += f"; its reward is {bias.now:+.2f} sd from that of all roles"
-        return f"{told}; {self._course}"
+            text += f"; its reward is {bias.now:+.2f} sd from that of all roles"
+        return f"{text}; {self._course}"
 
 
 CARD = Card(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import MINOR, Stream, StreamState, against
-from roledrift.detect.units import not_logged, whole
+from roledrift.detect.units import not_logged, run_unit
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
@@ -47,7 +47,7 @@ class Throughput:
 
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
-        self._unit = whole(context.workflow)
+        self._unit = run_unit(context.workflow)
         self._seconds = context.board.watch(self._unit, SECONDS)
         self._per_token = context.board.watch(self._unit, PER_TOKEN)
         self._absent = not_logged(NAME, self._workflow, "time per step")
@@ -72,7 +72,7 @@ class Throughput:
                 value=state.now,
                 baseline=state.typical,
                 onset=state.onset if drift else None,
-                reason=_told(state, per, explained=slower and explained),
+                reason=_text(state, per, explained=slower and explained),
                 evidence=state.evidence,
                 chance=against(state.needed),
                 severity="suspicious" if drift else None,
@@ -80,7 +80,7 @@ class Throughput:
         ]
 
 
-def _told(state: StreamState, per: StreamState, *, explained: bool) -> str:
+def _text(state: StreamState, per: StreamState, *, explained: bool) -> str:
     seconds = f"{state.typical:.3g} -> {state.now:.3g} s"
     text = f"a step takes {state.ratio:.2f} times as long ({seconds})"
     if per.known:

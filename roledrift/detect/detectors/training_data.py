@@ -36,8 +36,8 @@ TRUNCATED = Stream("truncated", SHARES, 1, 0.15, 0.05, 0.03, 0.3, reader("trunca
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Settings of ``training_data``.
+class DataSettings:
+    """DataSettings of ``training_data``.
 
     Attributes:
         duplicates: Share of rows that occur twice.
@@ -67,31 +67,31 @@ class Fact(NamedTuple):
 
 _FINE = Fact("", 0.0, False)
 
-Rule = Callable[[StepRecord, str, Settings], Fact | None]
+Rule = Callable[[StepRecord, str, DataSettings], Fact | None]
 
 
-def _share(name: str, told: str, least: Callable[[Settings], float]) -> Rule:
+def _share(name: str, template: str, least: Callable[[DataSettings], float]) -> Rule:
     """The rule that a share is at least what the settings say; 0 there switches it off."""
 
-    def rule(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+    def rule(record: StepRecord, role: str, settings: DataSettings) -> Fact | None:
         share = _known(record, role, name)
         if share is None:
             return None
         holds = share >= least(settings) > 0
-        return Fact(name, share, True, told.format(share)) if holds else _FINE
+        return Fact(name, share, True, template.format(share)) if holds else _FINE
 
     return rule
 
 
-def _nonfinite(record: StepRecord, role: str, _: Settings) -> Fact | None:
+def _nonfinite(record: StepRecord, role: str, _: DataSettings) -> Fact | None:
     stat = stat_of(record, role, "nonfinite")
     if stat is None or not stat.n:
         return None
-    told = f"{stat.mean:.3g} tokens per response have a log-probability that is not finite"
-    return Fact("nonfinite", stat.mean, not stat.mean <= 0, told)
+    text = f"{stat.mean:.3g} tokens per response have a log-probability that is not finite"
+    return Fact("nonfinite", stat.mean, not stat.mean <= 0, text)
 
 
-def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
+def _updates(record: StepRecord, role: str, _: DataSettings) -> Fact | None:
     if record.totals.get("lr") == 0.0:
         return Fact("lr", 0.0, True, "the learning rate is 0")
     updates, rows = stat_of(record, role, "updates"), stat_of(record, role, "advantage")
@@ -106,8 +106,8 @@ def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
         return Fact("updates", 0.0, True, f"{rows.n:.0f} rows and no optimizer step")
     changed = "the optimizer steps have changed nothing"
     if peak is not None:
-        told = f"{changed}, although there was something to learn"
-        return Fact("update.peak", peak, learns and still, told)
+        text = f"{changed}, although there was something to learn"
+        return Fact("update.peak", peak, learns and still, text)
     if k3 is not None and k3 == 0.0:
         return Fact("update.k3", k3, learns, changed)
     if clipped is not None and clipped >= 0.999:
@@ -115,7 +115,7 @@ def _updates(record: StepRecord, role: str, _: Settings) -> Fact | None:
     return None if updates is None and k3 is None and clipped is None else _FINE
 
 
-def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
+def _signal(record: StepRecord, role: str, settings: DataSettings) -> Fact | None:
     share = _known(record, role, "zero_variance")
     if share is None:
         return None
@@ -125,10 +125,10 @@ def _signal(record: StepRecord, role: str, settings: Settings) -> Fact | None:
         return _FINE  # Everything is right: the task is solved, and that is no fault.
     if not share >= settings.equal_groups > 0:
         return _FINE
-    told = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
+    text = f"{share:.0%} of the advantage groups have equal rewards and teach nothing"
     if solved is not None and solved <= _UNSOLVED:
-        told += ": almost nothing is solved, the task is too hard"
-    return Fact("zero_variance", share, True, told)
+        text += ": almost nothing is solved, the task is too hard"
+    return Fact("zero_variance", share, True, text)
 
 
 def _known(record: StepRecord, role: str, name: str) -> float | None:
@@ -139,13 +139,13 @@ def _known(record: StepRecord, role: str, name: str) -> float | None:
 RULES: dict[str, Rule] = {
     "nonfinite": _nonfinite,
     "duplicate_rows": _share(
-        "duplicates", "{:.1%} of the rows occur twice", lambda its: its.duplicates
+        "duplicates", "{:.1%} of the rows occur twice", lambda settings: settings.duplicates
     ),
     "no_updates": _updates,
     "truncation": _share(
         "truncated",
         "{:.0%} of the responses were cut off by the length limit",
-        lambda its: its.truncated,
+        lambda settings: settings.truncated,
     ),
     "signal_loss": _signal,
 }
@@ -156,7 +156,7 @@ _OF_OUTPUTS = ("nonfinite", "truncation")
 
 class _TrainingData:
     def __init__(self, context: Context) -> None:
-        self._settings: Settings = context.settings
+        self._settings: DataSettings = context.settings
         acts = {role.name for role in context.workflow.roles if not role.trained}
         judged = units(context.workflow)
         self._rules = {
@@ -170,18 +170,18 @@ class _TrainingData:
         gravest = {role: self._gravest(role, record) for role in self._streaks}
         together = bool(self._streaks.get(EVERYONE))
         for role, streaks in self._streaks.items():
-            found, cut = gravest[role], self._cut[role]
+            fact, cut = gravest[role], self._cut[role]
             if not streaks:
                 if role != EVERYONE and not together:
                     why = "nothing that could be checked was recorded"
                     yield no_verdict(NAME, role, why, "rows")
-            elif found is None and cut.complete and cut.now >= 0.1:
+            elif fact is None and cut.complete and cut.now >= 0.1:
                 why = f"responses cut off by the length limit: {cut.typical:.0%} -> {cut.now:.0%}"
                 yield cut.verdict(NAME, why, "truncation", "suspicious")
-            elif found is None and record.groups:
+            elif fact is None and record.groups:
                 yield _none_of(role, tuple(streaks))
             else:
-                yield found
+                yield fact
 
     def _gravest(self, role: str, record: StepRecord) -> Verdict | None:
         """The first finding that has held for some records in a row."""
@@ -191,7 +191,7 @@ class _TrainingData:
             if fact is None:
                 continue
             streak = streaks.setdefault(finding, Streak())
-            if streak.see(record.step, fact.holds) >= _PATIENCE and gravest is None:
+            if streak.observe(record.step, fact.holds) >= _PATIENCE and gravest is None:
                 gravest = Verdict(
                     NAME,
                     role,
@@ -208,8 +208,8 @@ class _TrainingData:
 
 @lru_cache(maxsize=256)
 def _none_of(role: str, checked: tuple[str, ...]) -> Verdict:
-    told = ", ".join(name for name in RULES if name in checked)
-    return Verdict(NAME, role, "ok", reason=f"none of {told}")
+    names = ", ".join(name for name in RULES if name in checked)
+    return Verdict(NAME, role, "ok", reason=f"none of {names}")
 
 
 def _finding(name: str, title: str, about: str, *advice: str, sources: tuple[str, ...]) -> Finding:
@@ -264,6 +264,6 @@ CARD = Card(
     make=_TrainingData,
     reads=("duplicates", "updates", "truncated", "zero_variance", "nonfinite"),
     needs=("rows with rewards and advantage groups",),
-    settings=Settings,
+    settings=DataSettings,
     order=1,
 )

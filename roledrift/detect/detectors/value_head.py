@@ -51,7 +51,7 @@ class ValueHead:
                 self._explained.setdefault(unit, deque(maxlen=_WINDOW)).append((record.step, value))
             if value is not None or self._losses[unit].judged:
                 verdicts.append(self._judge(unit))
-        if verdicts or self._explained or any(one.seen for one in self._losses.values()):
+        if verdicts or self._explained or any(state.seen for state in self._losses.values()):
             return verdicts
         return [self._absent]
 
@@ -63,11 +63,11 @@ class ValueHead:
             and all(value < 0 for _, value in recent)
         )
         grown = loss.complete and loss.ratio >= _TIMES
-        told = []
+        parts = []
         if recent:
-            told.append(f"explained variance {fmean(value for _, value in recent):.2f}")
+            parts.append(f"explained variance {fmean(value for _, value in recent):.2f}")
         if loss.known:
-            told.append(f"loss {loss.ratio:.2f} times that at the start")
+            parts.append(f"loss {loss.ratio:.2f} times that at the start")
         drift = worse or (grown and not recent)
         return Verdict(
             detector=NAME,
@@ -77,7 +77,7 @@ class ValueHead:
             statistic="explained_variance" if recent else "value_loss",
             value=recent[-1][1] if recent else loss.now,
             onset=(recent[0][0] if worse else loss.onset) if drift else None,
-            reason="; ".join(told),
+            reason="; ".join(parts),
             severity="suspicious" if drift else None,
         )
 

@@ -89,29 +89,29 @@ class Board:
         above = math.log(self.rates.unit(role)) - earlier[0]
         return math.exp(above) if above > earlier[1] else 1.0
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record; call it before the detectors."""
         if self.records == 0 and record.base:
             self._measure_by_base(record)
         self.records += 1
-        self.rates.see(record)
+        self.rates.observe(record)
         self._expect()
         for state in self._states.values():
-            state.see(record)
+            state.observe(record)
         self._split()
 
     def _split(self) -> None:
         """Split the false-alert budget over the streams that have been measured so far."""
-        unseen = [one for one in self._unseen if one.value is None]
+        unseen = [state for state in self._unseen if state.value is None]
         if len(unseen) == len(self._unseen):
             return
         self._unseen = unseen
-        seen = [one for one in self._states.values() if one.seen]
+        seen = [state for state in self._states.values() if state.seen]
         self._measured = len(seen)
-        weights = sum(one.of.weight for one in seen)
+        weights = sum(state.of.weight for state in seen)
         self.needed = needed(self._config.false_alerts_per_run, weights)
-        for one in self._states.values():
-            one.needed = self.needed - math.log(one.of.weight)
+        for state in self._states.values():
+            state.needed = self.needed - math.log(state.of.weight)
 
     def _expect(self) -> None:
         """A raised learning rate is expected to move its roles, from this record on."""

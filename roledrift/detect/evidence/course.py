@@ -72,10 +72,10 @@ class Course:
         self._peak = (0, -math.inf)
         self._peak_n = 0.0
         self._fallen = ""
-        self._told = "no accuracy or reward known"
+        self._text = "no accuracy or reward known"
         """What people are told; empty until somebody asks for that of the present record."""
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record."""
         value = record.totals.get("val_accuracy")
         if value is not None and 0.0 <= value <= 1.0:
@@ -84,7 +84,7 @@ class Course:
         if now is None or (self.source and source != self.source):
             return
         self.source, self._step = source, record.step
-        self._noise.see(now)
+        self._noise.observe(now)
         self.history.add(record.step, now)
         self._is_share = self._is_share and 0.0 <= now <= 1.0
         self._history.append(now)
@@ -107,7 +107,7 @@ class Course:
         if len(history) == 2 * RECENT:
             before = fmean(history[:RECENT])
             self.improving = self.now - before >= max(_GAIN, error * math.sqrt(2))
-        self._told = ""
+        self._text = ""
 
     def _validate(self, step: int, now: float, n: float) -> None:
         (best_step, best), best_n = self._peak, self._peak_n
@@ -182,12 +182,12 @@ class Course:
         return _fall(name, self._best[1], self._best[0], self.now, self._step)
 
     def __str__(self) -> str:
-        if not self._told:
+        if not self._text:
             name = "training accuracy" if self.source == "accuracy" else "reward"
-            self._told = f"{name} {self._first:.3g} -> {self.now:.3g}"
+            self._text = f"{name} {self._first:.3g} -> {self.now:.3g}"
             if self.direction == "fell":
-                self._told += f", best {self._best[1]:.3g}"
-        return self._told
+                self._text += f", best {self._best[1]:.3g}"
+        return self._text
 
 
 def _fall(name: str, best: float, best_step: int, now: float, step: int) -> str:

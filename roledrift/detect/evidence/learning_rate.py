@@ -28,14 +28,14 @@ class LearningRates:
         self._totals = {policy: f"lr/{policy}" for policy in self._policies.values()}
         self._rates: dict[str, _Rate] = {}
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record: ``lr/<policy>`` among the totals, else ``lr`` for every policy."""
         totals = record.totals
         shared = totals.get("lr")
         for policy, name in self._totals.items():
             rate = totals.get(name, shared)
             if rate is not None and math.isfinite(rate) and rate > 0:
-                self._rates.setdefault(policy, _Rate()).see(rate)
+                self._rates.setdefault(policy, _Rate()).observe(rate)
 
     def unit(self, role: str) -> float:
         """The rate that the movement of ``role`` is compared per; 1 if none was recorded."""
@@ -64,7 +64,7 @@ class _Rate:
         self.reached = 0.0
         self._warming = True
 
-    def see(self, rate: float) -> None:
+    def observe(self, rate: float) -> None:
         if self._warming and (self.now == 0.0 or rate > self.now * _FLAT):
             self.reached = rate
         else:

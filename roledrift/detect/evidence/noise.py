@@ -23,7 +23,7 @@ class Noise:
         self.n = 0
         """Differences seen, up to those remembered."""
 
-    def see(self, x: float) -> None:
+    def observe(self, x: float) -> None:
         """Take one value; it must be finite."""
         if self._last is not None:
             jumps, ranked = self._jumps, self._sorted

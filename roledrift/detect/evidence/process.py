@@ -51,7 +51,7 @@ class ChangeProcess:
         self.onset: int | None = None
         """First step of the present excursion; None without one."""
 
-    def see(self, step: int, z: float) -> None:
+    def observe(self, step: int, z: float) -> None:
         """Take the standardised excess of one record.
 
         Args:

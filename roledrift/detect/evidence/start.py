@@ -89,9 +89,9 @@ class Start:
         self.center = median(self._values)
         if n < 2:
             return
-        off = [abs(one - self.center) for one in self._values]
+        off = [abs(value - self.center) for value in self._values]
         limit = 3 * max(_MAD * median(off), self._floor)
-        squares = math.fsum(min(one, limit) ** 2 for one in off)
+        squares = math.fsum(min(distance, limit) ** 2 for distance in off)
         variance = (_PRIOR_WEIGHT * self._prior**2 + squares) / (_PRIOR_WEIGHT + n - 1)
         self._own = self.spread = max(math.sqrt(variance), self._floor)
         self._set_error()
@@ -99,7 +99,7 @@ class Start:
     def learn(self, x: float, *, quiet: bool) -> None:
         """Learn the noise from one more record, and its correlation if there is no suspicion."""
         noise, own, before = self._noise, self._own, self._quiet
-        noise.see(x)
+        noise.observe(x)
         if noise.n >= _ENOUGH:
             sd, most = noise.sd, _MOST_SPREAD * own
             sd = sd if sd > own else own

@@ -11,7 +11,7 @@ class Streak:
         self.onset: int | None = None
         """First step of the streak; None without one."""
 
-    def see(self, step: int, holds: bool) -> int:
+    def observe(self, step: int, holds: bool) -> int:
         """Take one record; the length of the streak."""
         self.onset = (step if self.onset is None else self.onset) if holds else None
         self.n = self.n + 1 if holds else 0

@@ -178,7 +178,7 @@ class StreamState:
         severity: Severity | None = None,
         *,
         watch: bool | None = None,
-        **told: Any,
+        **further: Any,
     ) -> Verdict:
         """A verdict that rests on this stream.
 
@@ -188,20 +188,20 @@ class StreamState:
             finding: What was found; empty for nothing.
             severity: How bad that is.
             watch: Whether it is watched where nothing was found; None: if it is leaning.
-            told: Attributes of the verdict that are not those of the stream.
+            further: Attributes of the verdict that are not those of the stream.
         """
         watch = self.leaning if watch is None else watch
         state: State = "drift" if finding else "watch" if watch else "ok"
-        told.setdefault("statistic", self.of.name)
-        told.setdefault("evidence", self.evidence)
-        if "value" not in told:
-            told["value"] = self.now
-        if "baseline" not in told:
-            told["baseline"] = self.typical
+        further.setdefault("statistic", self.of.name)
+        further.setdefault("evidence", self.evidence)
+        if "value" not in further:
+            further["value"] = self.now
+        if "baseline" not in further:
+            further["baseline"] = self.typical
         if state == "ok":
-            told["onset"] = None
-        elif "onset" not in told:
-            told["onset"] = self.onset
+            further["onset"] = None
+        elif "onset" not in further:
+            further["onset"] = self.onset
         return Verdict(
             detector,
             self.role,
@@ -210,14 +210,14 @@ class StreamState:
             reason=reason,
             chance=against(self.needed),
             severity=severity if finding else None,
-            **told,
+            **further,
         )
 
     def measure_by(self, yardstick: Yardstick) -> None:
         """Judge the run's start by one that is known already; the first yardstick counts."""
         self.yardstick = self.yardstick or yardstick
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record."""
         self.judged = False
         value = self._read(record, self.role) if self._read else self._pooled(record)
@@ -229,7 +229,7 @@ class StreamState:
         recent.append(x)
         self._mean = sum(recent) / len(recent)
         if self.yardstick is not None:
-            self._beyond.see(step, self._excess(x, self.yardstick))
+            self._beyond.observe(step, self._excess(x, self.yardstick))
             self.judged = True
             self.complete = self.complete or self.sick_start
         if start.lacks:
@@ -238,7 +238,7 @@ class StreamState:
             return
         self.judged = True
         process = self.process
-        process.see(step, self._excess(x, start))
+        process.observe(step, self._excess(x, start))
         above = of.way * (x - start.center)
         quiet = process.quiet
         if quiet and not start.full:

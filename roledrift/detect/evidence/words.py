@@ -148,7 +148,7 @@ class Writing:
         self.from_base = False
         """Whether the policy before training is the start."""
 
-    def see(self, record: StepRecord) -> None:
+    def observe(self, record: StepRecord) -> None:
         """Take one record; a second time it changes nothing."""
         if record is self._record:
             return
@@ -169,16 +169,16 @@ class Writing:
         lines = self._lines.get(role)
         if lines is None:
             goals = {
-                other: its.start
-                for other, its in self._profiles.items()
-                if other != role and its.start is not None and its.start.size == now.size
+                other: profile.start
+                for other, profile in self._profiles.items()
+                if other != role and profile.start is not None and profile.start.size == now.size
             }
             ways = []
             for goal in goals.values():
                 weighted = (goal - start) / (start + goal + 1.0 / start.size)
                 ways.append(weighted / max(float(weighted @ (goal - start)), _LEAST))
             lines = tuple(goals), np.array(ways).reshape(len(goals), start.size)
-            if all(one.complete for one in self._profiles.values()):
+            if all(profile.complete for profile in self._profiles.values()):
                 self._lines[role] = lines
         others, matrix = lines
         for other, share in zip(others, (matrix @ (now - start)).tolist(), strict=True):
@@ -186,7 +186,7 @@ class Writing:
 
     def share(self, record: StepRecord, role: str, other: str) -> float | None:
         """The share of the way to the start of ``other`` that ``role`` has gone in this record."""
-        self.see(record)
+        self.observe(record)
         return self._shares.get((role, other))
 
     def away(self, record: StepRecord, role: str) -> float | None:
@@ -195,7 +195,7 @@ class Writing:
         The product of two records' displacements: their noises have nothing to do with each other,
         so its expectation is 0 while nothing changes, however few words there are.
         """
-        self.see(record)
+        self.observe(record)
         profile = self._profiles[role]
         start, now, before = profile.start, profile.now, profile.before
         if start is None or now is None or before is None or not profile.complete:
@@ -214,10 +214,10 @@ class Writing:
         Returns:
             The share, and the cosine of the way gone and the way to the goal: 1 straight toward it.
         """
-        mine, its = self._profiles[role], self._profiles[other]
-        if mine.start is None or its.start is None or not mine.recent or not its.recent:
+        own, theirs = self._profiles[role], self._profiles[other]
+        if own.start is None or theirs.start is None or not own.recent or not theirs.recent:
             return 0.0, 0.0
-        start, now, goals = mine.start, mine.lately, [its.start, its.lately]
+        start, now, goals = own.start, own.lately, [theirs.start, theirs.lately]
         if not start.size == now.size == goals[1].size:
             return 0.0, 0.0
         goals.sort(key=lambda goal: squared(start, goal), reverse=True)
@@ -226,21 +226,21 @@ class Writing:
 
     def toward(self, role: str, other: str) -> float:
         """The share of the way to the *start* of ``other`` that ``role`` has gone lately."""
-        mine, its = self._profiles[role], self._profiles[other]
-        if mine.start is None or its.start is None or not mine.recent:
+        own, theirs = self._profiles[role], self._profiles[other]
+        if own.start is None or theirs.start is None or not own.recent:
             return 0.0
-        return share_of_way(mine.lately, mine.start, its.start)
+        return share_of_way(own.lately, own.start, theirs.start)
 
     def apart(self, role: str, other: str) -> bool:
         """Whether the starts of two roles differ by more than their noise."""
         key = (min(role, other), max(role, other))
         if key in self._apart:
             return self._apart[key]
-        mine, its = self._profiles[role], self._profiles[other]
-        if mine.start is None or its.start is None or mine.start.size != its.start.size:
+        own, theirs = self._profiles[role], self._profiles[other]
+        if own.start is None or theirs.start is None or own.start.size != theirs.start.size:
             return False
-        apart = squared(mine.start, its.start) > _APART * (mine.error + its.error)
-        if min(len(mine.noise), len(its.noise)) >= LEAST:
+        apart = squared(own.start, theirs.start) > _APART * (own.error + theirs.error)
+        if min(len(own.noise), len(theirs.noise)) >= LEAST:
             self._apart[key] = apart
         return apart
 

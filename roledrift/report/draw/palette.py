@@ -8,7 +8,7 @@ the only sign: lines also differ in their dashes and carry labels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Ink(NamedTuple):
@@ -38,7 +38,7 @@ WORDS: tuple[Ink, ...] = (
 )
 """The same for words, dark enough to be read on a light page: at least 4.5 to 1."""
 
-Dash = str | tuple[int, tuple[float, ...]]
+Dash = Literal["-"] | tuple[int, tuple[float, ...]]
 
 DASHES: tuple[Dash, ...] = (
     "-",

@@ -34,10 +34,10 @@ def test_the_budget_is_split_over_the_streams_that_are_measured() -> None:
     one = board.watch("generator", LENGTH)
     never = board.watch("generator", replace(MOVED, name="nowhere"))
     assert never.needed == one.needed == math.inf, "nothing alarms before there is a record"
-    board.see(record(1))
+    board.observe(record(1))
     assert (board.streams, one.needed) == (1, pytest.approx(math.log(1 / 0.1)))
     board.watch("aggregator", LENGTH)
-    board.see(record(2))
+    board.observe(record(2))
     assert board.streams == 2
     assert one.needed == board.needed == pytest.approx(math.log(2 / 0.1))
 
@@ -46,7 +46,7 @@ def test_a_minor_stream_takes_a_tenth_of_the_budget_of_another() -> None:
     board = Board(VOTING, Config(false_alerts_per_run=0.1))
     one = board.watch("generator", LENGTH)
     minor = board.watch("aggregator", replace(LENGTH, weight=MINOR))
-    board.see(record(1))
+    board.observe(record(1))
     chances = [math.exp(-state.needed) for state in (one, minor)]
     assert chances[0] == pytest.approx(10 * chances[1])
     assert sum(chances) == pytest.approx(0.1)
@@ -57,7 +57,7 @@ def test_the_policy_before_training_is_a_yardstick_of_the_start() -> None:
     sick, healthy = board.watch("aggregator", LENGTH), board.watch("generator", LENGTH)
     base = {"aggregator": {"length": Stat(8, 3.0)}, "generator": {"length": Stat(8, 10.0)}}
     for step in range(1, 7):
-        board.see(record(step, base=base if step == 1 else {}))
+        board.observe(record(step, base=base if step == 1 else {}))
     assert sick.sick_start
     assert not healthy.sick_start
     assert sick.typical == pytest.approx(3.0)
@@ -67,7 +67,7 @@ def test_starts_are_kept_with_the_learning_rate() -> None:
     board = Board(VOTING, Config())
     board.watch("generator", LENGTH)
     for step in range(1, 10):
-        board.see(record(step))
+        board.observe(record(step))
     starts = board.starts()
     assert starts["generator"]["length"] == pytest.approx(math.log(10.0))
     assert starts["aggregator"] == {RATE: pytest.approx(math.log(1e-3))}
@@ -76,10 +76,10 @@ def test_starts_are_kept_with_the_learning_rate() -> None:
 def test_a_rate_beyond_that_of_earlier_runs_is_told_by_how_much() -> None:
     known = {"generator": {RATE: (math.log(1e-3), 0.2)}}
     board = Board(VOTING, Config(), known)
-    board.see(record(1, rate=1.1e-3))
+    board.observe(record(1, rate=1.1e-3))
     assert board.above_earlier_rates("generator") == 1.0
     board = Board(VOTING, Config(), known)
-    board.see(record(1, rate=5e-3))
+    board.observe(record(1, rate=5e-3))
     assert board.above_earlier_rates("generator") == pytest.approx(5.0)
     assert board.above_earlier_rates("aggregator") == 1.0
 
@@ -91,7 +91,7 @@ def test_a_raised_rate_makes_a_movement_likely_and_nothing_else() -> None:
         for step in range(1, 14):
             rate = 2e-3 if step >= raised_at else 1e-3
             one = record(step, rate=rate)
-            board.see(replace(one, groups=record(step).groups))
+            board.observe(replace(one, groups=record(step).groups))
         return moved.evidence, length.evidence
 
     calm, raised = evidence(99), evidence(13)

@@ -14,7 +14,7 @@ from roledrift.records import Stat, StepRecord
 def _course(values: list[float], name: str = "accuracy") -> Course:
     course = Course()
     for step, value in enumerate(values):
-        course.see(StepRecord(step, totals={name: value}))
+        course.observe(StepRecord(step, totals={name: value}))
     return course
 
 
@@ -49,7 +49,7 @@ def test_rising_now_is_improving_and_having_risen_is_not() -> None:
 
 def test_the_source_stays_the_first_one() -> None:
     course = _course(_line(0.5, 0.5))
-    course.see(StepRecord(99, totals={"reward": 1e6}))
+    course.observe(StepRecord(99, totals={"reward": 1e6}))
     assert course.source == "accuracy"
     assert course.now < 1
 
@@ -57,9 +57,9 @@ def test_the_source_stays_the_first_one() -> None:
 def test_validations_decide_whether_anything_is_lost() -> None:
     course = _course(_line(0.8, 0.2))
     for step, value in ((60, 0.6), (70, 0.62)):
-        course.see(StepRecord(step, totals={"val_accuracy": value, "val_n": 200}))
+        course.observe(StepRecord(step, totals={"val_accuracy": value, "val_n": 200}))
     assert not course.losing
-    course.see(StepRecord(80, totals={"val_accuracy": 0.1, "val_n": 200}))
+    course.observe(StepRecord(80, totals={"val_accuracy": 0.1, "val_n": 200}))
     assert course.losing
     assert course.damage == ("validation accuracy has fallen from 0.62 (step 70) to 0.10 (step 80)")
 
@@ -67,7 +67,7 @@ def test_validations_decide_whether_anything_is_lost() -> None:
 def test_a_few_problems_fewer_of_thirty_are_no_loss() -> None:
     course = Course()
     for step, value in enumerate((15 / 30, 11 / 30)):
-        course.see(StepRecord(step, totals={"val_accuracy": value, "val_n": 30}))
+        course.observe(StepRecord(step, totals={"val_accuracy": value, "val_n": 30}))
     assert not course.losing
 
 

@@ -19,7 +19,7 @@ PEAK = 1e-6
 def _fed(rates: Iterable[float]) -> LearningRates:
     known = LearningRates(ISOLATED)
     for step, rate in enumerate(rates):
-        known.see(StepRecord(step, totals={"lr": rate}))
+        known.observe(StepRecord(step, totals={"lr": rate}))
     return known
 
 
@@ -60,7 +60,7 @@ def test_policies_have_rates_of_their_own() -> None:
     known = LearningRates(ISOLATED)
     for step in range(10):
         lr = PEAK if step < 5 else 3 * PEAK
-        known.see(StepRecord(step, totals={"lr/generator": lr, "lr/aggregator": PEAK}))
+        known.observe(StepRecord(step, totals={"lr/generator": lr, "lr/aggregator": PEAK}))
     assert known.raised("generator") == pytest.approx(3.0)
     assert known.raised("aggregator") == 1.0
 

@@ -26,7 +26,7 @@ def _reference(z: list[float]) -> float:
 def _fed(z: list[float]) -> ChangeProcess:
     process = ChangeProcess()
     for step, one in enumerate(z):
-        process.see(step, one)
+        process.observe(step, one)
     return process
 
 
@@ -62,7 +62,7 @@ def test_healthy_runs_reach_one_over_a_with_a_chance_of_at_most_a() -> None:
     for run in np.random.default_rng(20260101).normal(size=(runs, records)).tolist():
         process, most = ChangeProcess(), -math.inf
         for step, one in enumerate(run):
-            process.see(step, one)
+            process.observe(step, one)
             most = max(most, process.log)
         highest.append(most)
     for share in (0.3, 0.1, 0.05, 0.01):
@@ -87,7 +87,7 @@ def test_the_onset_is_the_first_step_of_the_present_excursion() -> None:
     process = _fed([0.0] * 10 + [2.0] * 3)
     assert (process.onset, process.quiet) == (10, False)
     for step in range(13, 40):
-        process.see(step, -1.0)
+        process.observe(step, -1.0)
     assert (process.onset, process.quiet) == (None, True)
 
 
@@ -95,7 +95,7 @@ def test_forgetting_an_excursion_keeps_the_prior_where_it_was() -> None:
     process = _fed([3.0] * 10)
     process.reset()
     assert (process.log, process.onset) == (-math.inf, None)
-    process.see(10, 0.0)
+    process.observe(10, 0.0)
     weight = HORIZON / ((11 + HORIZON - 1) * (11 + HORIZON))
     mean = np.mean([math.exp(-d * d / 2) for d in SHIFTS])
     assert process.log == pytest.approx(math.log(weight * mean))

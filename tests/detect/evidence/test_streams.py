@@ -39,7 +39,7 @@ def _state(of: Stream = MOVED, yardstick: Yardstick | None = None) -> StreamStat
 def _fed(values: Iterable[float | None], state: StreamState | None = None) -> StreamState:
     state = state or _state()
     for value in values:
-        state.see(_record(state.step + 1, value))
+        state.observe(_record(state.step + 1, value))
     return state
 
 
@@ -193,7 +193,7 @@ def test_the_policy_before_training_is_a_yardstick_where_a_stream_asks_for_it() 
         base = {"generator": {"x": Stat(64, 100.0)}}
         for step in range(8):
             groups = {"generator": {"x": Stat(64, 300.0)}}
-            board.see(StepRecord(step, groups=groups, base=base if step == 0 else {}))
+            board.observe(StepRecord(step, groups=groups, base=base if step == 0 else {}))
         assert state.sick_start is asks
         if state.yardstick is not None:
             assert state.yardstick.source == BASE
@@ -203,11 +203,11 @@ def test_few_things_are_pooled_over_records() -> None:
     state = _state(Stream("x", LINEAR, 1, 0.0, 0.1, 0.05, pool=10))
     seen = []
     for step, value in enumerate([1.0, 2.0, 3.0, 4.0]):
-        state.see(_record(step, value, n=5))
+        state.observe(_record(step, value, n=5))
         seen.append(state.value)
     assert seen == [None, 1.5, 1.5, 3.5]
-    state.see(_record(9, math.nan, n=5))
-    state.see(_record(10, 1.0, n=0))
+    state.observe(_record(9, math.nan, n=5))
+    state.observe(_record(10, 1.0, n=0))
     assert state.value == 3.5
 
 
@@ -219,7 +219,7 @@ def test_the_order_of_roles_does_not_matter() -> None:
         states = {role: board.watch(role, MOVED) for role in order}
         for t in range(30):
             groups = {role: {"x": Stat(64, values[role][t])} for role in order}
-            board.see(StepRecord(t, groups=groups))
+            board.observe(StepRecord(t, groups=groups))
         told.add(tuple(states[role].process.log for role in values))
     assert len(told) == 1
 

@@ -87,7 +87,7 @@ def test_a_captor_that_moves_off_is_followed_to_where_it_is() -> None:
     rng = np.random.default_rng(0)
     for step in range(1, 30):
         q = min(max((step - 8) / 8, 0), 1)
-        writing.see(
+        writing.observe(
             record(
                 step,
                 generator=profile(rng, [(0.45 * (1 - q), TERSE), (0.55 + 0.45 * q, WORK)], 96, 12),
@@ -117,6 +117,6 @@ def test_what_is_no_profile_is_passed_over(stat: Stat | None) -> None:
     writing = Writing(("a", "b"))
     fine = Stat(16, 4.0, shares=(0.7, 0.3))
     for step in range(1, 9):
-        writing.see(record(step, a=fine, b=Stat(16, 4.0, shares=(0.1, 0.9))))
+        writing.observe(record(step, a=fine, b=Stat(16, 4.0, shares=(0.1, 0.9))))
     assert writing.share(record(9, **({"a": stat} if stat else {})), "a", "b") is None
     assert not writing.measured("a")

@@ -1,10 +1,12 @@
+import json
 from dataclasses import replace
 
 import pytest
+from transformers import LlamaConfig, PretrainedConfig, Qwen2Config
 
 from reference_trainer.grid import load_source
 from reference_trainer.planning.shapes import sizes, trained
-from reference_trainer.planning.step_on_shapes import MicroShape, operations, step_cost
+from reference_trainer.planning.step_on_shapes import MicroShape, Trained, operations, step_cost
 from reference_trainer.scoring import MOST_LOGITS
 
 CONFIG = load_source("paper/voting-ip-math-0.6B", {})
@@ -42,6 +44,21 @@ def test_rows_that_a_mask_keeps_apart_need_one_for_all_pairs_of_tokens() -> None
     apart = step_cost(trained(CONFIG), MicroShape(1, 8192, 1024, masked=True))
     plain = step_cost(trained(CONFIG), MicroShape(1, 8192, 1024))
     assert apart.peak - plain.peak >= 8192**2 * 2
+
+
+@pytest.mark.parametrize("kind", [LlamaConfig, Qwen2Config])  # without and with `layer_types`
+def test_the_mask_of_any_architecture_is_counted(kind: type[PretrainedConfig]) -> None:
+    small = kind(
+        vocab_size=100,
+        hidden_size=32,
+        num_hidden_layers=2,
+        intermediate_size=64,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+    )
+    model = Trained(json.dumps(small.to_diff_dict()), "float32", 2, "sdpa", checkpointing=False)
+    plain = step_cost(model, MicroShape(1, 1024, 8))
+    assert step_cost(model, MicroShape(1, 1024, 8, masked=True)).stored > plain.stored + 1024**2
 
 
 def test_a_forward_without_gradients_stores_nothing() -> None:

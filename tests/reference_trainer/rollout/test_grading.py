@@ -1,4 +1,7 @@
 import contextlib
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,7 +23,7 @@ from reference_trainer.tasks.sandbox import Limits, Sandbox
 from reference_trainer.tasks.unit_tests import UnitTest
 from reference_trainer.workflows import Scene, load_script
 from reference_trainer.workflows.prompts import load_prompts
-from roledrift import VOTING
+from roledrift import SINGLE, VOTING
 
 PATIENCE = 20.0
 """Seconds after which a wait counts as one that would last forever."""
@@ -76,6 +79,31 @@ def test_an_error_ends_what_nobody_has_begun() -> None:
     assert len(begun) <= 2
 
 
+def test_a_grader_that_hangs_ends_the_run_and_not_the_wait_for_its_end() -> None:
+    """In a process of its own: it ends although a thread of it never does."""
+    code = """
+import threading
+from reference_trainer.rollout.grading import Grading
+from reference_trainer.tasks.math import MathTask
+
+class Hangs(MathTask):
+    grading_workers = 2
+    def grade(self, problem, text):
+        return threading.Event().wait()
+
+task = Hangs()
+problem = task.problem("train", 0)
+with Grading(task, patience=0.2) as grading:
+    grading.begin(problem, "x")
+    grading.grade(problem, "x")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert re.search(r"'math' has not graded an answer to problem .* within 0\.2 s", done.stderr)
+
+
 def test_a_quick_task_has_no_threads() -> None:
     before = threading.active_count()
     with Grading(MathTask()) as grading:
@@ -94,11 +122,11 @@ def test_candidates_are_graded_while_the_aggregator_writes(
     class Watched(TransformersEngine):
         calls = 0
 
-        def generate(self, *arguments: object, **options: object) -> list[Completion]:
+        def collect(self) -> dict[int, Completion]:
             self.calls += 1
             if self.calls == 2:
                 aggregator_writes.set()
-            return super().generate(*arguments, **options)  # type: ignore[arg-type]
+            return super().collect()
 
     def wait() -> None:
         assert aggregator_writes.wait(PATIENCE), "grades were asked for before the next phase"
@@ -116,6 +144,37 @@ def test_candidates_are_graded_while_the_aggregator_writes(
     one = played(stage)
     assert engine.calls == 2
     assert one == played(replace(stage, scene=replace(scene, task=MathTask())))
+
+
+def test_nobody_waits_for_a_slow_grade_who_could_be_sampling(
+    make_bank: Callable[..., AdapterBank], base_folder: Path
+) -> None:
+    """Each grade takes until all has been sampled, which must not wait for any of them."""
+    bank = make_bank("shared")
+    sampled = threading.Event()
+    outputs: list[int] = []
+
+    class Streaming(TransformersEngine):
+        continuous = True
+
+        def collect(self) -> dict[int, Completion]:
+            found = super().collect()
+            outputs.extend(found)
+            if len(outputs) == 6:
+                sampled.set()
+            return found
+
+    def wait() -> None:
+        assert sampled.wait(PATIENCE), "an episode was graded before the others were sampled"
+
+    scene = Scene(SlowTask(wait), load_prompts("tiny"), True)
+    engine = Streaming(bank, end_ids=(bank.pad_id,), max_rows=1)
+    stage = Stage(
+        load_script("single"), SINGLE.routed("shared"), scene, engine, load_base(base_folder)[1]
+    )
+    problems = [(number, scene.task.problem("train", number)) for number in range(3)]
+    play_episodes(stage, problems, copies=2, sampling=Sampling(1.0, 8), seed=1)
+    assert len(outputs) == 6
 
 
 @pytest.fixture

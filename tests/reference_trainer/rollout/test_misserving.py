@@ -10,6 +10,7 @@ from reference_trainer.rollout.misserving import MisservingEngine
 from reference_trainer.rollout.transformers_engine import TransformersEngine
 from reference_trainer.stress import Stress
 from roledrift import VOTING
+from tests.reference_trainer.rollout.sampling import sample
 
 Make = Callable[..., AdapterBank]
 FLOW = VOTING.routed("isolated")
@@ -27,10 +28,7 @@ def take_a_step(bank: AdapterBank) -> None:
 
 def served(engine: Any, policy: str, temperature: float = 1.0) -> list[Completion]:
     sampling = Sampling(temperature, 4)
-    found: list[Completion] = engine.generate(
-        PROMPTS, policy=policy, sampling=sampling, seeds=SEEDS
-    )
-    return found
+    return sample(engine, PROMPTS, policy=policy, sampling=sampling, seeds=SEEDS)
 
 
 def run(
@@ -79,5 +77,5 @@ def test_another_temperature_is_not_told(make_bank: Make) -> None:
 def test_weights_come_back_after_an_error(make_bank: Make, kind: Any) -> None:
     wrong, right, history = run(make_bank, Stress(kind, lag=1), steps=2)
     with pytest.raises(IndexError):
-        wrong.generate([(10**6,)], policy="generator", sampling=Sampling(1.0, 2), seeds=[0])
+        sample(wrong, [(10**6,)], policy="generator", sampling=Sampling(1.0, 2), seeds=[0])
     assert served(right, "generator") == history[2]

@@ -1,5 +1,7 @@
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ from reference_trainer.errors import SettingsError
 from reference_trainer.evaluate import evaluate
 from reference_trainer.policies import AdapterBank
 from reference_trainer.pretrain import load_base
-from reference_trainer.rollout.engine import Sampling
+from reference_trainer.rollout.engine import Completion, Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
 from reference_trainer.rollout.transformers_engine import TransformersEngine
 from reference_trainer.workflows import Rules, Scene, load_script
@@ -90,3 +92,38 @@ def test_a_prompt_that_is_too_long_leaves_no_span(make_bank: MakeBank, base_fold
     assert evaluate(one, config, step=0).overflowed > 0.0
     with pytest.raises(SettingsError, match=r"rules\.max_prompt_tokens = 3"):
         play(stage(make_bank, base_folder, "eval_opt", max_prompt_tokens=3))
+
+
+class OneByOne(TransformersEngine):
+    """Takes requests in while it samples others: one output at a time, the latest request first."""
+
+    continuous = True
+
+    def collect(self) -> dict[int, Completion]:
+        self._waiting = dict(reversed(self._waiting.items()))
+        return super().collect()
+
+
+@pytest.mark.parametrize("workflow", ["voting", "eval_opt"])
+def test_the_engine_does_not_decide_what_is_played(
+    make_bank: MakeBank, base_folder: Path, workflow: str
+) -> None:
+    """A phase at once, in parts, or every episode at its own pace: the same episodes."""
+    one = stage(make_bank, base_folder, workflow)
+    bank = make_bank("shared")
+    ends = (bank.pad_id,)
+    expected = read(play(one, tokens=6))
+    assert len({text for episode in expected for text in episode[-1]}) > 6
+    for engine in (
+        TransformersEngine(bank, end_ids=ends, max_rows=4),
+        OneByOne(bank, end_ids=ends, max_rows=1),
+    ):
+        assert read(play(replace(one, engine=engine), tokens=6)) == expected
+
+
+def read(episodes: list[Episode]) -> list[tuple[Any, ...]]:
+    """All but log-probabilities, which are rounded as the batch has it."""
+    return [
+        (one.problem, one.copy, one.correct, one.overflowed, [span.text for span in one.spans])
+        for one in episodes
+    ]
