@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -55,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lost = f"; left out: {dropped} whose tests cannot be written as JSON" if dropped else ""
             print(f"{file}: {len(rows)} rows{lost}")
     except (RoleDriftError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        # Keys of a configuration are options here.
+        said = re.sub(r"\btask\.(\w+)", lambda key: f"--{key[1].replace('_', '-')}", str(error))
+        print(f"error: {said}", file=sys.stderr)
         return 2
     return 0
 

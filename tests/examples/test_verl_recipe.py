@@ -84,6 +84,6 @@ def test_a_row_of_somebody_else() -> None:
 
 def test_mistakes_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dapo_math", "--out", str(tmp_path), "--source", str(tmp_path / "no.jsonl")]) == 2
-    assert "no.jsonl" in capsys.readouterr().err
+    assert "--source" in capsys.readouterr().err
     assert main(["math", "--out", str(tmp_path), "--test-rows", "3"]) == 2
-    assert "task.test_rows" in capsys.readouterr().err
+    assert "--test-rows" in capsys.readouterr().err
