@@ -47,17 +47,21 @@ class Told:
 
 
 def told_of_captures(rows: Sequence[Row]) -> list[Told]:
-    """By what became of the aggregator's terse form."""
+    """By what became of the aggregator's terse form.
+
+    Runs that kept it are apart by routing: a policy of its own cannot be captured.
+    """
     chosen = [row for row in rows if row["experiment"] in CAPTURES]
-    kinds = {"lasting": "lost for good", "passing": "lost for a while", "none": "kept"}
+    kept = [row for row in chosen if capture(row) == "none"]
+    groups = {
+        "lost for good": [row for row in chosen if capture(row) == "lasting"],
+        "lost for a while": [row for row in chosen if capture(row) == "passing"],
+        "kept, shared policy": [row for row in kept if "shared" in row["policies"]],
+        "kept, isolated policies": [row for row in kept if "shared" not in row["policies"]],
+    }
     return [
-        _told(
-            f"aggregator's form {words}",
-            [row for row in chosen if capture(row) == kind],
-            _named,
-            _delay,
-        )
-        for kind, words in kinds.items()
+        _told(f"aggregator's form {words}", group, _named, _delay)
+        for words, group in groups.items()
     ]
 
 

@@ -20,9 +20,10 @@ def test_captures_are_told_of_the_runs_in_which_they_happened() -> None:
         row("capture/sp", seed=1, roles=terse(lost), told=named),
         row("capture/sp", seed=2, roles=terse(lost), told=told("clean")),
         row("capture/ip", seed=1, roles=terse(kept), told=told("failing", ("*", "reward_drop", 9))),
+        row("capture/sp", seed=3, roles=terse(kept), policies={"shared": {}}),
         row("steps/slots3-steps3", seed=1, roles=terse(lost), told=named),
     ]
-    lasting, passing, none = told_of_captures(rows)
+    lasting, passing, shared, none = told_of_captures(rows)
     assert (lasting.runs, lasting.named.hits, lasting.any.hits, lasting.failing.hits) == (
         2,
         1,
@@ -31,6 +32,7 @@ def test_captures_are_told_of_the_runs_in_which_they_happened() -> None:
     )
     assert lasting.delay == 12 - 9
     assert passing.runs == 0
+    assert (shared.runs, shared.named.hits, shared.any.hits) == (1, 0, 0)
     assert (none.runs, none.named.hits, none.failing.hits, none.any.hits) == (1, 0, 1, 1)
 
 
