@@ -94,6 +94,8 @@ def test_only_train_runs_in_several_processes(
 
 def test_a_process_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+    # What joining sets for the whole process must not reach the tests that come after.
+    environment |= {"LOCAL_RANK": "0", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with (
