@@ -54,11 +54,14 @@ $(VENV)/.browser: $(READY)
 	 $(BIN)/python -m playwright install --with-deps chromium
 	@touch $@
 
+# One more than there are cores, because many tests wait for other processes.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+
 test: $(READY) $(BROWSER)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: $(READY) $(BROWSER)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 # What runs on a framework has an environment of its own: tests/envs/NAME/requirements.txt holds every package of it, so
 # nothing is resolved (vLLM's CPU build asks for a gigabyte that it does not use, verl for an older numpy). torch goes first.
