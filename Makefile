@@ -54,8 +54,8 @@ $(VENV)/.browser: $(READY)
 	 $(BIN)/python -m playwright install --with-deps chromium
 	@touch $@
 
-# One more than there are cores, because many tests wait for other processes.
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+# For two cores: one more than that, because many tests wait for other processes.
+WORKERS ?= 3
 
 test: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
