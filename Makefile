@@ -54,8 +54,7 @@ $(VENV)/.browser: $(READY)
 	 $(BIN)/python -m playwright install --with-deps chromium
 	@touch $@
 
-# For two cores: one more than that, because many tests wait for other processes.
-WORKERS ?= 3
+WORKERS ?= 2
 
 test: $(READY) $(BROWSER)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
