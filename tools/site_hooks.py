@@ -27,7 +27,13 @@ PAGES = {
 }
 """Pages outside of `docs/`, and where the site has them."""
 
-FILES = ("examples/**/*.py", "examples/**/*.yaml", "benchmarks/detection/*.md")
+FILES = (
+    "examples/**/*.py",
+    "examples/**/*.yaml",
+    "examples/**/*.sbatch",
+    "benchmarks/detection/*.md",
+    "benchmarks/reproduction/plan.toml",
+)
 """Files outside of `docs/` that pages link to; they are copied as they are."""
 
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
