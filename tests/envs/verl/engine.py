@@ -68,6 +68,8 @@ class ScriptedEngine:
         self.tokenizer = build_tokenizer()
         self.temperature, self.longest, self.by_prompt = temperature, longest, by_prompt
         self.asked = 0
+        self.continuous, self.has_copy = False, True
+        self.answered: dict[int, Completion] = {}
 
     def completion(self, prompt_ids: list[int]) -> Completion:
         self.asked += 1
@@ -84,8 +86,18 @@ class ScriptedEngine:
     def sync(self, policies: Any) -> None:
         """There is one model."""
 
-    def generate(self, prompts: Any, *, policy: str, sampling: Any, seeds: Any) -> list[Completion]:
-        return [self.completion(list(one)) for one in prompts]
+    def rest(self) -> None:
+        """It has nothing to give back."""
+
+    def submit(self, requests: Any) -> None:
+        self.answered |= {
+            number: self.completion(list(request.prompt_ids))
+            for number, request in requests.items()
+        }
+
+    def collect(self) -> dict[int, Completion]:
+        answered, self.answered = self.answered, {}
+        return answered
 
 
 class Server:
