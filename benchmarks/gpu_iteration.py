@@ -2,9 +2,8 @@
 
 ``make bench-gpu`` runs Voting with two policies on random weights of Qwen3-0.6B's shapes: bfloat16,
 rank 64, coins for rewards because such a model solves nothing. Plain and monitored iterations take
-turns in one process. What it measures can be given to ``python -m reference_trainer plan``: the
-share of the GPU's operations that training reaches (``--mfu``) and the tokens that the engine
-samples (``--tokens-per-second``).
+turns in one process. Whole iterations are timed by the wall clock. Their parts are not: the seconds
+in a trace are of the processor, and say nothing about a GPU.
 
 ``python -m benchmarks.gpu_iteration --size tiny`` runs the same code on any machine; its numbers
 mean nothing. Without a GPU and without ``--size`` it says so and measures nothing.
@@ -34,7 +33,7 @@ from reference_trainer.planning.gpu import GIB, Gpu, Lengths
 from reference_trainer.planning.plan import Plan, plan
 from reference_trainer.planning.shapes import model_config
 from reference_trainer.setup import Setup, hand_over, prepare
-from reference_trainer.trainer import StepReport, _iterate, _totals
+from reference_trainer.trainer import _iterate, _totals
 
 OUT = Path(__file__).parent / "out" / "gpu_iteration.json"
 ROWS = Path(__file__).parents[1] / "tests" / "reference_trainer" / "tasks" / "rows"
@@ -77,15 +76,15 @@ def settings(folder: Path, size: str, *, monitored: bool) -> Config:
     )
 
 
-def iteration(setup: Setup, step: int, observation: Observation | None) -> tuple[StepReport, float]:
-    """One iteration and the seconds that it took, on the device too."""
+def iteration(setup: Setup, step: int, observation: Observation | None) -> float:
+    """The seconds of one iteration, on the device too."""
     _wait()
     start = time.perf_counter()
     report, rescored = _iterate(setup, step, observation)
     if observation is not None:
         observation.end_step(step, rescored, _totals(report))
     _wait()
-    return report, time.perf_counter() - start
+    return time.perf_counter() - start
 
 
 def _wait() -> None:
@@ -106,41 +105,28 @@ def measured(size: str, *, steps: int, scratch: Path) -> dict[str, Any]:
     hand_over(setup, setup.bank.policies, done=0)
     observation = Observation(setup.config, setup.stage, setup.bank, out=scratch / "run")
     seconds: dict[str, list[float]] = {"plain": [], "monitored": []}
-    reports = []
     for step in range(1, 2 * steps + 1):
         watched = step % 2 == 0
         if not watched and torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
-        report, took = iteration(setup, step, observation if watched else None)
+        took = iteration(setup, step, observation if watched else None)
         seconds["monitored" if watched else "plain"].append(took)
-        if not watched:
-            reports.append(report)
     observation.close()
     kinds = {kind: statistics.median(values[SKIPPED:]) for kind, values in seconds.items()}
     return {"seconds": kinds, "price": kinds["monitored"] / kinds["plain"]} | _beside_plan(
-        setup.config, reports[SKIPPED:]
+        setup.config
     )
 
 
-def _beside_plan(config: Config, reports: Sequence[StepReport]) -> dict[str, Any]:
-    """What was measured, what is planned at the measured lengths, and the rates between them."""
+def _beside_plan(config: Config) -> dict[str, Any]:
+    """What is planned for the longest outputs, and the memory that was allocated."""
     cuda = torch.cuda.is_available()
     memory = torch.cuda.get_device_properties(0).total_memory if cuda else 80 * GIB
     made: Plan = plan(config, Gpu(memory), Lengths(question=200, output=1.0))
-    tokens = statistics.median(
-        sum(float(one["tokens"] or 0) * float(one["spans"] or 0) for one in report.roles.values())
-        for report in reports
-    )
-    generation = statistics.median(report.seconds["generation"] for report in reports)
-    training = statistics.median(report.seconds["training"] for report in reports)
     return {
         "planned_update_gib": made.memory.total("update") / GIB,
         "allocated_gib": torch.cuda.max_memory_allocated() / GIB if cuda else None,
         "planned_seconds": dict(made.duration.seconds),
-        "generation_seconds": generation,
-        "training_seconds": training,
-        "tokens_per_second": tokens / generation,
-        "mfu": made.duration.operations / training / (made.gpu.tflops * 1e12),
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from roledrift import SpanTable, Workflow, open_monitor, open_run
@@ -154,7 +155,6 @@ def test_a_reader_of_logs(install: Any, tmp_path: Path) -> None:
 
 
 def test_a_framework(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
     names: dict[str, Any] = {}
     exec(FILES["integrations/roledrift_toy/__init__.py"], names)
     trainer = SimpleNamespace(stopped=False)
