@@ -1,5 +1,6 @@
 """Fixtures for the whole suite."""
 
+import gc
 import os
 import sys
 import tempfile
@@ -26,6 +27,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
     early = ("ranks", "slow")
     items.sort(key=lambda item: not any(map(item.get_closest_marker, early)))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: looking through it for garbage would be half of a small training."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -> None:
