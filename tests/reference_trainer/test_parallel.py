@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import train
 from roledrift import open_run
-from tests.ranks import as_rank, context, free_port
+from tests.ranks import as_rank, context, free_port, together
 
 pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
@@ -77,25 +79,23 @@ def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache
     return done.stdout
 
 
+def on_a_node(rank: int, port: int, arguments: Sequence[str]) -> tuple[int, str]:
+    """What torchrun sets on the first and on the second of two machines with a process each."""
+    as_rank(rank, port)
+    os.environ |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": str(rank)}
+    os.environ["ROLEDRIFT_STRICT"] = "1"
+    torch.set_num_threads(1)
+    with redirect_stdout(io.StringIO()) as said, redirect_stderr(said):
+        return main(list(arguments)), said.getvalue()
+
+
 def launch_on_two_nodes(config: Config, out: Path, *more: str, cache: Path) -> str:
-    """As a person starts torchrun on each of two machines; both are this one."""
-    node = ["--nnodes", "2", "--nproc_per_node", "1", "--local_addr", "127.0.0.1"]
-    meeting = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}"]
-    command = ["-m", "reference_trainer", "train", str(source_of(config, out)), "--out", str(out)]
-    command += ["--cache", str(cache), *more]
-    agents = [
-        subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", *node, *meeting, *command],
-            env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    ended = [agent.communicate(timeout=240) for agent in agents]
-    assert [agent.returncode for agent in agents] == [0, 0], ended
-    return "".join(said for said, _ in ended)
+    """torchrun itself launches in test_grid_plans, and within accelerate below."""
+    arguments = ["train", str(source_of(config, out)), "--out", str(out), "--cache", str(cache)]
+    port = free_port()
+    ended = together(on_a_node, [(rank, port, [*arguments, *more]) for rank in range(2)])
+    assert [code for code, _ in ended] == [0, 0], ended
+    return "".join(said for _, said in ended)
 
 
 def a_rank(rank: int, count: int, port: int, errors: Path, arguments: Sequence[str]) -> None:
