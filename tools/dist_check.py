@@ -8,6 +8,7 @@ out of the source distribution, on the installed wheel.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -90,6 +91,7 @@ def main() -> int:
     )
     parser.add_argument("--no-tests", action="store_true", help="only install and run commands")
     asked = parser.parse_args()
+    os.environ.pop("PYTHONPATH", None)  # a clone's packages would be used in place of the wheel's
     interpreters = asked.python or [sys.executable]
     for interpreter in interpreters:  # before the minutes that each of them takes
         if shutil.which(interpreter) is None:
