@@ -106,7 +106,7 @@ class FullStore:
 
     def memory(self) -> int:
         """Bytes of the sums."""
-        return sum(one.numel() * one.element_size() for one in self._sums)
+        return sum(buffer.numel() * buffer.element_size() for buffer in self._sums)
 
     def gram(self) -> Tensor:
         """``(G + 1, G + 1)`` inner products, float64."""
