@@ -28,14 +28,13 @@ AT_MOST = {
 
 SHARED = {
     "Card": 2,
-    "Course": 2,
     "Finding": 3,
     "History": 2,
     "Imported": 2,
     "Job": 2,
     "Judged": 2,
     "Pairing": 2,
-    "Place": 3,
+    "Place": 2,
     "Row": 2,
     "Shown": 2,
     "Source": 2,
