@@ -13,13 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roledrift.ingest import console_log, paper, rllm, verl, wandb_dir
+from roledrift.ingest import console_log, verl, wandb_dir
 from roledrift.ingest.experiment import own_set, parsed
-from roledrift.ingest.form import Format
-from roledrift.ingest.ledger import Ledger
+from roledrift.ingest.form import Format, Source
 from roledrift.ingest.lines import first_document
-from roledrift.ingest.results import NAME as RESULTS
-from roledrift.ingest.results import experiments, is_result, results
 from roledrift.ingest.unpacking import plain
 
 _DEPTH = 6
@@ -29,28 +26,8 @@ _LEVELS = {"rollout_data", "rollout", "rollouts", "train", "episodes", "wandb", 
 
 _LOGS = (".log", ".out", ".txt", ".jsonl")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_SPECIAL = ("paper", "rllm", "wandb", "verl", "table")
+_SPECIAL = ("wandb", "verl", "table")
 _DUMPED = re.compile(r"\d{1,12}\.jsonl\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One log of a tree.
-
-    Attributes:
-        form: Its format.
-        part: Which of several runs at ``path`` is meant; empty if there is one.
-        name: What it is of.
-        dataset: Problems that it evaluates on; empty if it does not say.
-        steps: How many steps it has, roughly.
-    """
-
-    form: Format
-    path: Path
-    name: str
-    part: tuple[str, ...] = ()
-    dataset: str = ""
-    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +53,11 @@ def find(root: Path, formats: dict[str, Format]) -> list[Found]:
     if not root.is_dir():
         return runs_at(root, list(formats.values()))
     others = [form for name, form in formats.items() if name not in _SPECIAL]
-    there = list(_sources(root, others))
-    there += _of_results(root, there)
-    return _united(_without_bases(there))
+    sources = list(_sources(root, others))
+    for form in others:
+        if form.settle is not None:
+            sources = form.settle(form, root, sources)
+    return _united(sources)
 
 
 def runs_at(path: Path, forms: list[Format]) -> list[Found]:
@@ -112,30 +91,21 @@ def _claimed(
     if starts:
         taken = {place for _, _, place in starts}
         return list(_wandb(folder, starts)), [one for one in below if one not in taken]
-    steps = [one for one in below if paper.is_step(one)]
-    if steps and any(map(paper.holds_episodes, steps[:3])):
-        return [_paper(folder, len(steps))], []
-    episodes = [one for one in below if rllm.is_step(one)]
-    if episodes:
-        return [Source(rllm.FORMAT, folder, _named(folder), steps=len(episodes))], []
+    for form in others:
+        if form.claim is not None and (claimed := form.claim(form, folder, below)):
+            return claimed, []
     several = _runs_at(folder, others)
     if several:
         return several, []
     for form in others:
-        if form.sniff(folder):
-            return [Source(form, folder, _named(folder))], []
+        if form.claim is None and form.sniff(folder):
+            return [Source(form, folder, named_by(folder))], []
     dumps = verl.dumps(folder)
     if dumps and verl.is_dump(first_document(dumps[min(dumps)])):
         inside = next(iter(dumps.values())).parent
         rest = [one for one in below if one != inside]
-        return [Source(verl.FORMAT, folder, _named(folder), steps=len(dumps))], rest
+        return [Source(verl.FORMAT, folder, named_by(folder), steps=len(dumps))], rest
     return list(_logs(folder, others)), below
-
-
-def _paper(folder: Path, steps: int) -> Source:
-    name = paper.experiment_of(folder)
-    dataset = folder.name if name and folder.resolve().name != name else ""
-    return Source(paper.FORMAT, folder, name or _named(folder), dataset=dataset, steps=steps)
 
 
 def _wandb(folder: Path, starts: list[tuple[str, str, Path]]) -> Iterator[Source]:
@@ -172,51 +142,14 @@ def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
             found.append(file)
     alone = len(found) == 1 and folder.name not in _LEVELS
     for file in found:
-        name = _named(folder) if alone else plain(file.name).rpartition(".")[0]
+        name = named_by(folder) if alone else plain(file.name).rpartition(".")[0]
         yield Source(verl.FORMAT, file, name, steps=1)
 
 
-def _of_results(root: Path, there: list[Source]) -> Iterator[Source]:
-    """Experiments that only a file of results knows."""
-    known = {(one.name, one.dataset) for one in there if one.form is paper.FORMAT}
-    names = {name for name, _ in known}
-    for file in sorted({one for level in ("", "*/", "*/*/") for one in root.glob(level + RESULTS)}):
-        if not is_result(first_document(file)):
-            continue
-        for name, dataset in experiments(results(file, Ledger())):
-            if name and (name, dataset) not in known and (name, "") not in known:
-                label = f"{name} on {dataset}" if name in names else name
-                yield Source(paper.FORMAT, file, label, (name, dataset), dataset)
-
-
-def _named(folder: Path) -> str:
+def named_by(folder: Path) -> str:
+    """The name of what a folder holds: its own, or that of the folder that it is a part of."""
     there = folder.resolve()
     return next((one.name for one in (there, *there.parents) if one.name not in _LEVELS), "run")
-
-
-def _without_bases(there: list[Source]) -> list[Source]:
-    """Without evaluations of the base model that become a number of the trainings from it."""
-    taken = {
-        base.resolve()
-        for one in there
-        if one.form is paper.FORMAT and one.path.is_dir()
-        for base in paper.base_dumps(one.path, one.name, one.dataset)
-    }
-    cells = {
-        (name.cell, one.dataset)
-        for one in there
-        if (name := parsed(one.name)) is not None and name.trained
-    }
-    return [
-        one
-        for one in there
-        if one.path.resolve() not in taken and not (one.path.is_file() and _is_base(one) in cells)
-    ]
-
-
-def _is_base(one: Source) -> tuple[tuple[str, str, str], str] | None:
-    name = parsed(one.part[0]) if one.part else None
-    return (name.cell, one.dataset) if name is not None and name.kind == "base_model" else None
 
 
 def _united(there: list[Source]) -> list[Found]:

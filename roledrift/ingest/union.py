@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from roledrift.ingest import paper
 from roledrift.ingest.experiment import named_after
-from roledrift.ingest.form import Facts, Format, Job
+from roledrift.ingest.form import Facts, Format, Job, Source
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
-from roledrift.ingest.tree import Found, Source
+from roledrift.ingest.tree import Found
 from roledrift.records import NOTE_SET
 
 _OF_LOG = "val_accuracy_of_log"
@@ -36,7 +35,7 @@ def united(found: Found) -> tuple[Format, str]:
         for other in others:
             facts = Facts()
             sub = replace(job, source=other.path, part=other.part, facts=facts)
-            for series in _series(other.form.read(sub), evaluated=first.form is paper.FORMAT):
+            for series in _series(other.form.read(sub), evaluated=first.form.evaluates):
                 logged.setdefault(series.step, []).append(series)
             told.append((other, facts))
         at: int | None = None

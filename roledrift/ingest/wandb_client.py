@@ -89,4 +89,6 @@ def _words(error: BaseException) -> str:
     return " ".join(str(error).split())[:300].rstrip(".")
 
 
-FORMAT = Format("wandb", "a run of a wandb server", lambda _: None, _read, FOLDER.supplies)
+FORMAT = Format(
+    "wandb", "a run of a wandb server", lambda _: None, _read, FOLDER.supplies, scheme=SCHEME
+)

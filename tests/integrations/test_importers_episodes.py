@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roledrift_importers.episodes import Broadcast, spans_of
 
-from roledrift.ingest.episodes import Broadcast, spans_of
 from tests.ingest.logs import episode, job, trajectory, voting
 
 
