@@ -30,19 +30,19 @@ class Run:
     Open one with :func:`open_run`.
 
     Attributes:
-        path: Where it lies; a remote run's URL as text.
+        path: Where it lies.
         header: What the run is: name, workflow, host, task, configuration, notes.
     """
 
     def __init__(self, stored: StoredRun) -> None:
         self._stored = stored
-        self.path: Path | str = stored.path
+        self.path: Path = stored.path
         self.header: RunHeader = stored.header
 
     @property
     def name(self) -> str:
         """Name of the run; of its directory if it was given none."""
-        return self.header.run or Path(self.path).name
+        return self.header.run or self.path.name
 
     @property
     def workflow(self) -> Workflow:
@@ -270,7 +270,7 @@ def open_run(path: Path | str) -> Run:
     """Open a recorded run.
 
     Args:
-        path: Run directory, its ``run.json``, or the URL of one (needs fsspec and its driver).
+        path: Run directory, or its ``run.json``.
 
     Raises:
         StoreError: If there is no run at ``path``, or its header cannot be read.

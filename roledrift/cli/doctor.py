@@ -31,7 +31,6 @@ _OPTIONAL = {
     "trl": "for RoleDriftCallback (pip install torch transformers trl peft)",
     "transformers": "for RoleDriftCallback (pip install torch transformers trl peft)",
     "wandb": "to log beside Weights & Biases (pip install wandb)",
-    "fsspec": "to read runs from s3:// and the like (pip install fsspec)",
 }
 
 

@@ -1,7 +1,8 @@
 """Foreign logs as runs: one file per format, none of which imports the framework that wrote it.
 
-Only logs of trainers and loggers that most users have are read here. The others are entry points of the group ``roledrift.importers``, those that ship with
-roledrift (``integrations/roledrift_importers``) like those of any other distribution.
+Only logs that most users have are read here. The others are entry points of the group
+``roledrift.importers``, those that ship with roledrift (``integrations/roledrift_importers``) like
+those of any other distribution.
 """
 
 from __future__ import annotations
