@@ -108,11 +108,7 @@ def _failed(error: RoleDriftError | OSError, source: str, wanted: Importing) -> 
 
 
 class _Remarks:
-    """What a person should know of imports; of many runs, the same remark once.
-
-    Args:
-        source: What was imported.
-    """
+    """What a person should know of imports; of many runs, the same remark once."""
 
     def __init__(self, source: str) -> None:
         self._source = source

@@ -29,12 +29,7 @@ def waiting(detector: str, role: str, *needs: str) -> Verdict:
 
 
 class Presence:
-    """Keeps a role that is no longer measured from being called fine.
-
-    Args:
-        detector: Name of the detector.
-        need: What it judges, for people: "entropy".
-    """
+    """Keeps a role that is no longer measured from being called fine."""
 
     def __init__(self, detector: str, need: str) -> None:
         self._detector, self._need = detector, need

@@ -161,12 +161,7 @@ class Translator:
 
 
 def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, object]:
-    """The numbers of a row that a :class:`Translator` has a use for; a log is mostly others.
-
-    Args:
-        data: Logged keys and values.
-        passed: The names of the other numbers are added here.
-    """
+    """The numbers of a row that a :class:`Translator` has a use for; a log is mostly others."""
     found: dict[str, object] = {}
     for key, logged in data.items():
         if not _of_use(key):

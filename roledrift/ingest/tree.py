@@ -44,12 +44,7 @@ class Found:
 
 
 def find(root: Path, formats: dict[str, Format]) -> list[Found]:
-    """The runs of a tree, by name. One at most: ``root`` is one log, or none.
-
-    Args:
-        root: Folder, or a file that may hold several runs.
-        formats: Every format there is.
-    """
+    """The runs of a tree, by name. One at most: ``root`` is one log, or none."""
     if not root.is_dir():
         return runs_at(root, list(formats.values()))
     others = [form for name, form in formats.items() if name not in _SPECIAL]

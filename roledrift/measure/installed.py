@@ -20,10 +20,6 @@ class InstalledProbe:
     Its statistics are named ``<name>`` or ``<name>.<anything>``: a statistic that shares its name
     with one of roledrift's own would be added to it.
 
-    Args:
-        name: Name of its entry point.
-        probe: What does the work.
-
     Raises:
         ConfigError: If it has another name, or not the shape of :class:`roledrift.protocols.Probe`.
     """

@@ -11,9 +11,6 @@ class Distance:
     """The mean logarithm of a role's distances, always of those that were measured at first.
 
     Their geometric mean is in proportion to the distance, as each of them is, and less noisy.
-
-    Args:
-        least: Smaller distances count as this.
     """
 
     def __init__(self, least: float) -> None:
