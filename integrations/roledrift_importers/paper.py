@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.experiment import named_after, own_set, parsed
-from roledrift.ingest.form import Format, Job, Source
+from roledrift.ingest.form import Claim, Format, Job, Source
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, first_document, head, walk
 from roledrift.ingest.rows import Events, Series, StepDone
@@ -23,6 +24,7 @@ from roledrift.ingest.unpacking import matching, plain
 from roledrift.records import NOTE_SET
 from roledrift.workflow import PRESETS
 from roledrift_importers.episodes import Broadcast, spans_of
+from roledrift_importers.experiment import named_after, own_set, parsed
 from roledrift_importers.results import NAME as RESULTS
 from roledrift_importers.results import Accuracies, accuracies, experiments, is_result, results
 
@@ -44,14 +46,15 @@ def _sniff(path: Path) -> str | None:
     return None
 
 
-def _claim(form: Format, folder: Path, below: list[Path]) -> list[Source]:
+def _claim(form: Format, folder: Path, below: list[Path]) -> Claim:
     """The dump that a folder of a tree is."""
     steps = [one for one in below if _STEP.match(one.name)]
     if not any(map(holds_episodes, steps[:3])):
-        return []
+        return [], below
     name = experiment_of(folder)
     dataset = folder.name if name and folder.resolve().name != name else ""
-    return [Source(form, folder, name or named_by(folder), dataset=dataset, steps=len(steps))]
+    source = Source(form, folder, name or named_by(folder), dataset=dataset, steps=len(steps))
+    return [source], []
 
 
 def _settle(form: Format, root: Path, sources: list[Source]) -> list[Source]:
@@ -72,11 +75,22 @@ def _settle(form: Format, root: Path, sources: list[Source]) -> list[Source]:
         if (name := parsed(source.name)) is not None and name.trained
     }
     return [
-        source
+        _described(source)
         for source in sources
         if source.path.resolve() not in taken
         and not (source.path.is_file() and _base_cell(source) in cells)
     ]
+
+
+def _described(source: Source) -> Source:
+    """With the facts in its name; on other problems than its own it is another experiment."""
+    name = parsed(source.name)
+    if name is None:
+        return source
+    source = replace(source, describe=partial(named_after, source.name))
+    if source.dataset and not own_set(name.task, source.dataset):
+        return replace(source, name=f"{source.name} on {source.dataset}")
+    return source
 
 
 def _of_results(form: Format, root: Path, sources: list[Source]) -> Iterator[Source]:

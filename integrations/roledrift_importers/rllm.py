@@ -12,7 +12,7 @@ from pathlib import Path
 
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.form import Format, Job, Source
+from roledrift.ingest.form import Claim, Format, Job, Source
 from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, documents, walk
@@ -35,10 +35,12 @@ def _sniff(path: Path) -> str | None:
     return None
 
 
-def _claim(form: Format, folder: Path, below: list[Path]) -> list[Source]:
+def _claim(form: Format, folder: Path, below: list[Path]) -> Claim:
     """The episode log that a folder of a tree is."""
     steps = [one for one in below if _FOLDER.match(one.name) and any(one.glob("episode_*"))]
-    return [Source(form, folder, named_by(folder), steps=len(steps))] if steps else []
+    if not steps:
+        return [], below
+    return [Source(form, folder, named_by(folder), steps=len(steps))], []
 
 
 def _read(job: Job) -> Events:

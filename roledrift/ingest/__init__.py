@@ -1,8 +1,8 @@
 """Foreign logs as runs: one file per format, none of which imports the framework that wrote it.
 
-Only logs that most users have are read here. The others are entry points of the group
-``roledrift.importers``, those that ship with roledrift (``integrations/roledrift_importers``) like
-those of any other distribution.
+TRL, verl, TensorBoard and plain files are read here. All other formats are entry points of the
+group ``roledrift.importers``, those that ship with roledrift (``integrations/roledrift_importers``)
+like those of any other distribution.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from roledrift.ingest import (
     tensorboard_events,
     trl,
     verl,
-    wandb_client,
-    wandb_dir,
 )
 from roledrift.ingest.form import Format
 from roledrift.ingest.installed import installed_formats
@@ -29,7 +27,6 @@ FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
         trl.FORMAT,
-        wandb_dir.FORMAT,
         verl.FORMAT,
         tensorboard_events.FORMAT,
         metrics.FORMAT,
@@ -43,7 +40,7 @@ def remote(text: str) -> Format | None:
     """The format of an address; None for a path."""
     if "://" not in text:
         return None
-    served = (wandb_client.FORMAT, *(form for form in formats().values() if form.scheme))
+    served = (form for form in formats().values() if form.scheme)
     return next((form for form in served if text.startswith(form.scheme)), None)
 
 

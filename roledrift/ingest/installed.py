@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roledrift.errors import ConfigError, RoleDriftError, StoreError
 from roledrift.extensions import attempt, usable
-from roledrift.ingest.form import Format, Job, Source
+from roledrift.ingest.form import Claim, Format, Job, Source
 from roledrift.ingest.rows import Event, Events
 
 
@@ -37,9 +37,9 @@ def _checked(name: str, part: object) -> Format:
         while (event := _next(name, job, events)) is not None:
             yield event
 
-    def claim(form: Format, folder: Path, below: list[Path]) -> list[Source]:
+    def claim(form: Format, folder: Path, below: list[Path]) -> Claim:
         assert part.claim is not None
-        return attempt(f"importer {name}", part.claim, form, folder, below)[0] or []
+        return attempt(f"importer {name}", part.claim, form, folder, below)[0] or ([], below)
 
     def settle(form: Format, root: Path, sources: list[Source]) -> list[Source]:
         assert part.settle is not None

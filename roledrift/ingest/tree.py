@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roledrift.ingest import console_log, verl, wandb_dir
-from roledrift.ingest.experiment import own_set, parsed
+from roledrift.ingest import console_log, verl
 from roledrift.ingest.form import Format, Source
 from roledrift.ingest.lines import first_document
 from roledrift.ingest.unpacking import plain
@@ -26,7 +25,7 @@ _LEVELS = {"rollout_data", "rollout", "rollouts", "train", "episodes", "wandb", 
 
 _LOGS = (".log", ".out", ".txt", ".jsonl")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_SPECIAL = ("wandb", "verl", "table")
+_SPECIAL = ("verl", "table")
 _DUMPED = re.compile(r"\d{1,12}\.jsonl\Z")
 
 
@@ -45,10 +44,8 @@ class Found:
 
 def find(root: Path, formats: dict[str, Format]) -> list[Found]:
     """The runs of a tree, by name. One at most: ``root`` is one log, or none."""
-    if not root.is_dir():
-        return runs_at(root, list(formats.values()))
     others = [form for name, form in formats.items() if name not in _SPECIAL]
-    sources = list(_sources(root, others))
+    sources = list(_sources(root, others)) if root.is_dir() else _runs_at(root, others)
     for form in others:
         if form.settle is not None:
             sources = form.settle(form, root, sources)
@@ -82,13 +79,11 @@ def _claimed(
     folder: Path, below: list[Path], others: list[Format]
 ) -> tuple[list[Source], list[Path]]:
     """Sources in a folder, and the folders below it that are still to be looked through."""
-    starts = wandb_dir.below(folder)
-    if starts:
-        taken = {place for _, _, place in starts}
-        return list(_wandb(folder, starts)), [one for one in below if one not in taken]
     for form in others:
-        if form.claim is not None and (claimed := form.claim(form, folder, below)):
-            return claimed, []
+        if form.claim is not None:
+            sources, rest = form.claim(form, folder, below)
+            if sources:
+                return sources, rest
     several = _runs_at(folder, others)
     if several:
         return several, []
@@ -101,13 +96,6 @@ def _claimed(
         rest = [one for one in below if one != inside]
         return [Source(verl.FORMAT, folder, named_by(folder), steps=len(dumps))], rest
     return list(_logs(folder, others)), below
-
-
-def _wandb(folder: Path, starts: list[tuple[str, str, Path]]) -> Iterator[Source]:
-    for name in sorted({name for _, name, _ in starts}):
-        mine = [place for _, its, place in starts if its == name]
-        called = wandb_dir.called(mine) or name
-        yield Source(wandb_dir.FORMAT, folder, called, (name,), steps=1)
 
 
 def _runs_at(path: Path, forms: list[Format]) -> list[Source]:
@@ -150,9 +138,7 @@ def named_by(folder: Path) -> str:
 def _united(there: list[Source]) -> list[Found]:
     groups: dict[str, list[Source]] = {}
     for one in there:
-        known = parsed(one.name)
-        foreign = known is not None and one.dataset and not own_set(known.task, one.dataset)
-        groups.setdefault(f"{one.name} on {one.dataset}" if foreign else one.name, []).append(one)
+        groups.setdefault(one.name, []).append(one)
     found = []
     for name, mine in sorted(groups.items()):
         # A console beside a file logger, both of one name, is one training's.
@@ -172,7 +158,7 @@ def _united(there: list[Source]) -> list[Found]:
 
 def _outputs(one: Source) -> bool:
     """Whether outputs are in it, and not only numbers."""
-    return one.form is not wandb_dir.FORMAT and not one.path.is_file()
+    return not one.form.only_numbers and not one.path.is_file()
 
 
 def _kind(one: Source) -> tuple[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from roledrift.ingest.experiment import named_after
 from roledrift.ingest.form import Facts, Format, Job, Source
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.tree import Found
@@ -56,8 +55,8 @@ def united(found: Found) -> tuple[Format, str]:
 def _named(found: Found, source: Source, job: Job) -> Events:
     main = replace(job, source=source.path, part=source.part)
     yield from source.form.read(main)
-    if not job.facts.scale:
-        named_after(source.name, job.facts)
+    if source.describe is not None and not job.facts.scale:
+        source.describe(job.facts)
     job.facts.run = found.name
 
 
