@@ -1,1 +1,1 @@
-"""Readers of the logs of trackers and trainers: ``roledrift.importers`` entry points of this project."""
+"""Readers of logs of trackers and trainers: ``roledrift.importers`` entry points we bring."""
