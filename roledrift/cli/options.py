@@ -24,14 +24,6 @@ class Style(StrEnum):
     junit = "junit"
 
 
-class Order(StrEnum):
-    """In which order runs are listed."""
-
-    severity = "severity"
-    path = "path"
-    steps = "steps"
-
-
 def _named(path: Any) -> Any:
     """A path that is not empty: ``""`` would be the present directory, and is a variable unset."""
     for one in path if isinstance(path, list) else [path]:
@@ -162,10 +154,6 @@ class Judged(_Costing):
         list[str] | None,
         typer.Option("--finding", metavar="NAME", help="Judge only this finding; may be repeated."),
     ] = None
-    steps: Annotated[
-        str,
-        typer.Option("--step-range", metavar="A:B", help="Replay only steps A to B."),
-    ] = ""
     style: Annotated[Style, typer.Option("--format", help="Output format.")] = Style.text
     everything: Annotated[
         bool,
