@@ -60,13 +60,7 @@ SHOWN = (
 
 
 def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) -> Text:
-    """Per run its headline and a line per role, with sparklines as wide as there is room.
-
-    Args:
-        watched: The runs, in any order; the worst is shown first.
-        plain: Draw sparklines with ASCII characters.
-        width: Columns of the terminal.
-    """
+    """Per run its headline and a line per role, with sparklines as wide as there is room."""
     from rich.text import Text
 
     roles = [role for one in watched for role, _ in _worst(one)]

@@ -120,14 +120,7 @@ def check_run(
     *,
     now: float | None = None,
 ) -> Checked:
-    """Judge one run.
-
-    Args:
-        run: The run.
-        config: What to judge by; None is what the run was watched with.
-        how: What is judged; silence is looked for only if all findings are.
-        now: Seconds since 1970, to tell an open run from a silent one; None is the present.
-    """
+    """Judge one run."""
     how = how or Judged()
     problems = list(run.problems)
     if config is None:

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Todo:
-    """One run to be imported.
-
-    Attributes:
-        source: What the user named.
-        found: The run at that path, where there may be several.
-    """
+    """One run to be imported."""
 
     source: str
     out: Path | None

@@ -20,12 +20,7 @@ _WATCH = MOODS.index("watch")
 
 
 def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
-    """One line per run and below it its verdicts, the worst first; of several runs the bad ones.
-
-    Args:
-        checked: The runs.
-        everything: Also verdicts that do not apply, and what each finding rests on.
-    """
+    """One line per run and below it its verdicts, the worst first; of several runs the bad ones."""
     from rich.text import Text
 
     out = console.console()

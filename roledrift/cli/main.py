@@ -282,9 +282,6 @@ def run() -> NoReturn:
 def main(arguments: list[str]) -> int:
     """Run the command.
 
-    Args:
-        arguments: What was typed after ``roledrift``.
-
     Returns:
         0 clean, 1 findings, 2 could not be done, 3 no verdict, 130 interrupted.
     """

@@ -90,11 +90,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 class _Costing:
-    """What the estimate of costs cannot know by itself.
-
-    Attributes:
-        devices: As the option; likewise ``gpu_hour_cost``.
-    """
+    """What the estimate of costs cannot know by itself."""
 
     devices: int
     gpu_hour_cost: float
@@ -215,12 +211,7 @@ class Importing:
 
 
 def with_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb its options as the argument ``how``, and typer a parameter for each.
-
-    Args:
-        kind: A dataclass; its fields are annotated as typer wants parameters to be, and all have a
-            default.
-    """
+    """Give a verb its options as the argument ``how``, and typer a parameter for each."""
 
     def spread(verb: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(verb, eval_str=True).parameters.values()

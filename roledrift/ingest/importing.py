@@ -88,12 +88,6 @@ def import_run(
 
     The run directory appears when everything has been read: an import that fails leaves nothing.
 
-    Args:
-        found: The format and why; what ``sniff`` gives.
-        job: What to read and how.
-        out: Run directory; None reads everything and writes nothing.
-        routing: Overrides what the source says.
-
     Raises:
         StoreError: If ``out`` is taken, or nothing in the source can be used.
         ConfigError: If the mapping or the map of roles is wrong.
@@ -231,14 +225,6 @@ def job_for(
 ) -> Job:
     """An import of ``source``.
 
-    Args:
-        source: File or folder.
-        roles: As ``--roles`` takes it.
-        mapping: Mapping file for the ``table`` format.
-        ledger: Where to count; a new one by default.
-        tokenizer: As ``--tokenizer`` takes it; empty leaves tokens uncounted.
-        address: What the user typed if the source is no path.
-
     Raises:
         ConfigError: If the map of roles or the mapping file is wrong, or there is no such
             tokenizer.
@@ -279,11 +265,6 @@ def remarks(done: Imported) -> list[str]:
 
 
 def as_json(done: Iterable[Imported], failed: Mapping[str, str]) -> str:
-    """Imports as one JSON document.
-
-    Args:
-        done: Runs that were imported.
-        failed: By source, why it could not be imported.
-    """
+    """Imports as one JSON document."""
     body = {"runs": [one.plain() for one in done], "failed": dict(failed)}
     return json.dumps({"schema": "roledrift.import/2"} | body, indent=2)

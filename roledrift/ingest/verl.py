@@ -106,13 +106,7 @@ def _read(job: Job) -> Events:
 
 
 def series_of(rows: dict[int, dict[str, object]], job: Job, passed: dict[str, None]) -> Events:
-    """Logged numbers by step as series; sets what they say about roles and routing.
-
-    Args:
-        rows: Keys and values by step.
-        job: Its facts are filled in.
-        passed: Keys of numbers that were left out of ``rows``.
-    """
+    """Logged numbers by step as series; sets what they say about roles and routing."""
     translate = Translator(passed=passed)
     labels = _LABELS | compared({key for data in rows.values() for key in data})
     for step in sorted(rows):

@@ -73,13 +73,7 @@ class InstalledProbes:
         self._probes: tuple[Probe, ...] = ()
 
     def measure(self, table: SpanTable, slots: Mapping[str, int], *, texts: bool) -> list[Sums]:
-        """Their sums.
-
-        Args:
-            table: Spans.
-            slots: Slots of the roles that are known.
-            texts: Ask those that read texts; else the others.
-        """
+        """Their sums."""
         if not extensions("probes"):
             return []
         if self._slots != slots:

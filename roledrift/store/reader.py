@@ -35,12 +35,7 @@ _Told = TypeVar("_Told", Alert, Incident)
 
 @dataclass
 class StoredRun:
-    """A run directory. Files are read when they are first asked for, then kept.
-
-    Attributes:
-        path: Where it lies.
-        header: What the run is.
-    """
+    """A run directory. Files are read when they are first asked for, then kept."""
 
     path: Path
     header: RunHeader
@@ -302,9 +297,6 @@ class StoredRun:
 
 def open_run(path: Path | str) -> StoredRun:
     """The run in a directory.
-
-    Args:
-        path: Run directory, or its ``run.json``.
 
     Raises:
         StoreError: If there is no run at ``path``, or its header cannot be read.

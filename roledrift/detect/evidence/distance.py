@@ -22,12 +22,7 @@ class Distance:
         return role in self._names
 
     def log(self, role: str, parts: Mapping[str, float]) -> float | None:
-        """The mean logarithm; None if not all that belong to it were measured.
-
-        Args:
-            role: Whose distances.
-            parts: Name of a statistic to its value, as far as measured.
-        """
+        """The mean logarithm; None if not all that belong to it were measured."""
         if not parts:
             return None
         names = self._names.setdefault(role, tuple(parts))
