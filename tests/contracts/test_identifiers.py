@@ -19,7 +19,7 @@ AT_MOST = {
     "analysis": 10,
     "cli": 11,
     "codec.py": 12,
-    "ingest": 84,
+    "ingest": 23,
     "report": 370,
     "store": 50,
     "view": 25,
