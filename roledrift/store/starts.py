@@ -27,13 +27,7 @@ Starts = Mapping[str, Mapping[str, float]]
 
 
 class StartsWriter:
-    """Writes the starts of a run when it ends; a :class:`~roledrift.protocols.Sink`.
-
-    Args:
-        path: Run directory.
-        header: What the run is.
-        summary: Outcome of the run, its sentence, and its starts, asked for at the end.
-    """
+    """Writes the starts of a run when it ends; a :class:`~roledrift.protocols.Sink`."""
 
     def __init__(
         self, path: Path, header: RunHeader, summary: Callable[[], tuple[str, str, Starts]]

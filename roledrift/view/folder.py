@@ -60,11 +60,6 @@ class Row:
 class Folder:
     """Runs below some folders.
 
-    Args:
-        paths: Runs or folders of runs on this machine.
-        bench: Judges runs that were not judged while they were recorded; None leaves them so.
-        shown: What the paths are called on the page; None calls them what they are.
-
     Raises:
         StoreError: If a path is a URL, or there is nothing.
     """
