@@ -33,13 +33,7 @@ _ORDER = ("", "no verdict", *(mood for mood in MOODS if mood not in ("", "no ver
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A statistic of the table.
-
-    Attributes:
-        title: Head of its column.
-        statistic: Name in records; ``attribute``: which number of it.
-        ratio: True if it is compared with its baseline by division, else by difference.
-    """
+    """A statistic of the table."""
 
     title: str
     statistic: str

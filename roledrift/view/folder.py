@@ -29,16 +29,7 @@ _NOTHING = Judged("", "")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run in the list.
-
-    Attributes:
-        key: How the page asks for it; a name never becomes part of an address.
-        name: Path below the folder; ``run`` is what its header calls it.
-        state: ``open``, ``finished``, ``empty`` or ``unreadable``.
-        outcome: Empty while it is not known.
-        time: When the last step was written, seconds since 1970; None if nobody knows.
-        version: Changes with every line that is written.
-    """
+    """One run in the list."""
 
     key: str
     name: str
