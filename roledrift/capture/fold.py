@@ -32,14 +32,6 @@ class FoldStore:
     On a CPU every weight gradient is folded at once. On an accelerator that would be a dozen tiny
     kernels per layer, and launching them would take longer than the training step. There gradients
     of neighbouring weights are first added up side by side, the *stage*, and folded together.
-
-    Args:
-        shapes: ``(out, in)`` of each weight.
-        n_groups: Groups.
-        signs: From :func:`fold_signs`; half as many as it holds are kept per group.
-        dtype: Of the sums.
-        device: Where they are kept.
-        stage: Bytes of the stage, 0 for none; None for what suits the device.
     """
 
     def __init__(
