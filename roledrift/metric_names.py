@@ -335,6 +335,7 @@ def pays_for_form(component: str) -> bool:
     return bool(_FORM.search(component.lower()))
 
 
+@lru_cache(maxsize=4096)
 def nearest(key: str) -> str:
     """The key that is understood and looks most like ``key``; empty if none does."""
     near = get_close_matches(key.lower(), _EXACT, n=1, cutoff=0.75)
