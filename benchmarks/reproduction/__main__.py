@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_page(results=options.results)
         return 0
     plan = load_plan()
-    jobs = plan.jobs(options.depth, only=options.only)
+    jobs = plan.jobs(options.depth, only=options.only, rounds=options.rounds)
     jobs = [job for job in jobs if not options.bases or job.base in options.bases]
     number, count = options.shard
     jobs = jobs[number - 1 :: count]
@@ -57,7 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--shard", type=_shard, default=(1, 1), metavar="I/N", help="a part of the runs"
     )
-    parser.add_argument("--only", nargs="*", default=(), metavar="EXPERIMENT")
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=(),
+        metavar="NAME",
+        help="patterns of experiment or experiment/arm",
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help="the first N rounds alone")
     parser.add_argument("--bases", nargs="*", type=int, default=(), metavar="SEED")
     parser.add_argument("--work", type=Path, default=Path("runs/reproduction"))
     parser.add_argument("--cache", type=Path, default=Path("runs/.cache"))

@@ -7,6 +7,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -157,24 +158,32 @@ class Plan:
         text = json.dumps(self.settings(job), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def jobs(self, depth: Depth, *, only: Sequence[str] = ()) -> list[Job]:
+    def jobs(
+        self, depth: Depth, *, only: Sequence[str] = (), rounds: int | None = None
+    ) -> list[Job]:
         """All runs of a depth, a round of every experiment before the next one.
 
         Args:
             depth: How many rounds.
-            only: Names of experiments; empty for all.
+            only: Patterns of ``experiment`` or ``experiment/arm``; empty for all.
+            rounds: The first so many alone.
         """
-        chosen = [one for one in self.experiments if not only or one.name in only]
         bases = self.bases[: self.quick_bases] if depth == "quick" else self.bases
-        rounds = {one.name: one.quick if depth == "quick" else one.rounds for one in chosen}
+        last = {one.name: one.quick if depth == "quick" else one.rounds for one in self.experiments}
         return [
             Job(one.name, arm, base.warm_up, base.first + number)
-            for number in range(max(rounds.values(), default=0))
-            for one in chosen
-            if number < rounds[one.name]
+            for number in range(max(last.values()) if rounds is None else rounds)
+            for one in self.experiments
+            if number < last[one.name]
             for base in bases
             for arm in one.arms
+            if not only or _chosen(f"{one.name}/{arm}", only)
         ]
+
+
+def _chosen(place: str, patterns: Sequence[str]) -> bool:
+    experiment = place.partition("/")[0]
+    return any(fnmatchcase(experiment, one) or fnmatchcase(place, one) for one in patterns)
 
 
 @cache
