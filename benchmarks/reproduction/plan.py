@@ -43,6 +43,7 @@ class Experiment:
         about: What is compared.
         recipe: How the base models are warmed up.
         quick: Rounds that the quick depth makes.
+        quick_arms: The arms that it makes; all of them if empty.
         rounds: Rounds that the full depth makes. A round is one seed on every base.
         arms: Arm to its settings, laid over those of the experiment.
         start: Experiment, arm and policy of the run whose final adapter the generator and the
@@ -56,6 +57,16 @@ class Experiment:
     rounds: int
     arms: Mapping[str, Mapping[str, Any]]
     start: Mapping[str, str] = field(default_factory=dict)
+    quick_arms: tuple[str, ...] = ()
+
+    def rounds_of(self, depth: Depth) -> int:
+        """Rounds that a depth makes."""
+        return self.quick if depth == "quick" else self.rounds
+
+    def arms_of(self, depth: Depth) -> list[str]:
+        """Arms that a depth makes."""
+        chosen = self.quick_arms if depth == "quick" else ()
+        return [arm for arm in self.arms if not chosen or arm in chosen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +180,14 @@ class Plan:
             rounds: The first so many alone.
         """
         bases = self.bases[: self.quick_bases] if depth == "quick" else self.bases
-        last = {one.name: one.quick if depth == "quick" else one.rounds for one in self.experiments}
+        last = max(one.rounds_of(depth) for one in self.experiments)
         return [
             Job(one.name, arm, base.warm_up, base.first + number)
-            for number in range(max(last.values()) if rounds is None else rounds)
+            for number in range(last if rounds is None else rounds)
             for one in self.experiments
-            if number < last[one.name]
+            if number < one.rounds_of(depth)
             for base in bases
-            for arm in one.arms
+            for arm in one.arms_of(depth)
             if not only or _chosen(f"{one.name}/{arm}", only)
         ]
 
@@ -217,6 +228,7 @@ def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
         rounds=table["rounds"],
         arms=arms,
         start=table.get("from", {}),
+        quick_arms=tuple(table.get("quick_arms", ())),
     )
 
 
