@@ -119,7 +119,10 @@ def _policies(rows: Sequence[Mapping[str, Any]]) -> Row:
     return {
         name: {
             "updates": rows[0]["policies"].get(name, {}).get("updates"),
-            "grad_norm": [_short(row["policies"].get(name, {}).get("grad_norm")) for row in rows],
+            **{
+                key: [_short(row["policies"].get(name, {}).get(key)) for row in rows]
+                for key in ("grad_norm", "rollout_chi2")
+            },
         }
         for name in names
     }
