@@ -66,8 +66,8 @@ def listed(jobs: Sequence[Job], rows: Sequence[Row]) -> Iterator[str]:
     spent, left = (round(sums[f"{state}, CPU s"] / 60) for state in ("made", "to do"))
     yield (
         f"{sums['made']} made in {spent} CPU minutes, {sums['to do']} to do in about {left}. Not "
-        f"counted: warm-ups, one to four minutes each, and {sums['unknown']} runs of experiments of "
-        "which none was made"
+        f"counted: warm-ups, one to four minutes each, and {sums['unknown']} runs of experiments "
+        "of which none was made"
     )
 
 
