@@ -80,8 +80,8 @@ def load(folder: Path = FOLDER) -> list[Row]:
 
 
 def load_bases(folder: Path = FOLDER) -> list[Row]:
-    """What the base models could do."""
-    return [row for row in _lines([folder / "bases.jsonl"]) if "recipe" in row]
+    """What the base models could do; of one that two shards measured, the last line."""
+    return list({row["key"]: row for row in _lines([folder / "bases.jsonl"])}.values())
 
 
 def _lines(files: Iterable[Path]) -> Iterator[Row]:

@@ -72,6 +72,12 @@ def test_two_runs_that_move_are_made_once(
     assert not list((tmp_path / "w").iterdir())
 
 
+def test_a_base_that_two_shards_measured_counts_once(tmp_path: Path) -> None:
+    lines = [{"key": key, "recipe": "coins", "worked": 0.5} for key in ("a", "b", "a")]
+    (tmp_path / "bases.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert [one["key"] for one in load_bases(tmp_path)] == ["a", "b"]
+
+
 def test_the_list_says_what_runs_like_these_cost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
