@@ -84,8 +84,8 @@ class GradientsConfig:
     Attributes:
         every: Measure every this many optimizer steps; 0 switches it off. At tier ``full`` every
             step is measured.
-        store: ``fold`` (at most 1 MiB, error stated), ``full`` (exact), or ``sketch`` (also for
-            full fine-tuning; larger error).
+        store: ``fold`` (at most 1 MiB, on a GPU 32 MiB more; error stated), ``full`` (exact), or
+            ``sketch`` (also for full fine-tuning; larger error).
     """
 
     every: int = 4
@@ -200,6 +200,14 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
     if problems:
         raise ConfigError(f"{source}: " + "; ".join(problems))
     return built
+
+
+def watched_with(body: Mapping[str, Any]) -> tuple[Config, str]:
+    """As :func:`recorded`; the default and what is wrong if it cannot be read."""
+    try:
+        return recorded(body), ""
+    except ConfigError as error:
+        return Config(), f"run.json: judged by the default configuration, {error}"
 
 
 def recorded(body: Mapping[str, Any]) -> Config:

@@ -19,11 +19,12 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeVar
 
-Kind = Literal["probes", "detectors", "importers"]
+Kind = Literal["probes", "detectors", "importers", "overviews"]
 """``probes``: a ``measure.cards.ProbeCard``. ``detectors``: a ``detect.cards.Card``.
-``importers``: a ``roledrift.ingest.form.Format``."""
+``importers``: a ``roledrift.ingest.form.Format``. ``overviews``: a
+``roledrift.report.sweep.overviews.Overview``."""
 
-KINDS: tuple[Kind, ...] = ("probes", "detectors", "importers")
+KINDS: tuple[Kind, ...] = ("probes", "detectors", "importers", "overviews")
 
 _LOG = logging.getLogger("roledrift")
 _Made = TypeVar("_Made")
@@ -64,10 +65,6 @@ def extensions(kind: Kind) -> tuple[Extension, ...]:
 def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Parts of a kind that can be used, and why the others cannot.
 
-    Args:
-        kind: Which.
-        shipped: Names that roledrift's own parts have.
-
     Returns:
         Name to part, and name to fault.
     """
@@ -88,11 +85,6 @@ def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dic
 
 def attempt(what: str, call: Callable[..., _Made], *arguments: object) -> tuple[_Made | None, str]:
     """Call what somebody else wrote; what it raises is named once on the log.
-
-    Args:
-        what: What is called, for the log.
-        call: The call.
-        arguments: Its arguments.
 
     Returns:
         The result and nothing, or None and what went wrong.

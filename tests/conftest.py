@@ -59,11 +59,20 @@ def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -
 def pytest_configure() -> None:
     """Entry points newer than the installation of this checkout are found without a new one."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    ours = project["entry-points"]["roledrift.importers"]
-    if not set(ours) <= entry_points(group="roledrift.importers").names:
+    missing = {
+        group.removeprefix("roledrift."): {
+            name: points[name] for name in points.keys() - entry_points(group=group).names
+        }
+        for group, points in project["entry-points"].items()
+        if group.startswith("roledrift.")
+    }
+    if any(missing.values()):
         place = tempfile.mkdtemp(prefix="roledrift-entry-points-")
-        _register(Path(place), "roledrift_checkout", {"importers": ours})
+        _register(Path(place), "roledrift_checkout", missing)
         sys.path.append(place)
+        # Commands that tests start find them, too.
+        paths = filter(None, (os.environ.get("PYTHONPATH"), place))
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 
 @pytest.fixture(autouse=True)

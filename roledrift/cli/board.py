@@ -33,13 +33,7 @@ _ORDER = ("", "no verdict", *(mood for mood in MOODS if mood not in ("", "no ver
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A statistic of the table.
-
-    Attributes:
-        title: Head of its column.
-        statistic: Name in records; ``attribute``: which number of it.
-        ratio: True if it is compared with its baseline by division, else by difference.
-    """
+    """A statistic of the table."""
 
     title: str
     statistic: str
@@ -60,16 +54,10 @@ SHOWN = (
 
 
 def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) -> Text:
-    """Per run its headline and a line per role, with sparklines as wide as there is room.
-
-    Args:
-        watched: The runs, in any order; the worst is shown first.
-        plain: Draw sparklines with ASCII characters.
-        width: Columns of the terminal.
-    """
+    """Per run its headline and a line per role, with sparklines as wide as there is room."""
     from rich.text import Text
 
-    roles = [role for one in watched for role, _ in _worst(one)]
+    roles = [role for run in watched for role, _ in _worst(run)]
     role_width = max((len(console.role(role)) for role in roles), default=4) + 2
     share = (width - 2 - role_width - _VERDICT) // len(SHOWN) - 2
     brief = share - _NUMBERS < _NARROW <= share - _RATIO
@@ -79,11 +67,11 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
     heads = "".join(f"{shown.title:<{column}}" for shown in SHOWN)
     blank = " " * (2 + role_width + _VERDICT)
     text = Text(f"{blank}{heads}".rstrip(), style="bold", no_wrap=True, overflow="crop")
-    for one in sorted(watched, key=_urgency):
-        _headline(text, one, plain=plain, width=width, bars=bars)
-        for role, mood in _worst(one):
+    for run in sorted(watched, key=_urgency):
+        _headline(text, run, plain=plain, width=width, bars=bars)
+        for role, mood in _worst(run):
             cells = (
-                _cell(one, role, shown, plain=plain, bars=bars, brief=brief) for shown in SHOWN
+                _cell(run, role, shown, plain=plain, bars=bars, brief=brief) for shown in SHOWN
             )
             curves = "".join(f"{cell:<{column}}" for cell in cells).rstrip()
             text.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
@@ -93,18 +81,18 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
     return text
 
 
-def _headline(text: Text, one: Watched, *, plain: bool, width: int, bars: int) -> None:
+def _headline(text: Text, run: Watched, *, plain: bool, width: int, bars: int) -> None:
     """Name, progress and outcome of a run; its sentence; its accuracy."""
-    conclusion = one.conclusion
-    name = printable(one.name, 60)
-    text.append(f"\n{name}  {_progress(one)}  {_state(one)}  ", style="bold")
+    conclusion = run.conclusion
+    name = printable(run.name, 60)
+    text.append(f"\n{name}  {_progress(run)}  {_state(run)}  ", style="bold")
     text.append(conclusion.outcome, style=console.COLOURS.get(conclusion.outcome, ""))
-    if one.last is None:
+    if run.last is None:
         return
     for part in textwrap.wrap(printable(conclusion.sentence, 1200), max(width - 2, 20)):
         text.append(f"\n  {part}", style="not bold")
     for title, total in (("validation accuracy", "val_accuracy"), ("accuracy", "accuracy")):
-        values = one.series(partial(_total, name=total))
+        values = run.series(partial(_total, name=total))
         if values:
             drawn = f"{scaled(values, None, plain=plain, width=bars)} " if bars else ""
             text.append(
@@ -117,17 +105,17 @@ def _total(record: StepRecord, *, name: str) -> float | None:
     return record.totals.get(name)
 
 
-def _progress(one: Watched) -> str:
-    if one.last is None:
+def _progress(run: Watched) -> str:
+    if run.last is None:
         return "no step yet"
-    return f"step {one.last} of {one.planned}" if one.planned else f"step {one.last}"
+    return f"step {run.last} of {run.planned}" if run.planned else f"step {run.last}"
 
 
-def _state(one: Watched) -> str:
+def _state(run: Watched) -> str:
     """Its state, and how long ago the last step of a run that goes on was written."""
-    if one.state == "finished" or one.last is None:
-        return one.state
-    return f"{one.state}, last step {ago(one.age)} ago"
+    if run.state == "finished" or run.last is None:
+        return run.state
+    return f"{run.state}, last step {ago(run.age)} ago"
 
 
 def ago(seconds: float) -> str:
@@ -138,30 +126,30 @@ def ago(seconds: float) -> str:
     return f"{max(seconds, 0.0):.0f} s"
 
 
-def _urgency(one: Watched) -> tuple[int, bool, float]:
-    conclusion = one.conclusion
+def _urgency(run: Watched) -> tuple[int, bool, float]:
+    conclusion = run.conclusion
     return urgency(conclusion.outcome, conclusion.incident)
 
 
-def _worst(one: Watched) -> list[tuple[str, Mood]]:
+def _worst(run: Watched) -> list[tuple[str, Mood]]:
     """Roles and the worst that any detector says of them; all roles together come last."""
-    states: dict[str, Mood] = dict.fromkeys(one.roles, "")
-    alerts = still_open(one.alerts)
-    for verdict in one.suite.verdicts:
-        there, mood = states.get(verdict.role, ""), mood_of(verdict, alerts)
-        states[verdict.role] = max(there, mood, key=_ORDER.index)
+    states: dict[str, Mood] = dict.fromkeys(run.roles, "")
+    alerts = still_open(run.alerts)
+    for verdict in run.suite.verdicts:
+        worst, mood = states.get(verdict.role, ""), mood_of(verdict, alerts)
+        states[verdict.role] = max(worst, mood, key=_ORDER.index)
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 
 
-def _cell(one: Watched, role: str, shown: Shown, *, plain: bool, bars: int, brief: bool) -> str:
+def _cell(run: Watched, role: str, shown: Shown, *, plain: bool, bars: int, brief: bool) -> str:
     """The curve of a statistic, its value, and its ratio to or change from the baseline.
 
     Where it is to be ``brief``, the value is left out if there is a baseline.
     """
-    values = one.series(lambda record: shown.of(record, role))
+    values = run.series(lambda record: shown.of(record, role))
     if not values:
         return ""
-    baseline = one.baseline(values)
+    baseline = run.baseline(values)
     reference = baseline if shown.ratio else None
     curve = f"{scaled(values, reference, plain=plain, width=bars):<{bars}} " if bars else ""
     if baseline is None:

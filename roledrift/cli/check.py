@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -15,15 +14,14 @@ from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.cli.options import Judged
 from roledrift.codec import plain
-from roledrift.config import Config, recorded
+from roledrift.config import Config, watched_with
 from roledrift.costs import Costs, with_given
 from roledrift.costs import costs as costs_of
 from roledrift.detect.conclusion import OUTCOMES, Conclusion, Outcome, conclude
 from roledrift.detect.settings import load
-from roledrift.detect.suite import Replay, replay_run
+from roledrift.detect.suite import replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
-from roledrift.records import RunHeader, StepRecord
 from roledrift.report.moods import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
@@ -31,18 +29,7 @@ from roledrift.store.silence import silent_for
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Outcome for one path.
-
-    Attributes:
-        path: As given, or as found below what was given.
-        code: Exit code of this path alone.
-        outcome: What the run is, or ``unreadable``.
-        sentence: The headline of the run, as in every other output; or why there is none.
-        run: Name of the run; empty if none was read.
-        steps: Number of steps judged.
-        costs: An estimate; None if no run was read.
-        failed: Why the path could not be checked.
-    """
+    """Outcome for one path."""
 
     path: str
     code: int
@@ -59,34 +46,13 @@ class Checked:
     failed: console.Failure | None = None
 
 
-def _span(steps: str) -> tuple[int, int]:
-    """First and last of the steps ``A:B``, each of which may be left out; empty for all.
-
-    Raises:
-        ConfigError: If it is no range.
-    """
-    match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", steps.strip() or ":")
-    if match is None or (steps and not any(match.groups())):
-        raise ConfigError(f"--step-range {steps!r}: give A:B, A: or :B, such as 100:200")
-    first = int(match[1]) if match[1] else -sys.maxsize
-    last = int(match[2]) if match[2] else sys.maxsize
-    if first > last:
-        raise ConfigError(f"--step-range {steps!r}: {first} is after {last}; swap them")
-    return first, last
-
-
 def check(paths: Sequence[str], how: Judged) -> int:
-    """Check runs and print the outcome.
-
-    Args:
-        paths: Runs or folders of runs; the worst is printed first.
-        how: What is judged, by what, and how it is printed.
+    """Check runs and print the outcome, the worst first.
 
     Returns:
         The exit code: that of the worst run, in the order 2 > 1 > 3 > 0.
     """
     try:
-        _span(how.steps)
         check_names(how.findings or ())
     except ConfigError as error:
         failed = console.failure("usage", str(error), "roledrift check --help")
@@ -97,12 +63,12 @@ def check(paths: Sequence[str], how: Judged) -> int:
         return console.fail(console.failure_of(error), as_json=how.as_json)
     with opened(paths) as places:
         checked = [
-            replace(one, path=one.path.replace(place, shown, 1)) if place != shown else one
+            replace(run, path=run.path.replace(place, shown, 1)) if place != shown else run
             for shown, place in places
-            for one in _below(place, config, how)
+            for run in _below(place, config, how)
         ]
     checked.sort(key=_urgency)
-    code = console.worst(one.code for one in checked)
+    code = console.worst(run.code for run in checked)
     if how.as_json:
         console.write_json(_document(checked, code))
     elif how.style.value in FORMATS:
@@ -112,23 +78,23 @@ def check(paths: Sequence[str], how: Judged) -> int:
     return code
 
 
-def _urgency(one: Checked) -> tuple[int, bool, float]:
-    return urgency(one.outcome, next(iter(one.incidents), None))
+def _urgency(checked: Checked) -> tuple[int, bool, float]:
+    return urgency(checked.outcome, next(iter(checked.incidents), None))
 
 
 def _below(path: str, config: Config | None, how: Judged) -> Iterable[Checked]:
     try:
-        found = find_runs(path)
+        runs = find_runs(path)
     except RoleDriftError as error:
         yield _unreadable(path, error)
         return
-    if not found:
+    if not runs:
         yield Checked(path, console.INCONCLUSIVE, "no verdict", "no run found here or below")
-    for one in found:
+    for run in runs:
         try:
-            yield check_run(open_run(one), config, how)
+            yield check_run(open_run(run), config, how)
         except RoleDriftError as error:
-            yield _unreadable(str(one), error)
+            yield _unreadable(str(run), error)
 
 
 def _unreadable(path: str, error: RoleDriftError) -> Checked:
@@ -143,32 +109,21 @@ def check_run(
     *,
     now: float | None = None,
 ) -> Checked:
-    """Judge one run.
-
-    Args:
-        run: The run.
-        config: What to judge by; None is what the run was watched with.
-        how: What is judged; silence is looked for only if all findings are.
-        now: Seconds since 1970, to tell an open run from a silent one; None is the present.
-    """
+    """Judge one run."""
     how = how or Judged()
     problems = list(run.problems)
     if config is None:
-        config, trouble = _watched_with(run.header)
-        problems += trouble
-    everything = run.steps()
-    first, final = _span(how.steps)
-    records = [one for one in everything if first <= one.step <= final]
+        config, trouble = watched_with(run.header.config)
+        problems += [trouble] if trouble else []
+    records = run.steps()
     if how.findings:
         config = replace(config, findings=tuple(how.findings))
-    replayed = _replayed(run.header, records, config)
+    reference = reference_steps(config.baseline.reference, run.header.workflow)
+    replayed = replay_run(run.header, records, config, reference=reference)
     problems += [f"detector {name} failed: {text}" for name, text in replayed.faults.items()]
     findings = findings_of(replayed)
     conclusion = conclude(replayed.verdicts, replayed.incidents, len(records))
-    if everything and not records:
-        steps = f"{everything[0].step} to {everything[-1].step}"
-        problems.append(f"--step-range {how.steps}: the run has the steps {steps}")
-    elif not how.findings and records == everything:
+    if not how.findings:
         quiet = silent_for(records, state=run.state, now=time.time() if now is None else now)
         if quiet is not None:
             findings += (silence(records[-1].step, quiet),)
@@ -203,43 +158,31 @@ def _not_clean(conclusion: Conclusion, silent: str) -> Conclusion:
     return replace(conclusion, outcome="suspicious", sentence=silent)
 
 
-def _replayed(header: RunHeader, records: list[StepRecord], config: Config) -> Replay:
-    reference = reference_steps(config.baseline.reference, header.workflow)
-    return replay_run(header, records, config, reference=reference)
-
-
-def _watched_with(header: RunHeader) -> tuple[Config, list[str]]:
-    try:
-        return recorded(header.config), []
-    except ConfigError as error:
-        return Config(), [f"run.json: judged by the default configuration, {error}"]
-
-
 def _document(checked: Sequence[Checked], code: int) -> dict[str, Any]:
-    failed = next((one.failed for one in checked if one.failed is not None), None)
+    failed = next((run.failed for run in checked if run.failed is not None), None)
     document: dict[str, Any] = {} if failed is None else {"error": failed.plain()}
     words = (*OUTCOMES, "unreadable")
     return document | {
         "schema": "roledrift.check/2",
         "code": code,
-        "counts": {word: sum(one.outcome == word for one in checked) for word in words},
-        "runs": [_plain(one) for one in checked],
+        "counts": {word: sum(run.outcome == word for run in checked) for word in words},
+        "runs": [_plain(run) for run in checked],
     }
 
 
-def _plain(one: Checked) -> dict[str, Any]:
+def _plain(run: Checked) -> dict[str, Any]:
     return {
-        "path": one.path,
-        "run": one.run,
-        "steps": one.steps,
-        "outcome": one.outcome,
-        "code": one.code,
-        "sentence": one.sentence,
-        "incidents": [plain(incident) for incident in one.incidents],
-        "findings": [asdict(finding) for finding in one.findings],
-        "verdicts": [plain(verdict) for verdict in one.verdicts],
-        "alerts": [plain(alert) for alert in one.alerts],
-        "problems": list(one.problems),
-        "costs": None if one.costs is None else asdict(one.costs),
-        "error": None if one.failed is None else one.failed.plain(),
+        "path": run.path,
+        "run": run.run,
+        "steps": run.steps,
+        "outcome": run.outcome,
+        "code": run.code,
+        "sentence": run.sentence,
+        "incidents": [plain(incident) for incident in run.incidents],
+        "findings": [asdict(finding) for finding in run.findings],
+        "verdicts": [plain(verdict) for verdict in run.verdicts],
+        "alerts": [plain(alert) for alert in run.alerts],
+        "problems": list(run.problems),
+        "costs": None if run.costs is None else asdict(run.costs),
+        "error": None if run.failed is None else run.failed.plain(),
     }

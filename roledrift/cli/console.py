@@ -80,12 +80,7 @@ _HINTS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something could not be done.
-
-    Attributes:
-        message: One line.
-        hint: What to do next.
-    """
+    """Why something could not be done."""
 
     kind: Kind
     message: str
@@ -137,12 +132,7 @@ def failure(kind: Kind, message: str, hint: str = "") -> Failure:
 
 
 def failure_of(error: Exception, path: Path | str | None = None) -> Failure:
-    """The failure that an error means.
-
-    Args:
-        error: What was raised.
-        path: What was being read, if anything.
-    """
+    """The failure that an error means."""
     if isinstance(error, SchemaError):
         return failure("schema_too_new", str(error))
     if isinstance(error, ConfigError):
@@ -228,13 +218,7 @@ def print_rows(
     heads: Sequence[str] = (),
     colours: Mapping[str, str] | None = None,
 ) -> None:
-    """Rows whose last cell is a sentence: beside the others where it fits, else below them.
-
-    Args:
-        rows: Cells; what they hold is made safe for a terminal.
-        heads: Heads of the columns; none for no line of heads.
-        colours: Word to the colour of a first cell that says it.
-    """
+    """Rows whose last cell is a sentence: beside the others where it fits, else below them."""
     from rich.cells import cell_len
     from rich.text import Text
 

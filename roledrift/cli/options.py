@@ -24,18 +24,10 @@ class Style(StrEnum):
     junit = "junit"
 
 
-class Order(StrEnum):
-    """In which order runs are listed."""
-
-    severity = "severity"
-    path = "path"
-    steps = "steps"
-
-
 def _named(path: Any) -> Any:
     """A path that is not empty: ``""`` would be the present directory, and is a variable unset."""
-    for one in path if isinstance(path, list) else [path]:
-        if one is not None and not str(one).strip():
+    for given in path if isinstance(path, list) else [path]:
+        if given is not None and not str(given).strip():
             raise typer.BadParameter("the path is empty; is a variable not set?")
     return path
 
@@ -98,11 +90,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 class _Costing:
-    """What the estimate of costs cannot know by itself.
-
-    Attributes:
-        devices: As the option; likewise ``gpu_hour_cost``.
-    """
+    """What the estimate of costs cannot know by itself."""
 
     devices: int
     gpu_hour_cost: float
@@ -162,10 +150,6 @@ class Judged(_Costing):
         list[str] | None,
         typer.Option("--finding", metavar="NAME", help="Judge only this finding; may be repeated."),
     ] = None
-    steps: Annotated[
-        str,
-        typer.Option("--step-range", metavar="A:B", help="Replay only steps A to B."),
-    ] = ""
     style: Annotated[Style, typer.Option("--format", help="Output format.")] = Style.text
     everything: Annotated[
         bool,
@@ -227,33 +211,31 @@ class Importing:
 
 
 def with_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb its options as the argument ``how``, and typer a parameter for each.
-
-    Args:
-        kind: A dataclass; its fields are annotated as typer wants parameters to be, and all have a
-            default.
-    """
+    """Give a verb its options as the argument ``how``, and typer a parameter for each."""
 
     def spread(verb: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(verb, eval_str=True).parameters.values()
         hints = get_type_hints(kind, include_extras=True)
         options = [
             inspect.Parameter(
-                one.name,
+                option.name,
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=one.default,
-                annotation=hints[one.name],
+                default=option.default,
+                annotation=hints[option.name],
             )
-            for one in fields(kind)
+            for option in fields(kind)
         ]
 
         @wraps(verb)
-        def told(**given: Any) -> None:
-            verb(how=kind(**{one.name: given.pop(one.name) for one in fields(kind)}), **given)
+        def spread_out(**given: Any) -> None:
+            verb(
+                how=kind(**{option.name: given.pop(option.name) for option in fields(kind)}),
+                **given,
+            )
 
-        whole = [*(one for one in own if one.name != "how"), *options]
-        told.__signature__ = inspect.Signature(whole)  # type: ignore[attr-defined]
-        told.__annotations__ = {one.name: one.annotation for one in whole}
-        return told
+        parameters = [*(option for option in own if option.name != "how"), *options]
+        spread_out.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        spread_out.__annotations__ = {option.name: option.annotation for option in parameters}
+        return spread_out
 
     return spread

@@ -29,13 +29,7 @@ _OTHERS = ("ROLEDRIFT_WORKFLOW", "ROLEDRIFT_OUT", "ROLEDRIFT_ROLES")  # read by 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was looked at.
-
-    Attributes:
-        state: ``ok``, ``absent`` (optional, or a question that cannot be answered) or ``broken``.
-        text: What was found.
-        advice: What to do about it; empty if nothing is needed.
-    """
+    """One thing that was looked at."""
 
     topic: str
     state: Literal["ok", "absent", "broken"]
@@ -44,11 +38,7 @@ class Item:
 
 
 def settings(*, test: bool = False) -> Sequence[Item]:
-    """Configuration, environment and webhook, each with its source.
-
-    Args:
-        test: Send a test message to the webhook.
-    """
+    """Configuration, environment and webhook, each with its source."""
     named, config = _config()
     variables = (_folder(), _switch("ROLEDRIFT_STRICT"), _switch("ROLEDRIFT_DISABLED"))
     return (*named, *variables, *_webhook(config, test=test), *_unknown())

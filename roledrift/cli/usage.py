@@ -10,12 +10,7 @@ from roledrift.cli import console
 
 
 def usage(error: Any, verbs: Sequence[str]) -> console.Failure:
-    """What was wrong with the arguments, what was meant, and where the right ones are named.
-
-    Args:
-        error: What typer raised.
-        verbs: All that there are.
-    """
+    """What was wrong with the arguments, what was meant, and where the right ones are named."""
     context = getattr(error, "ctx", None)
     verb = context.command_path if context is not None else "roledrift"
     message = str(error.format_message()).replace("Value error, ", "")

@@ -6,12 +6,11 @@ The columns are told by their names (:mod:`roledrift.metric_names`); nothing has
 from __future__ import annotations
 
 import ast
-import csv
 import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from roledrift.ingest.form import Format, Job
 from roledrift.ingest.history import History
 from roledrift.ingest.keys import flat, step_of
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.lines import MAX_FILE, decoded, documents, head, lines
+from roledrift.ingest.lines import MAX_FILE, csv_rows, decoded, documents, head, lines
 from roledrift.ingest.rows import Events
 from roledrift.ingest.unpacking import BROKEN, opened, plain
 from roledrift.ingest.values import number, rows, whole
@@ -42,10 +41,10 @@ Row = tuple[str, Mapping[str, Any]]
 def _sniff(path: Path) -> str | None:
     if not path.is_file():
         return None
-    found = _kind(path)
-    if found is None:
+    kind = _kind(path)
+    if kind is None:
         return None
-    reader, title = found
+    reader, title = kind
     sample = islice(reader(path, Ledger()), _LOOKED_AT)
     return title if any(_numbers(row) for _, row in sample) else None
 
@@ -64,18 +63,18 @@ def _kind(path: Path) -> tuple[Any, str] | None:
 
 
 def _read(job: Job) -> Events:
-    found = _kind(job.source)
-    if found is None:
+    kind = _kind(job.source)
+    if kind is None:
         raise StoreError(
             f"{job.source}: not a kind of file that rows of metrics are read from (give .jsonl, "
             ".json, .csv, .tsv, or a console log .log)"
         )
     history = History(job)
     printed = 0
-    for where, row in found[0](job.source, job.ledger):
+    for where, row in kind[0](job.source, job.ledger):
         data = flat(row)
         step = _step(data)
-        if step is None and found[0] is _printed and "loss" in data and "train_runtime" not in data:
+        if step is None and kind[0] is _printed and "loss" in data and "train_runtime" not in data:
             # The trainer prints no steps, but one dictionary per log.
             printed += 1
             step = printed
@@ -85,12 +84,12 @@ def _read(job: Job) -> Events:
 
 
 def _step(data: Mapping[str, object]) -> int | None:
-    found = step_of(data)
-    for key in _STEPS if found is None else ():
-        found = whole(data.get(key))
-        if found is not None:
-            return found
-    return found
+    step = step_of(data)
+    for key in _STEPS if step is None else ():
+        step = whole(data.get(key))
+        if step is not None:
+            return step
+    return step
 
 
 def _numbers(row: Mapping[str, Any]) -> bool:
@@ -98,26 +97,16 @@ def _numbers(row: Mapping[str, Any]) -> bool:
 
 
 def _table(path: Path, ledger: Ledger) -> Iterator[Row]:
-    decoded_lines = (raw.decode("utf-8", "replace") for _, raw in lines(path, ledger))
-    first = next((line for line in decoded_lines if line.strip()), "")
-    delimiter = max((",", ";", "\t"), key=first.count)
-    comma = delimiter == ";"
-    body = (line + "\n" for line in chain([first], decoded_lines))
-    table = csv.DictReader(body, delimiter=delimiter)
-    while True:
-        try:
-            row = next(table)
-        except StopIteration:
-            return
-        except csv.Error:
-            ledger.skip("broken CSV row", f"{path.name}:{table.line_num}")
-            continue
-        cells = {
-            key: value.replace(",", ".") if comma else value
-            for key, value in row.items()
-            if isinstance(key, str) and isinstance(value, str) and value.strip()
-        }
-        yield f"{path.name}:{table.line_num}", {_column(key): one for key, one in cells.items()}
+    for where, row, separator in csv_rows(path, ledger):
+        # Where semicolons separate cells, commas separate decimals.
+        yield (
+            where,
+            {
+                _column(key): cell.replace(",", ".") if separator == ";" else cell
+                for key, cell in row.items()
+                if isinstance(key, str) and isinstance(cell, str) and cell.strip()
+            },
+        )
 
 
 def _column(name: str) -> str:
@@ -133,12 +122,12 @@ def _document(path: Path, ledger: Ledger) -> Iterator[Row]:
         ledger.skip(f"unreadable file ({type(error).__name__})", path.name)
         return
     if isinstance(body, dict):
-        found = next((rows(body[name]) for name in _LISTS if rows(body.get(name))), [])
-        if not found and (columns := _columns(body)):
-            found = columns
+        body_rows = next((rows(body[name]) for name in _LISTS if rows(body.get(name))), [])
+        if not body_rows and (columns := _columns(body)):
+            body_rows = columns
     else:
-        found = rows(body)
-    for index, row in enumerate(found):
+        body_rows = rows(body)
+    for index, row in enumerate(body_rows):
         yield f"{path.name}[{index}]", row
 
 
@@ -157,8 +146,8 @@ def _printed(path: Path, ledger: Ledger) -> Iterator[Row]:
         if b"{" not in raw:
             continue
         line = raw.decode("utf-8", "replace")
-        for found in _PRINTED.finditer(line):
-            body = _literal(found[0])
+        for printed in _PRINTED.finditer(line):
+            body = _literal(printed[0])
             if body is not None:
                 yield f"{path.name}:{line_number}", body
 

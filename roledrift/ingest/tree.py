@@ -13,13 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roledrift.ingest import console_log, paper, rllm, verl, wandb_dir
-from roledrift.ingest.experiment import own_set, parsed
-from roledrift.ingest.form import Format
-from roledrift.ingest.ledger import Ledger
+from roledrift.ingest import console_log, verl
+from roledrift.ingest.form import Format, Source
 from roledrift.ingest.lines import first_document
-from roledrift.ingest.results import NAME as RESULTS
-from roledrift.ingest.results import experiments, is_result, results
 from roledrift.ingest.unpacking import plain
 
 _DEPTH = 6
@@ -29,28 +25,8 @@ _LEVELS = {"rollout_data", "rollout", "rollouts", "train", "episodes", "wandb", 
 
 _LOGS = (".log", ".out", ".txt", ".jsonl")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_SPECIAL = ("paper", "rllm", "wandb", "verl", "table")
+_SPECIAL = ("verl", "table")
 _DUMPED = re.compile(r"\d{1,12}\.jsonl\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One log of a tree.
-
-    Attributes:
-        form: Its format.
-        part: Which of several runs at ``path`` is meant; empty if there is one.
-        name: What it is of.
-        dataset: Problems that it evaluates on; empty if it does not say.
-        steps: How many steps it has, roughly.
-    """
-
-    form: Format
-    path: Path
-    name: str
-    part: tuple[str, ...] = ()
-    dataset: str = ""
-    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +43,13 @@ class Found:
 
 
 def find(root: Path, formats: dict[str, Format]) -> list[Found]:
-    """The runs of a tree, by name. One at most: ``root`` is one log, or none.
-
-    Args:
-        root: Folder, or a file that may hold several runs.
-        formats: Every format there is.
-    """
-    if not root.is_dir():
-        return runs_at(root, list(formats.values()))
+    """The runs of a tree, by name. One at most: ``root`` is one log, or none."""
     others = [form for name, form in formats.items() if name not in _SPECIAL]
-    there = list(_sources(root, others))
-    there += _of_results(root, there)
-    return _united(_without_bases(there))
+    sources = list(_sources(root, others)) if root.is_dir() else _runs_at(root, others)
+    for form in others:
+        if form.settle is not None:
+            sources = form.settle(form, root, sources)
+    return _united(sources)
 
 
 def runs_at(path: Path, forms: list[Format]) -> list[Found]:
@@ -94,55 +65,37 @@ def _sources(root: Path, others: list[Format]) -> Iterator[Source]:
         left -= 1
         try:
             entries = sorted(folder.iterdir())
-            below = [one for one in entries if one.is_dir() and not one.is_symlink()]
+            below = [path for path in entries if path.is_dir() and not path.is_symlink()]
         except OSError:
             continue
-        below = [one for one in below if not one.name.startswith(".")]
-        found, rest = _claimed(folder, below, others)
-        yield from found
+        below = [path for path in below if not path.name.startswith(".")]
+        sources, rest = _claimed(folder, below, others)
+        yield from sources
         if depth < _DEPTH:
-            todo += [(one, depth + 1) for one in rest]
+            todo += [(path, depth + 1) for path in rest]
 
 
 def _claimed(
     folder: Path, below: list[Path], others: list[Format]
 ) -> tuple[list[Source], list[Path]]:
     """Sources in a folder, and the folders below it that are still to be looked through."""
-    starts = wandb_dir.below(folder)
-    if starts:
-        taken = {place for _, _, place in starts}
-        return list(_wandb(folder, starts)), [one for one in below if one not in taken]
-    steps = [one for one in below if paper.is_step(one)]
-    if steps and any(map(paper.holds_episodes, steps[:3])):
-        return [_paper(folder, len(steps))], []
-    episodes = [one for one in below if rllm.is_step(one)]
-    if episodes:
-        return [Source(rllm.FORMAT, folder, _named(folder), steps=len(episodes))], []
+    for form in others:
+        if form.claim is not None:
+            sources, rest = form.claim(form, folder, below)
+            if sources:
+                return sources, rest
     several = _runs_at(folder, others)
     if several:
         return several, []
     for form in others:
-        if form.sniff(folder):
-            return [Source(form, folder, _named(folder))], []
+        if form.claim is None and form.sniff(folder):
+            return [Source(form, folder, named_by(folder))], []
     dumps = verl.dumps(folder)
     if dumps and verl.is_dump(first_document(dumps[min(dumps)])):
         inside = next(iter(dumps.values())).parent
-        rest = [one for one in below if one != inside]
-        return [Source(verl.FORMAT, folder, _named(folder), steps=len(dumps))], rest
+        rest = [path for path in below if path != inside]
+        return [Source(verl.FORMAT, folder, named_by(folder), steps=len(dumps))], rest
     return list(_logs(folder, others)), below
-
-
-def _paper(folder: Path, steps: int) -> Source:
-    name = paper.experiment_of(folder)
-    dataset = folder.name if name and folder.resolve().name != name else ""
-    return Source(paper.FORMAT, folder, name or _named(folder), dataset=dataset, steps=steps)
-
-
-def _wandb(folder: Path, starts: list[tuple[str, str, Path]]) -> Iterator[Source]:
-    for name in sorted({name for _, name, _ in starts}):
-        mine = [place for _, its, place in starts if its == name]
-        called = wandb_dir.called(mine) or name
-        yield Source(wandb_dir.FORMAT, folder, called, (name,), steps=1)
 
 
 def _runs_at(path: Path, forms: list[Format]) -> list[Source]:
@@ -156,7 +109,7 @@ def _runs_at(path: Path, forms: list[Format]) -> list[Source]:
 
 def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
     """Loose logs: each is of an experiment of its own, a single one is named by its folder."""
-    found = []
+    logs = []
     for file in sorted(folder.iterdir()):
         name = plain(file.name)
         if file.is_file() and name.endswith(_DATABASES):
@@ -169,89 +122,58 @@ def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
         else:
             known = console_log.looks_like(file)
         if known:
-            found.append(file)
-    alone = len(found) == 1 and folder.name not in _LEVELS
-    for file in found:
-        name = _named(folder) if alone else plain(file.name).rpartition(".")[0]
+            logs.append(file)
+    alone = len(logs) == 1 and folder.name not in _LEVELS
+    for file in logs:
+        name = named_by(folder) if alone else plain(file.name).rpartition(".")[0]
         yield Source(verl.FORMAT, file, name, steps=1)
 
 
-def _of_results(root: Path, there: list[Source]) -> Iterator[Source]:
-    """Experiments that only a file of results knows."""
-    known = {(one.name, one.dataset) for one in there if one.form is paper.FORMAT}
-    names = {name for name, _ in known}
-    for file in sorted({one for level in ("", "*/", "*/*/") for one in root.glob(level + RESULTS)}):
-        if not is_result(first_document(file)):
-            continue
-        for name, dataset in experiments(results(file, Ledger())):
-            if name and (name, dataset) not in known and (name, "") not in known:
-                label = f"{name} on {dataset}" if name in names else name
-                yield Source(paper.FORMAT, file, label, (name, dataset), dataset)
+def named_by(folder: Path) -> str:
+    """The name of what a folder holds: its own, or that of the folder that it is a part of."""
+    full = folder.resolve()
+    return next((path.name for path in (full, *full.parents) if path.name not in _LEVELS), "run")
 
 
-def _named(folder: Path) -> str:
-    there = folder.resolve()
-    return next((one.name for one in (there, *there.parents) if one.name not in _LEVELS), "run")
-
-
-def _without_bases(there: list[Source]) -> list[Source]:
-    """Without evaluations of the base model that become a number of the trainings from it."""
-    taken = {
-        base.resolve()
-        for one in there
-        if one.form is paper.FORMAT and one.path.is_dir()
-        for base in paper.base_dumps(one.path, one.name, one.dataset)
-    }
-    cells = {
-        (name.cell, one.dataset)
-        for one in there
-        if (name := parsed(one.name)) is not None and name.trained
-    }
-    return [
-        one
-        for one in there
-        if one.path.resolve() not in taken and not (one.path.is_file() and _is_base(one) in cells)
-    ]
-
-
-def _is_base(one: Source) -> tuple[tuple[str, str, str], str] | None:
-    name = parsed(one.part[0]) if one.part else None
-    return (name.cell, one.dataset) if name is not None and name.kind == "base_model" else None
-
-
-def _united(there: list[Source]) -> list[Found]:
+def _united(sources: list[Source]) -> list[Found]:
     groups: dict[str, list[Source]] = {}
-    for one in there:
-        known = parsed(one.name)
-        foreign = known is not None and one.dataset and not own_set(known.task, one.dataset)
-        groups.setdefault(f"{one.name} on {one.dataset}" if foreign else one.name, []).append(one)
-    found = []
-    for name, mine in sorted(groups.items()):
+    for source in sources:
+        groups.setdefault(source.name, []).append(source)
+    runs = []
+    for name, alike in sorted(groups.items()):
         # A console beside a file logger, both of one name, is one training's.
-        kinds = Counter(kind for kind, _ in {_kind(one) for one in mine})
+        kinds = Counter(kind for kind, _ in {_kind(source) for source in alike})
         if max(kinds.values()) == 1:
-            order = sorted(mine, key=lambda one: (not _outputs(one), -one.steps, one.form.name))
-            found.append(Found(name, tuple(order)))
+            order = sorted(alike, key=_first_outputs)
+            runs.append(Found(name, tuple(order)))
             continue
         # Which of the two a dump belongs to, nobody says.
-        found += [Found(f"{name}-{_mark(one)}", (one,)) for one in mine]
-    names = Counter(one.name for one in found)
+        runs += [Found(f"{name}-{_mark(source)}", (source,)) for source in alike]
+    names = Counter(run.name for run in runs)
     return [
-        one if names[one.name] == 1 else replace(one, name=f"{one.name}-{number}")
-        for number, one in enumerate(found, start=1)
+        run if names[run.name] == 1 else replace(run, name=f"{run.name}-{number}")
+        for number, run in enumerate(runs, start=1)
     ]
 
 
-def _outputs(one: Source) -> bool:
+def _first_outputs(source: Source) -> tuple[bool, int, str]:
+    return not _outputs(source), -source.steps, source.form.name
+
+
+def _outputs(source: Source) -> bool:
     """Whether outputs are in it, and not only numbers."""
-    return one.form is not wandb_dir.FORMAT and not one.path.is_file()
+    return not source.form.only_numbers and not source.path.is_file()
 
 
-def _kind(one: Source) -> tuple[str, object]:
+def _kind(source: Source) -> tuple[str, object]:
     """What kind of a source it is, and which one of that kind."""
-    loose = one.path.is_file() and one.form is verl.FORMAT
-    return ("loose log", one.path.parent) if loose else (one.form.name, (one.path, one.part))
+    loose = source.path.is_file() and source.form is verl.FORMAT
+    if loose:
+        return "loose log", source.path.parent
+    return source.form.name, (source.path, source.part)
 
 
-def _mark(one: Source) -> str:
-    return one.part[-1] if one.part else one.dataset or one.path.parent.name or one.form.name
+def _mark(source: Source) -> str:
+    if source.part:
+        return source.part[-1]
+    return source.dataset or source.path.parent.name or source.form.name

@@ -42,12 +42,7 @@ class Pending:
         return measured
 
     def record(self, step: int, time: str) -> StepRecord:
-        """Make the record of ``step``, without the statistics of roles.
-
-        Args:
-            step: Optimizer iteration of the host.
-            time: UTC time, ISO 8601.
-        """
+        """Make the record of ``step``, without the statistics of roles."""
         compared: dict[str, str] = {
             kind: describe(kind, sources) for kind, sources in self.sources.items()
         }

@@ -27,13 +27,7 @@ Starts = Mapping[str, Mapping[str, float]]
 
 
 class StartsWriter:
-    """Writes the starts of a run when it ends; a :class:`~roledrift.protocols.Sink`.
-
-    Args:
-        path: Run directory.
-        header: What the run is.
-        summary: Outcome of the run, its sentence, and its starts, asked for at the end.
-    """
+    """Writes the starts of a run when it ends; a :class:`~roledrift.protocols.Sink`."""
 
     def __init__(
         self, path: Path, header: RunHeader, summary: Callable[[], tuple[str, str, Starts]]
@@ -73,10 +67,6 @@ def earlier_starts(path: Path, header: RunHeader) -> list[Starts]:
     """Starts of the newest healthy runs beside ``path`` that are of the same kind.
 
     What cannot be read is passed over: another run's file must not keep this one from starting.
-
-    Args:
-        path: Run directory of the new run.
-        header: What the new run is.
     """
     try:
         beside = [one for one in path.resolve().parent.iterdir() if one != path.resolve()]

@@ -16,7 +16,6 @@ from roledrift.judgement import Incident
 from roledrift.report.moods import urgency
 from roledrift.report.sanitise import clean
 from roledrift.store.glance import Glance, Stamp, glance, stamp
-from roledrift.store.layout import as_url
 from roledrift.store.reader import find_runs
 from roledrift.view import documents
 from roledrift.view.follow import FollowedRun
@@ -30,16 +29,7 @@ _NOTHING = Judged("", "")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run in the list.
-
-    Attributes:
-        key: How the page asks for it; a name never becomes part of an address.
-        name: Path below the folder; ``run`` is what its header calls it.
-        state: ``open``, ``finished``, ``empty`` or ``unreadable``.
-        outcome: Empty while it is not known.
-        time: When the last step was written, seconds since 1970; None if nobody knows.
-        version: Changes with every line that is written.
-    """
+    """One run in the list."""
 
     key: str
     name: str
@@ -61,11 +51,6 @@ class Row:
 class Folder:
     """Runs below some folders.
 
-    Args:
-        paths: Runs or folders of runs on this machine.
-        bench: Judges runs that were not judged while they were recorded; None leaves them so.
-        shown: What the paths are called on the page; None calls them what they are.
-
     Raises:
         StoreError: If a path is a URL, or there is nothing.
     """
@@ -77,8 +62,6 @@ class Folder:
         shown: Sequence[str] | None = None,
     ) -> None:
         for path in paths:
-            if as_url(path) is not None:
-                raise StoreError(f"{path}: the view follows local folders; copy the runs, or mount")
             find_runs(path)
         self.paths = tuple(paths)
         self._shown = dict(zip(paths, shown or paths, strict=True))

@@ -16,12 +16,7 @@ from roledrift.store.glance import Stamp
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a run is.
-
-    Attributes:
-        outcome: As :class:`roledrift.detect.conclusion.Conclusion` has it, or ``unreadable``.
-        incidents: The worst first; ``alerts``: those that a replay raised.
-    """
+    """What a run is."""
 
     outcome: str
     sentence: str

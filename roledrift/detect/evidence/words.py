@@ -133,11 +133,7 @@ class _Profile:
 
 
 class Writing:
-    """The ways of writing of roles that share a policy.
-
-    Args:
-        roles: Their names.
-    """
+    """The ways of writing of roles that share a policy."""
 
     def __init__(self, roles: Sequence[str]) -> None:
         self._profiles = {role: _Profile() for role in roles}
