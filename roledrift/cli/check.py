@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from roledrift.cli import console
-from roledrift.cli.findings import COUNTS, Finding, check_names, findings_of, silence
+from roledrift.cli.findings import COUNTS, CheckedFinding, check_names, findings_of, silence
 from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.cli.options import Judged
@@ -51,7 +51,7 @@ class Checked:
     run: str = ""
     steps: int = 0
     incidents: tuple[Incident, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckedFinding, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     alerts: tuple[Alert, ...] = ()
     problems: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ COUNTS: Mapping[str, tuple[Severity, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckedFinding:
     """An alert from its opening on, or a silence.
 
     Attributes:
@@ -60,7 +60,7 @@ def check_names(names: Sequence[str]) -> None:
             raise ConfigError(f"--finding: unknown finding {name!r}{near(name, list(known))}")
 
 
-def findings_of(replayed: Replay) -> tuple[Finding, ...]:
+def findings_of(replayed: Replay) -> tuple[CheckedFinding, ...]:
     """Every alert of the whole history, the worst first, then by onset.
 
     What is merely watched at the last step is no finding.
@@ -72,13 +72,13 @@ def findings_of(replayed: Replay) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.since)))
 
 
-def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Finding:
+def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> CheckedFinding:
     # The closing transition may carry a milder level; what counts is how bad it got.
     raised = [one for one in history if one.state != "closed"] or history
     worst = min(raised, key=lambda one: SEVERITIES.index(one.graded))
     incident = next((one for one in incidents if holds(one, worst)), None)
     known = all_cards().findings.get(worst.finding)
-    return Finding(
+    return CheckedFinding(
         role=worst.role,
         detector=worst.detector,
         finding=worst.finding,
@@ -92,9 +92,9 @@ def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Finding
     )
 
 
-def silence(step: int, quiet: float) -> Finding:
+def silence(step: int, quiet: float) -> CheckedFinding:
     """The finding that the heartbeat inside a run raises, seen from outside."""
-    return Finding(
+    return CheckedFinding(
         role="*",
         detector=HEARTBEAT,
         finding="silent",

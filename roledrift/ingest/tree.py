@@ -34,7 +34,7 @@ _DUMPED = re.compile(r"\d{1,12}\.jsonl\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LogSource:
     """One log of a tree.
 
     Attributes:
@@ -63,7 +63,7 @@ class Found:
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[LogSource, ...]
 
 
 def find(root: Path, formats: dict[str, Format]) -> list[Found]:
@@ -86,7 +86,7 @@ def runs_at(path: Path, forms: list[Format]) -> list[Found]:
     return _united(_runs_at(path, forms))
 
 
-def _sources(root: Path, others: list[Format]) -> Iterator[Source]:
+def _sources(root: Path, others: list[Format]) -> Iterator[LogSource]:
     """What lies at or below a folder; nothing is looked for inside of something found."""
     todo, left = [(root, 0)], _FOLDERS
     while todo and left:
@@ -106,7 +106,7 @@ def _sources(root: Path, others: list[Format]) -> Iterator[Source]:
 
 def _claimed(
     folder: Path, below: list[Path], others: list[Format]
-) -> tuple[list[Source], list[Path]]:
+) -> tuple[list[LogSource], list[Path]]:
     """Sources in a folder, and the folders below it that are still to be looked through."""
     starts = wandb_dir.below(folder)
     if starts:
@@ -117,44 +117,44 @@ def _claimed(
         return [_paper(folder, len(steps))], []
     episodes = [one for one in below if rllm.is_step(one)]
     if episodes:
-        return [Source(rllm.FORMAT, folder, _named(folder), steps=len(episodes))], []
+        return [LogSource(rllm.FORMAT, folder, _named(folder), steps=len(episodes))], []
     several = _runs_at(folder, others)
     if several:
         return several, []
     for form in others:
         if form.sniff(folder):
-            return [Source(form, folder, _named(folder))], []
+            return [LogSource(form, folder, _named(folder))], []
     dumps = verl.dumps(folder)
     if dumps and verl.is_dump(first_document(dumps[min(dumps)])):
         inside = next(iter(dumps.values())).parent
         rest = [one for one in below if one != inside]
-        return [Source(verl.FORMAT, folder, _named(folder), steps=len(dumps))], rest
+        return [LogSource(verl.FORMAT, folder, _named(folder), steps=len(dumps))], rest
     return list(_logs(folder, others)), below
 
 
-def _paper(folder: Path, steps: int) -> Source:
+def _paper(folder: Path, steps: int) -> LogSource:
     name = paper.experiment_of(folder)
     dataset = folder.name if name and folder.resolve().name != name else ""
-    return Source(paper.FORMAT, folder, name or _named(folder), dataset=dataset, steps=steps)
+    return LogSource(paper.FORMAT, folder, name or _named(folder), dataset=dataset, steps=steps)
 
 
-def _wandb(folder: Path, starts: list[tuple[str, str, Path]]) -> Iterator[Source]:
+def _wandb(folder: Path, starts: list[tuple[str, str, Path]]) -> Iterator[LogSource]:
     for name in sorted({name for _, name, _ in starts}):
         mine = [place for _, its, place in starts if its == name]
         called = wandb_dir.called(mine) or name
-        yield Source(wandb_dir.FORMAT, folder, called, (name,), steps=1)
+        yield LogSource(wandb_dir.FORMAT, folder, called, (name,), steps=1)
 
 
-def _runs_at(path: Path, forms: list[Format]) -> list[Source]:
+def _runs_at(path: Path, forms: list[Format]) -> list[LogSource]:
     """The runs of a database or a folder of a format that can hold several."""
     for form in forms:
         if form.runs is not None and form.sniff(path):
-            return [Source(form, path, name, (run,), steps=1)
+            return [LogSource(form, path, name, (run,), steps=1)
                     for run, name in form.runs(path).items()]  # fmt: skip
     return []
 
 
-def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
+def _logs(folder: Path, others: list[Format]) -> Iterator[LogSource]:
     """Loose logs: each is of an experiment of its own, a single one is named by its folder."""
     found = []
     for file in sorted(folder.iterdir()):
@@ -173,10 +173,10 @@ def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
     alone = len(found) == 1 and folder.name not in _LEVELS
     for file in found:
         name = _named(folder) if alone else plain(file.name).rpartition(".")[0]
-        yield Source(verl.FORMAT, file, name, steps=1)
+        yield LogSource(verl.FORMAT, file, name, steps=1)
 
 
-def _of_results(root: Path, there: list[Source]) -> Iterator[Source]:
+def _of_results(root: Path, there: list[LogSource]) -> Iterator[LogSource]:
     """Experiments that only a file of results knows."""
     known = {(one.name, one.dataset) for one in there if one.form is paper.FORMAT}
     names = {name for name, _ in known}
@@ -186,7 +186,7 @@ def _of_results(root: Path, there: list[Source]) -> Iterator[Source]:
         for name, dataset in experiments(results(file, Ledger())):
             if name and (name, dataset) not in known and (name, "") not in known:
                 label = f"{name} on {dataset}" if name in names else name
-                yield Source(paper.FORMAT, file, label, (name, dataset), dataset)
+                yield LogSource(paper.FORMAT, file, label, (name, dataset), dataset)
 
 
 def _named(folder: Path) -> str:
@@ -194,7 +194,7 @@ def _named(folder: Path) -> str:
     return next((one.name for one in (there, *there.parents) if one.name not in _LEVELS), "run")
 
 
-def _without_bases(there: list[Source]) -> list[Source]:
+def _without_bases(there: list[LogSource]) -> list[LogSource]:
     """Without evaluations of the base model that become a number of the trainings from it."""
     taken = {
         base.resolve()
@@ -214,13 +214,13 @@ def _without_bases(there: list[Source]) -> list[Source]:
     ]
 
 
-def _is_base(one: Source) -> tuple[tuple[str, str, str], str] | None:
+def _is_base(one: LogSource) -> tuple[tuple[str, str, str], str] | None:
     name = parsed(one.part[0]) if one.part else None
     return (name.cell, one.dataset) if name is not None and name.kind == "base_model" else None
 
 
-def _united(there: list[Source]) -> list[Found]:
-    groups: dict[str, list[Source]] = {}
+def _united(there: list[LogSource]) -> list[Found]:
+    groups: dict[str, list[LogSource]] = {}
     for one in there:
         known = parsed(one.name)
         foreign = known is not None and one.dataset and not own_set(known.task, one.dataset)
@@ -242,16 +242,16 @@ def _united(there: list[Source]) -> list[Found]:
     ]
 
 
-def _outputs(one: Source) -> bool:
+def _outputs(one: LogSource) -> bool:
     """Whether outputs are in it, and not only numbers."""
     return one.form is not wandb_dir.FORMAT and not one.path.is_file()
 
 
-def _kind(one: Source) -> tuple[str, object]:
+def _kind(one: LogSource) -> tuple[str, object]:
     """What kind of a source it is, and which one of that kind."""
     loose = one.path.is_file() and one.form is verl.FORMAT
     return ("loose log", one.path.parent) if loose else (one.form.name, (one.path, one.part))
 
 
-def _mark(one: Source) -> str:
+def _mark(one: LogSource) -> str:
     return one.part[-1] if one.part else one.dataset or one.path.parent.name or one.form.name

@@ -9,7 +9,7 @@ from roledrift.ingest import paper
 from roledrift.ingest.experiment import named_after
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
-from roledrift.ingest.tree import Found, Source
+from roledrift.ingest.tree import Found, LogSource
 from roledrift.records import NOTE_SET
 
 _OF_LOG = "val_accuracy_of_log"
@@ -32,7 +32,7 @@ def united(found: Found) -> tuple[Format, str]:
 
     def read(job: Job) -> Events:
         logged: dict[int, list[Series]] = {}
-        told: list[tuple[Source, Facts]] = []
+        told: list[tuple[LogSource, Facts]] = []
         for other in others:
             facts = Facts()
             sub = replace(job, source=other.path, part=other.part, facts=facts)
@@ -54,7 +54,7 @@ def united(found: Found) -> tuple[Format, str]:
     return replace(first.form, name=forms, read=read), f"{reason}, and {len(others)} more"
 
 
-def _named(found: Found, source: Source, job: Job) -> Events:
+def _named(found: Found, source: LogSource, job: Job) -> Events:
     main = replace(job, source=source.path, part=source.part)
     yield from source.form.read(main)
     if not job.facts.scale:
@@ -81,7 +81,7 @@ def _series(events: Events, *, evaluated: bool) -> Iterator[Series]:
         yield replace(event, groups=groups, totals=totals)
 
 
-def _take_over(facts: Facts, told: Sequence[tuple[Source, Facts]]) -> None:
+def _take_over(facts: Facts, told: Sequence[tuple[LogSource, Facts]]) -> None:
     """What only another source says; what is about its own numbers stays with it."""
     for _, other in told:
         facts.task = facts.task or other.task

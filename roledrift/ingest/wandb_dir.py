@@ -128,7 +128,7 @@ def called(folders: Sequence[Path]) -> str:
     for folder in folders:
         for log in sorted(folder.glob("*.wandb")):
             for entry in wandb_log.entries(log, Ledger()):
-                if isinstance(entry, wandb_log.History):
+                if isinstance(entry, wandb_log.LoggedRow):
                     break
                 if isinstance(entry, wandb_log.About):
                     _name(entry, facts)
@@ -190,7 +190,7 @@ def _segment(
         for entry in wandb_log.entries(log, job.ledger):
             if isinstance(entry, wandb_log.About):
                 about(entry, job)
-            if not isinstance(entry, wandb_log.History):
+            if not isinstance(entry, wandb_log.LoggedRow):
                 continue
             step = step_of(entry.data)
             step = entry.step if step is None else step

@@ -66,15 +66,15 @@ def build_report(
         StoreError: If there is no run in ``paths``, or none that can be read.
         SchemaError: If the only run was written by a newer version.
     """
-    given, found = runs_in(paths)
+    given, run_paths = runs_in(paths)
     command = command or command_of(given)
     views: list[View] = []
     unreadable: list[Unreadable] = []
-    for at, path in enumerate(found):
+    for at, path in enumerate(run_paths):
         try:
             views.append(load(path, key_of(at, path), config, sharing, costs))
         except (RoleDriftError, OSError) as error:
-            if len(found) == 1:
+            if len(run_paths) == 1:
                 raise
             unreadable.append(Unreadable(str(path), str(error)))
     built = [(view, build_run(view, command)) for view in views]
@@ -82,10 +82,10 @@ def build_report(
         raise StoreError(unreadable[0].why)
     runs = tuple(run for _, run in built)
     report = Report(
-        title=runs[0].name if len(found) == 1 else f"{len(runs)} runs",
+        title=runs[0].name if len(run_paths) == 1 else f"{len(runs)} runs",
         version=__version__,
         command=command,
-        overview=_overview(views, runs, by, unreadable, paper=paper) if len(found) > 1 else (),
+        overview=_overview(views, runs, by, unreadable, paper=paper) if len(run_paths) > 1 else (),
         runs=runs,
     )
     return cleaned(report, sharing)
@@ -94,13 +94,13 @@ def build_report(
 def runs_in(paths: Sequence[Path | str] | Path | str) -> tuple[list[Path], list[Path]]:
     """The paths as given, and the runs in them, each once; raises like :func:`build_report`."""
     given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    found = list(dict.fromkeys(run for path in given for run in find_runs(path)))
-    if not found:
+    run_paths = list(dict.fromkeys(run for path in given for run in find_runs(path)))
+    if not run_paths:
         names = ", ".join(str(path) for path in given) or "nothing"
         raise StoreError(
             f"no run in {names}: give a run directory (with run.json) or a folder of runs"
         )
-    return given, found
+    return given, run_paths
 
 
 def command_of(given: Sequence[Path]) -> str:
@@ -185,12 +185,12 @@ def _overview(
     summaries = [
         summarise(view, run, page_of(run.key)) for view, run in zip(views, runs, strict=True)
     ]
-    found = overview(summaries, by, unreadable, paper=paper)
+    blocks = overview(summaries, by, unreadable, paper=paper)
     if len(views) == 2:
         # Two runs are meant to be compared: their texts side by side come right after the table.
         a, b = views
         links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
         pairing = of_two(a, b, links)
         texts = Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent)
-        found = (*found[:2], texts, *found[2:])
-    return found
+        blocks = (*blocks[:2], texts, *blocks[2:])
+    return blocks

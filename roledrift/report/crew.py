@@ -10,7 +10,7 @@ import threading
 _NEEDED = ("__main__", "roledrift.report.folder", "roledrift.report.html", "pyarrow.parquet")
 
 
-def fresh() -> multiprocessing.context.BaseContext:
+def start_context() -> multiprocessing.context.BaseContext:
     """Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
 
     Where they can be forked from a process that only imported what is needed, that is paid once.
@@ -24,7 +24,7 @@ def fresh() -> multiprocessing.context.BaseContext:
 
 def call_in() -> None:
     """Let the process that others are forked from import what is needed while we do so too."""
-    if fresh().get_start_method() == "forkserver":
+    if start_context().get_start_method() == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
         ensure_running()

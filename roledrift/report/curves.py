@@ -25,7 +25,9 @@ Curves = Mapping[str, Mapping[int, float]]
 
 def marks(view: View) -> tuple[Mark, ...]:
     """The onset of the cause, or of the first alert; nothing without one."""
-    return tuple(Mark(one.alert.onset, f"onset {one.alert.onset}") for one in view.findings[:1])
+    return tuple(
+        Mark(finding.alert.onset, f"onset {finding.alert.onset}") for finding in view.findings[:1]
+    )
 
 
 def role_line(view: View, role: str, curve: Mapping[int, float], *, label: str = "") -> Line:
@@ -82,8 +84,8 @@ def limits(panels: Sequence[Panel], *, log: bool, share: bool) -> tuple[float, f
     """
     edges = [
         values
-        for one in panels
-        for line in one.lines
+        for panel in panels
+        for line in panel.lines
         for edge in (line.values, line.low, line.high)
         if (values := _drawn(edge, log=log))
     ]
@@ -113,12 +115,12 @@ def _drawn(values: Sequence[float], *, log: bool) -> Sequence[float]:
 
 def level(curves: Curves) -> str:
     """The values of roles that never change; empty if some role's does, or is seen once only."""
-    there = {role: set(curve.values()) for role, curve in curves.items() if curve}
-    if not there or any(len(curve) < 2 for curve in curves.values() if curve):
+    values_of = {role: set(curve.values()) for role, curve in curves.items() if curve}
+    if not values_of or any(len(curve) < 2 for curve in curves.values() if curve):
         return ""
-    if any(len(values) > 1 or not math.isfinite(min(values)) for values in there.values()):
+    if any(len(values) > 1 or not math.isfinite(min(values)) for values in values_of.values()):
         return ""
-    return ", ".join(f"{role} {cell(values.pop()).text}" for role, values in there.items())
+    return ", ".join(f"{role} {cell(values.pop()).text}" for role, values in values_of.items())
 
 
 def table(

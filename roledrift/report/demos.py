@@ -137,8 +137,8 @@ def unpack_demo(demo: Demo, run: Path) -> None:
         StoreError: If another run is in ``run``, or it cannot be written.
     """
     with _written(demo) as source:
-        mine = run / "run.json"
-        if mine.exists() and mine.read_bytes() != (source / "run.json").read_bytes():
+        header = run / "run.json"
+        if header.exists() and header.read_bytes() != (source / "run.json").read_bytes():
             raise StoreError(f"{run}: another run is here; give another directory with --out")
         try:
             shutil.copytree(source, run, dirs_exist_ok=True)
@@ -176,7 +176,11 @@ def _write(body: dict[str, Any], run: Path) -> None:
         writer.write_step(record)
         writer.write_samples(
             record.step,
-            [one for one in samples if isinstance(one, Sample) and one.step == record.step],
+            [
+                sample
+                for sample in samples
+                if isinstance(sample, Sample) and sample.step == record.step
+            ],
         )
     for alert in judged.alerts:
         writer.write_alert(alert)

@@ -13,7 +13,7 @@ from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError
 from roledrift.report.build import PAGES, build_run, cleaned, command_of, key_of, runs_in
-from roledrift.report.crew import end_with_parent, fresh
+from roledrift.report.crew import end_with_parent, start_context
 from roledrift.report.model import Report, RunReport
 from roledrift.report.sweep.index import overview
 from roledrift.report.sweep.summary import Summary, Unreadable, readable, summarise
@@ -53,7 +53,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RunTask:
     """One run to be read and written.
 
     Attributes:
@@ -92,10 +92,11 @@ def write_folder(
         StoreError: If there is no run, if none can be read, or the directory cannot be written.
     """
     asked = asked or Asked()
-    given, found = runs_in(paths)
+    given, run_paths = runs_in(paths)
     out = Path(out_dir)
     todo = [
-        Job(path, key_of(at, path), out, command_of([path]), asked) for at, path in enumerate(found)
+        RunTask(path, key_of(at, path), out, command_of([path]), asked)
+        for at, path in enumerate(run_paths)
     ]
     results: list[Result] = []
     with _workers(min(asked.jobs, len(todo))) as run_all:
@@ -116,14 +117,14 @@ def write_folder(
 
 
 @contextmanager
-def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[Result]]]:
+def _workers(jobs: int) -> Iterator[Callable[[Sequence[RunTask]], Iterator[Result]]]:
     if jobs < 2:
-        yield lambda todo: map(one, todo)
+        yield lambda todo: map(write_run, todo)
         return
-    with ProcessPoolExecutor(jobs, mp_context=fresh(), initializer=_begin) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=start_context(), initializer=_begin) as pool:
 
-        def run_all(todo: Sequence[Job]) -> Iterator[Result]:
-            results = pool.map(one, todo)
+        def run_all(todo: Sequence[RunTask]) -> Iterator[Result]:
+            results = pool.map(write_run, todo)
             # The index needs it at the end, when nobody else works.
             import roledrift.report.html
 
@@ -140,29 +141,29 @@ def _begin() -> None:
     gc.freeze()
 
 
-def one(job: Job) -> Result:
+def write_run(task: RunTask) -> Result:
     """Read, judge and write one run; what the index needs of it."""
-    found = _one(job)
+    result = _write_run(task)
     if not gc.isenabled() and sum(gc.get_count()) > _GARBAGE:
         # Only now: while the run was alive, looking at all of it took a tenth of the time.
         gc.collect()
-    return found
+    return result
 
 
-def _one(job: Job) -> Result:
+def _write_run(task: RunTask) -> Result:
     page, body = (
-        f"{PAGES}/{job.key}.{name}" if name in job.asked.formats else ""
+        f"{PAGES}/{task.key}.{name}" if name in task.asked.formats else ""
         for name in ("html", "json")
     )
     try:
-        view = load(job.path, job.key, job.asked.config, job.asked.sharing, job.asked.costs)
+        view = load(task.path, task.key, task.asked.config, task.asked.sharing, task.asked.costs)
     except (RoleDriftError, OSError) as error:
-        return Unreadable(str(job.path), str(error))
-    run = build_run(view, job.command)
+        return Unreadable(str(task.path), str(error))
+    run = build_run(view, task.command)
     if page or body:
-        alone = Report(run.name, __version__, job.command, (), (run,), home="../index.html")
-        alone = cleaned(alone, job.asked.sharing)
+        alone = Report(run.name, __version__, task.command, (), (run,), home="../index.html")
+        alone = cleaned(alone, task.asked.sharing)
         for name in filter(None, (page, body)):
-            write_page(alone, job.out / name)
+            write_page(alone, task.out / name)
     short = replace(run, sections=(), page=page or "index.html", data=body)
     return summarise(view, run, page), short

@@ -107,32 +107,36 @@ def _island(browser: Browser) -> Markup:
     return Markup(island(browser))
 
 
-def heading(one: Excerpt, short: bool = False) -> str:
+def heading(excerpt: Excerpt, short: bool = False) -> str:
     """What is known about a text but for its role, on one line; or only what matters most."""
-    parts = [f"step {one.step}"]
+    parts = [f"step {excerpt.step}"]
     if short:
-        parts += [f"{one.tokens} tokens"] if one.tokens else []
-        parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
+        parts += [f"{excerpt.tokens} tokens"] if excerpt.tokens else []
+        parts += [f"reward {excerpt.reward.text}"] if excerpt.reward.text != UNKNOWN.text else []
         return " · ".join(parts)
-    parts += [f"turn {one.turn}"] if one.turn else []
-    parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
-    parts += [f"advantage {one.advantage.text}"] if one.advantage.text != UNKNOWN.text else []
-    parts += [f"{one.tokens} tokens"] if one.tokens else []
-    parts += [f"finish: {one.finish}"] if one.finish not in ("", "unknown") else []
-    parts += [f"prompt {one.prompt}"] if one.prompt else []
+    parts += [f"turn {excerpt.turn}"] if excerpt.turn else []
+    parts += [f"reward {excerpt.reward.text}"] if excerpt.reward.text != UNKNOWN.text else []
+    parts += (
+        [f"advantage {excerpt.advantage.text}"] if excerpt.advantage.text != UNKNOWN.text else []
+    )
+    parts += [f"{excerpt.tokens} tokens"] if excerpt.tokens else []
+    parts += [f"finish: {excerpt.finish}"] if excerpt.finish not in ("", "unknown") else []
+    parts += [f"prompt {excerpt.prompt}"] if excerpt.prompt else []
     return " · ".join(parts)
 
 
 def spoken(panel: Panel) -> str:
     """A panel for those who cannot see it: where its lines begin and end, and what is marked."""
-    said = []
+    sentences = []
     for line in panel.lines:
-        there = [(s, v) for s, v in zip(line.steps, line.values, strict=True) if math.isfinite(v)]
-        if line.style == "slot" or not there:
+        finite = [(s, v) for s, v in zip(line.steps, line.values, strict=True) if math.isfinite(v)]
+        if line.style == "slot" or not finite:
             continue
-        (first, start), (last, end) = there[0], there[-1]
-        said.append(f"{line.label} {number(start)} at step {first}, {number(end)} at step {last}")
-    return "; ".join((*said, *(mark.label for mark in panel.marks)))
+        (first, start), (last, end) = finite[0], finite[-1]
+        sentences.append(
+            f"{line.label} {number(start)} at step {first}, {number(end)} at step {last}"
+        )
+    return "; ".join((*sentences, *(mark.label for mark in panel.marks)))
 
 
 def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:

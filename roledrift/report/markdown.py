@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from roledrift.report.model import (
     Advice,
+    AlertCard,
     Block,
-    Card,
     Cell,
     Note,
     Pairs,
@@ -78,14 +78,14 @@ def _section(section: Section) -> list[tuple[list[str], str]]:
     chunks: list[tuple[list[str], str]] = []
     lines = [f"### {escaped(section.title)}", ""]
     for block in section.blocks:
-        if isinstance(block, Card):
+        if isinstance(block, AlertCard):
             chunks.append((_card(block), f"alert {block.title}"))
         else:
             lines += _block(block)
     return [(lines, section.title), *chunks] if len(lines) > 2 else chunks
 
 
-def _card(card: Card) -> list[str]:
+def _card(card: AlertCard) -> list[str]:
     lines = [f"#### {escaped(card.title)}", "", escaped(card.facts), ""]
     for block in card.blocks:
         lines += _block(block)
@@ -136,8 +136,9 @@ def _cell(cell: Cell) -> str:
 def _pairs(block: Pairs) -> list[str]:
     lines = [f"{escaped(block.title)}:", ""]
     for pair in block.pairs:
-        for one, sign in ((pair.left, "-"), (pair.right, "+")):
-            head = f"{one.when}, step {one.step}, {one.tokens} tokens, reward {one.reward.text}"
+        for excerpt, sign in ((pair.left, "-"), (pair.right, "+")):
+            head = f"{excerpt.when}, step {excerpt.step}, {excerpt.tokens} tokens"
+            head += f", reward {excerpt.reward.text}"
             text = side(pair.pieces, "-" if sign == "-" else "+")
             lines += [f"{escaped(head)}:", "", *fenced(one_line(text, _TEXT)).split("\n"), ""]
     return lines

@@ -20,9 +20,30 @@ from roledrift.report.moods import Mood
 from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
 
 __all__ = [
-    "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure",
-    "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report",
-    "RunReport", "Section", "Table", "map_text", "plain",
+    "Advice",
+    "AlertCard",
+    "Block",
+    "Browser",
+    "Cell",
+    "Diff",
+    "Diffs",
+    "Excerpt",
+    "Figure",
+    "Line",
+    "Mark",
+    "Mood",
+    "Note",
+    "Pairing",
+    "Pairs",
+    "Panel",
+    "Plot",
+    "Prose",
+    "Report",
+    "RunReport",
+    "Section",
+    "Table",
+    "map_text",
+    "plain",
 ]  # fmt: skip
 
 REPORT_SCHEMA = 4
@@ -142,7 +163,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class AlertCard:
     """One alert with its evidence."""
 
     kind: ClassVar[str] = "card"
@@ -153,7 +174,7 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | Browser | Card
+Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | Browser | AlertCard
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +327,7 @@ def _shape(cls: type[Any]) -> tuple[str | None, tuple[str, ...], tuple[str, ...]
     if not is_dataclass(cls):
         return None, (), ()
     hints = get_type_hints(cls)
-    names = tuple(one.name for one in fields(cls))
+    names = tuple(field.name for field in fields(cls))
     kind = "report" if cls is Report else getattr(cls, "kind", None)
     return kind, names, tuple(name for name in names if _holds_numbers(hints[name]))
 
@@ -321,7 +342,7 @@ def _wordy(cls: type[Any]) -> tuple[str, ...]:
     if not is_dataclass(cls):
         return ()
     hints = get_type_hints(cls)
-    return tuple(one.name for one in fields(cls) if _holds_words(hints[one.name]))
+    return tuple(field.name for field in fields(cls) if _holds_words(hints[field.name]))
 
 
 def _holds_words(hint: Any) -> bool:

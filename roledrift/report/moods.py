@@ -33,8 +33,8 @@ Open = Mapping[tuple[str, str], Severity]
 
 def still_open(alerts: Iterable[Alert]) -> Open:
     """Alerts that have not closed, out of transitions in order."""
-    latest = {(one.detector, one.role): one for one in alerts}
-    return {key: one.graded for key, one in latest.items() if one.state != "closed"}
+    latest = {(alert.detector, alert.role): alert for alert in alerts}
+    return {key: alert.graded for key, alert in latest.items() if alert.state != "closed"}
 
 
 def mood_of(verdict: Verdict, alerts: Open) -> Mood:

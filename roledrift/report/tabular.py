@@ -18,7 +18,7 @@ _LATEX = {
 
 def tables(report: Report) -> tuple[Table, ...]:
     """The tables of the overview that have a name of their own."""
-    return tuple(one for one in report.overview if isinstance(one, Table) and one.key)
+    return tuple(block for block in report.overview if isinstance(block, Table) and block.key)
 
 
 def to_csv(table: Table) -> str:
@@ -46,7 +46,7 @@ def to_latex(table: Table) -> str:
         any(row[index].value is not None for row in table.rows)
         for index in range(len(table.columns))
     ]
-    spec = "".join("r" if one else "l" for one in numeric)
+    spec = "".join("r" if is_number else "l" for is_number in numeric)
     head = " & ".join(_latex(column) for column in table.columns)
     body = [" & ".join(_latex(cell.text) for cell in row) + r" \\" for row in table.rows]
     lines = [

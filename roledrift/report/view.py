@@ -46,22 +46,22 @@ class Sharing:
         """``text`` with what must not be seen replaced."""
         return text if self.redact is None else self.redact.sub(HIDDEN, text)
 
-    def sample(self, one: Sample) -> Sample:
-        """``one`` with what must not be seen replaced."""
+    def sample(self, sample: Sample) -> Sample:
+        """Replace what must not be seen in a kept text."""
         if self.redact is None:
-            return one
+            return sample
         return replace(
-            one,
-            text=self.hide(one.text),
-            prompt_text=self.hide(one.prompt_text),
-            prompt=self.hide(one.prompt),
-            episode=self.hide(one.episode),
+            sample,
+            text=self.hide(sample.text),
+            prompt_text=self.hide(sample.prompt_text),
+            prompt=self.hide(sample.prompt),
+            episode=self.hide(sample.episode),
         )
 
-    def alert(self, one: Alert) -> Alert:
-        """``one`` with no text of a model in it that must not be seen."""
+    def alert(self, alert: Alert) -> Alert:
+        """Remove from an alert every text of a model that must not be seen."""
         if not self.texts:
-            return replace(one, pairs=())
+            return replace(alert, pairs=())
         pairs = (
             replace(
                 pair,
@@ -69,13 +69,13 @@ class Sharing:
                 before=self.hide(pair.before),
                 after=self.hide(pair.after),
             )
-            for pair in one.pairs
+            for pair in alert.pairs
         )
-        return one if self.redact is None else replace(one, pairs=tuple(pairs))
+        return alert if self.redact is None else replace(alert, pairs=tuple(pairs))
 
 
 @dataclass(frozen=True)
-class Finding:
+class ReportedFinding:
     """One alert from its opening to its closing.
 
     Attributes:
@@ -98,24 +98,28 @@ class Finding:
         return self.alert.graded
 
 
-def findings(alerts: Iterable[Alert], incidents: Sequence[Incident] = ()) -> tuple[Finding, ...]:
+def findings(
+    alerts: Iterable[Alert], incidents: Sequence[Incident] = ()
+) -> tuple[ReportedFinding, ...]:
     """Transitions grouped by alert: by incident, there the cause first, then by onset."""
     grouped: dict[str, list[Alert]] = {}
     for alert in alerts:
         grouped.setdefault(alert.id, []).append(alert)
-    found = []
+    keyed = []
     for group in grouped.values():
         raised = [alert for alert in group if alert.state != "closed"] or group
         worst = min(raised, key=lambda alert: SEVERITIES.index(alert.graded))
         escalated = next((alert.step for alert in group if alert.state == "escalated"), None)
         closed = group[-1].step if group[-1].state == "closed" else None
-        at = next((n for n, one in enumerate(incidents) if holds(one, worst)), len(incidents))
+        at = next(
+            (n for n, incident in enumerate(incidents) if holds(incident, worst)), len(incidents)
+        )
         incident = incidents[at] if at < len(incidents) else None
         later = incident is None or not is_cause(incident, worst)
         severity = SEVERITIES.index(worst.graded) if incident is None else 0
         key = (at, later, severity, worst.onset, worst.role)
-        found.append((key, Finding(worst, group[0].step, escalated, closed, incident)))
-    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
+        keyed.append((key, ReportedFinding(worst, group[0].step, escalated, closed, incident)))
+    return tuple(finding for _, finding in sorted(keyed, key=lambda pair: pair[0]))
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ class View:
         return self.replay.verdicts
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[ReportedFinding, ...]:
         """Alerts of the replay, those of the first incident first, and there the cause."""
         return findings(self.replay.alerts, self.replay.incidents)
 
@@ -181,7 +185,7 @@ class View:
     @property
     def length_unit(self) -> str:
         """What lengths are counted in: ``tokens``, or ``characters`` where nobody counted those."""
-        return next((one.labels.get(LENGTH_UNIT, "tokens") for one in self.records), "tokens")
+        return next((record.labels.get(LENGTH_UNIT, "tokens") for record in self.records), "tokens")
 
     @property
     def baseline(self) -> tuple[int, int] | None:
@@ -199,9 +203,9 @@ class View:
             self._curves[key] = {
                 step: float(value)
                 for step, stats in self._numbers(group)
-                if (one := stats.get(name)) is not None
-                and one["n"]
-                and (value := one.get(attribute)) is not None
+                if (stat := stats.get(name)) is not None
+                and stat["n"]
+                and (value := stat.get(attribute)) is not None
             }
         return self._curves[key]
 
@@ -212,12 +216,12 @@ class View:
     def _means(self, group: str) -> dict[str, dict[int, float]]:
         """Curves of the means: a report draws nearly all, so they are taken in one go."""
         if group not in self._groups:
-            found: defaultdict[str, dict[int, float]] = defaultdict(dict)
+            curves: defaultdict[str, dict[int, float]] = defaultdict(dict)
             for step, stats in self._numbers(group):
-                for name, one in stats.items():
-                    if one["n"] and (value := one["mean"]) is not None:
-                        found[name][step] = float(value)
-            self._groups[group] = dict(found)
+                for name, stat in stats.items():
+                    if stat["n"] and (value := stat["mean"]) is not None:
+                        curves[name][step] = float(value)
+            self._groups[group] = dict(curves)
         return self._groups[group]
 
     def _numbers(self, group: str) -> Iterator[tuple[int, _Numbers]]:
@@ -262,7 +266,7 @@ class View:
             return [curve[step] for step in range(first, last + 1) if step in curve]
         return [value for step, value in curve.items() if first <= step <= last]
 
-    def since(self, finding: Finding) -> tuple[int, int]:
+    def since(self, finding: ReportedFinding) -> tuple[int, int]:
         """From the onset of ``finding`` to its end: where it closed, or the end of the run."""
         last = self.span[1] if finding.closed is None else finding.closed
         return (finding.alert.onset, last)
@@ -272,7 +276,7 @@ _Numbers = Mapping[str, Mapping[str, float | None]]
 
 
 def _numbers(stats: Stats) -> _Numbers:
-    names = [one.name for one in fields(Stat)]
+    names = [field.name for field in fields(Stat)]
     return {key: {name: getattr(stat, name) for name in names} for key, stat in stats.items()}
 
 

@@ -107,9 +107,9 @@ def _markdown(report: Report) -> bytes:
 
 def render_json(report: Report) -> bytes:
     """``report`` as JSON on one line: strict, sorted, non-finite numbers as strings."""
-    whole = {"v": REPORT_SCHEMA, **plain(report)}
+    body = {"v": REPORT_SCHEMA, **plain(report)}
     flags = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps(whole, default=plain, option=flags)
+    return orjson.dumps(body, default=plain, option=flags)
 
 
 _PAGES: Mapping[str, tuple[str, Callable[[Report], bytes]]] = {

@@ -15,7 +15,7 @@ from roledrift.store.glance import Stamp
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """What a run is.
 
     Attributes:
@@ -29,22 +29,22 @@ class Judged:
     alerts: tuple[Alert, ...] = ()
 
 
-def judge(path: Path) -> Judged:
+def judge(path: Path) -> Judgement:
     """Judge a run; what cannot be read is a sentence."""
     from roledrift.analysis.runs import open_run
 
     try:
         run = open_run(path)
         verdict = run.verdict
-        return Judged(verdict.outcome, verdict.sentence, run.incidents, run.alerts)
+        return Judgement(verdict.outcome, verdict.sentence, run.incidents, run.alerts)
     except (RoleDriftError, OSError) as error:
-        return Judged("unreadable", str(error))
+        return Judgement("unreadable", str(error))
 
 
 class AtOnce:
     """Judges a run when it is asked; for copies, which are made once."""
 
-    def result(self, path: Path, now: Stamp) -> Judged | None:
+    def result(self, path: Path, now: Stamp) -> Judgement | None:
         """The judgement of a run."""
         del now
         return judge(path)
@@ -58,10 +58,10 @@ class Bench:
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
-        self._asked: dict[Path, tuple[Stamp, AsyncResult[Judged]]] = {}
-        self._results: dict[Path, Judged] = {}
+        self._asked: dict[Path, tuple[Stamp, AsyncResult[Judgement]]] = {}
+        self._results: dict[Path, Judgement] = {}
 
-    def result(self, path: Path, now: Stamp) -> Judged | None:
+    def result(self, path: Path, now: Stamp) -> Judgement | None:
         """The latest judgement of a run, asking for a new one if its files have changed."""
         asked = self._asked.get(path)
         done = asked is not None and asked[1].ready()

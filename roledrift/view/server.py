@@ -111,8 +111,8 @@ def _denied(request: Request, token: str, names: tuple[str, ...]) -> Response | 
     if token:
         given = request.query_params.get("token") or request.cookies.get(COOKIE) or ""
         if not secrets.compare_digest(given.encode(), token.encode()):
-            said = "Open the address that `roledrift view` printed: it ends with a token.\n"
-            return Response(said, status_code=403)
+            sentence = "Open the address that `roledrift view` printed: it ends with a token.\n"
+            return Response(sentence, status_code=403)
     return None
 
 

@@ -43,10 +43,10 @@ def dots_of(plot: Plot) -> list[Dot]:
 
 
 def _rows(sheet: Sheet, plot: Plot) -> None:
-    def there(value: float) -> bool:
+    def drawable(value: float) -> bool:
         return math.isfinite(value) and (value > 0 or not plot.log)
 
-    values = [dot.x for dot in dots_of(plot) if there(dot.x)]
+    values = [dot.x for dot in dots_of(plot) if drawable(dot.x)]
     low, high = room_around(values + [0.0] * plot.zero, log=plot.log, share=0.06)
 
     def place(value: float) -> float:
@@ -66,7 +66,7 @@ def _rows(sheet: Sheet, plot: Plot) -> None:
         sheet.text((0, row + 0.5), label, ink=_INK, frame="beside", away=(-8, -3), align="right",
                    size=_SIZE)  # fmt: skip
         for dot in dots:
-            if there(dot.x):
+            if drawable(dot.x):
                 _dot(sheet, dot, (place(dot.x), row + 0.5), index)
             index += 1
     sheet.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", away=(0, -24), size=_SIZE)

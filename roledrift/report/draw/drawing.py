@@ -45,7 +45,7 @@ def draw_panel(sheet: Sheet, panel: Panel) -> None:
     side = 0.015 * (last - first) or 0.5
     top = 10.0 if len(panel.marks) < 2 else 17.5
     limits = _limits(panel)
-    low, high = (math.log10(one) for one in limits) if panel.log else limits
+    low, high = (math.log10(edge) for edge in limits) if panel.log else limits
     sheet.lay(
         (33.0, top, max(right, 90.0), height - 19.4), (first - side, last + side), (low, high)
     )
@@ -80,8 +80,8 @@ def _limits(panel: Panel) -> tuple[float, float]:
     """The value range of a panel, its own where none is given."""
     if panel.limits is not None and panel.limits[1] > panel.limits[0]:
         return panel.limits
-    edges = [one for line in panel.lines for one in (line.values, line.low, line.high)]
-    values = np.concatenate([np.asarray(one, dtype=float) for one in edges]) if edges else _NONE
+    edges = [edge for line in panel.lines for edge in (line.values, line.low, line.high)]
+    values = np.concatenate([np.asarray(edge, dtype=float) for edge in edges]) if edges else _NONE
     values = values[np.isfinite(values) & ((values > 0) | (not panel.log))]
     return room_around(values, log=panel.log, share=0.05)
 
@@ -106,8 +106,8 @@ def round_values(low: float, high: float, most: int) -> tuple[float, ...]:
 @lru_cache(maxsize=256)
 def round_steps(low: int, high: int, most: int) -> tuple[int, ...]:
     """At most ``most + 1`` round steps from ``low`` to ``high``."""
-    found = _even(low, high, most, (1.0, 2.0, 5.0, 10.0), least=1.0)
-    return tuple(round(value) for value in found)
+    steps = _even(low, high, most, (1.0, 2.0, 5.0, 10.0), least=1.0)
+    return tuple(round(value) for value in steps)
 
 
 def _even(
@@ -117,7 +117,9 @@ def _even(
     wide = (high - low) / most
     if wide > 0:
         power = 10.0 ** math.floor(math.log10(wide))
-        least = max(least, next(one * power for one in digits if one * power >= wide * (1 - 1e-9)))
+        least = max(
+            least, next(digit * power for digit in digits if digit * power >= wide * (1 - 1e-9))
+        )
     if least <= 0 or not math.isfinite(least):
         return iter((low,))
     slack = 1e-9 * (high - low)
@@ -134,8 +136,8 @@ def round_powers(low: float, high: float) -> tuple[float, ...]:
     digits = (1.0,) if decades > 2.2 else ((1.0, 3.0) if decades > 1 else (1.0, 2.0, 5.0))
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     powers = powers[:: 1 + len(powers) // 7]
-    found = (digit * 10.0**power for power in powers for digit in digits)
-    return tuple(_round(value) for value in found if low * 0.999 <= value <= high * 1.001)
+    values = (digit * 10.0**power for power in powers for digit in digits)
+    return tuple(_round(value) for value in values if low * 0.999 <= value <= high * 1.001)
 
 
 def _round(value: float) -> float:
@@ -177,12 +179,14 @@ def _line(sheet: Sheet, line: Line, ends: tuple[float, float], *, log: bool, das
         dash = (0, (4, 2)) if line.style == "limit" else (0, (1.2, 1.4))
     values = _places(line.values, ends, log=log)
     if line.low and line.high:
-        rings = _bands(line.steps, *(_places(one, ends, log=log) for one in (line.low, line.high)))
+        rings = _bands(
+            line.steps, *(_places(edge, ends, log=log) for edge in (line.low, line.high))
+        )
         if rings:
             sheet.area(rings, ink=ink, alpha=0.16)
-    there = np.count_nonzero(~np.isnan(values))
-    few = line.style == "main" and there <= 25
-    if there:
+    finite = np.count_nonzero(~np.isnan(values))
+    few = line.style == "main" and finite <= 25
+    if finite:
         sheet.line(line.steps, values, ink=ink, width=width, dash=dash, alpha=alpha,
                    dots=2.6 if few else 0.0)  # fmt: skip
 
@@ -192,25 +196,25 @@ def _places(values: Sequence[float], ends: tuple[float, float], *, log: bool) ->
 
     What is far outside is clipped anyway, and coordinates of 1e300 would not be legal.
     """
-    found = np.asarray(values, dtype=float)
-    there = np.isfinite(found)
+    heights = np.asarray(values, dtype=float)
+    drawable = np.isfinite(heights)
     if log:
         # Values at or below 0 have no place on the axis.
-        there &= found > 0
-        found = np.log10(found, where=there, out=np.full(found.shape, np.nan))
+        drawable &= heights > 0
+        heights = np.log10(heights, where=drawable, out=np.full(heights.shape, np.nan))
     room = 10 * (ends[1] - ends[0])
-    return np.where(there, np.clip(found, ends[0] - room, ends[1] + room), np.nan)
+    return np.where(drawable, np.clip(heights, ends[0] - room, ends[1] + room), np.nan)
 
 
 def _bands(steps: Sequence[int], lows: Any, highs: Any) -> list[Any]:
     """Closed outlines of the stretches where both edges are there."""
-    there = np.flatnonzero(~np.isnan(lows + highs))
+    drawable = np.flatnonzero(~np.isnan(lows + highs))
     across = np.asarray(steps, dtype=float)
-    found = []
-    for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1):
+    outlines = []
+    for run in np.split(drawable, np.flatnonzero(np.diff(drawable) > 1) + 1):
         low, high = (np.column_stack((across[run], edge[run])) for edge in (lows, highs))
-        found += [np.concatenate((low, high[::-1]))] if len(run) else []
-    return found
+        outlines += [np.concatenate((low, high[::-1]))] if len(run) else []
+    return outlines
 
 
 def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
@@ -256,16 +260,16 @@ def _end_labels(
     sheet: Sheet, lines: Sequence[Line], ends: tuple[float, float], *, log: bool, most: int
 ) -> None:
     """Names at the right ends, pushed apart until they do not touch."""
-    found = []
+    line_ends = []
     for line in lines:
         places = _places(line.values, ends, log=log)
         places = places[~np.isnan(places)]
         if len(places):
             share = (places[-1] - ends[0]) / (ends[1] - ends[0])
-            found.append((min(max(share, 0.0), 1.0), line))
-    found.sort(key=lambda end: end[0])
+            line_ends.append((min(max(share, 0.0), 1.0), line))
+    line_ends.sort(key=lambda end: end[0])
     gap = _ROOM / (sheet.box[3] - sheet.box[1])
-    heights = [height for height, _ in found]
+    heights = [height for height, _ in line_ends]
     for index in range(1, len(heights)):
         heights[index] = max(heights[index], heights[index - 1] + gap)
     # Then from the top down: what was pushed out of the plot comes back and pushes the others.
@@ -273,7 +277,7 @@ def _end_labels(
     for index in reversed(range(len(heights))):
         heights[index] = min(heights[index], ceiling)
         ceiling = heights[index] - gap
-    for height, (_, line) in zip(heights, found, strict=True):
+    for height, (_, line) in zip(heights, line_ends, strict=True):
         plain = line.style in ("limit", "other") or line.tone < 0
         ink = _SOFT if plain else WORDS[line.tone].light
         sheet.text((1, height), _cut(line.label, most), ink=ink, frame="inside", away=(4, -2.4),

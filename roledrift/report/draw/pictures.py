@@ -26,7 +26,7 @@ from roledrift.report.draw.charts import draw_plot, plot_size
 from roledrift.report.draw.drawing import draw_panel
 from roledrift.report.draw.palette import INKS, Dash
 from roledrift.report.draw.sheet import Align, Ring, Sheet
-from roledrift.report.model import Block, Card, Figure, Plot, Report
+from roledrift.report.model import AlertCard, Block, Figure, Plot, Report
 from roledrift.spans import Floats
 
 _DPI = 160
@@ -47,7 +47,7 @@ def pictures(report: Report) -> Iterator[tuple[str, bytes]]:
 
 def _figures(blocks: Iterable[Block]) -> Iterator[Figure | Plot]:
     for block in blocks:
-        if isinstance(block, Card):
+        if isinstance(block, AlertCard):
             yield from _figures(block.blocks)
         elif (isinstance(block, Figure) and block.panels) or isinstance(block, Plot):
             yield block

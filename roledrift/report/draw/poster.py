@@ -31,7 +31,7 @@ def poster(report: Report) -> bytes:
     sheet = Picture(SIZE)
     worst = _worst_first(report.runs)[0]
     if worst.sections and len(report.runs) == 1:
-        _one(sheet, worst)
+        _of_one(sheet, worst)
     else:
         _several(sheet, report)
     return sheet.png(_DPI)
@@ -43,7 +43,7 @@ def _say(
     sheet.say(at, words, ink=ink, size=size)
 
 
-def _one(sheet: Picture, run: RunReport) -> None:
+def _of_one(sheet: Picture, run: RunReport) -> None:
     verdict, ink = run.state.upper(), ink_of(run.state).light
     if "not closed" in run.facts:
         verdict += ", NOT CLOSED"
@@ -59,13 +59,13 @@ def _one(sheet: Picture, run: RunReport) -> None:
         _say(sheet, (_EDGE, down), words, ink=_WARNING, size=8)
         down += 13
     blocks = run.sections[0].blocks
-    for advice in (one for one in blocks if isinstance(one, Advice)):
+    for advice in (block for block in blocks if isinstance(block, Advice)):
         words = textwrap.shorten(f"{advice.title}: {advice.items[0]}", 130, placeholder=" …")
         _say(sheet, (_EDGE, down + 2), words, size=9)
         down += 17
     facts = textwrap.shorten("  ·  ".join(run.facts), 165, placeholder=" …")
     _say(sheet, (_EDGE, SIZE[1] - 10), facts, ink=_SOFT, size=8)
-    panels = [panel for one in blocks if isinstance(one, Figure) for panel in one.panels]
+    panels = [panel for block in blocks if isinstance(block, Figure) for panel in block.panels]
     room = (SIZE[1] - 26 - down) / max(sum(1.5 if not at else 1 for at in range(len(panels))), 1)
     for at, panel in enumerate(panels):
         height = room * (1 if at else 1.5)

@@ -129,8 +129,8 @@ class Sheet(ABC):
         """Points in a frame, ``(n, 2)``, as places on what is drawn on."""
         x, width = self._across[frame in ("data", "over")]
         y, height = self._up[frame in ("data", "beside")]
-        found: Floats = np.asarray(points, dtype=float) * (width, height) + (x, y)
-        return found
+        places: Floats = np.asarray(points, dtype=float) * (width, height) + (x, y)
+        return places
 
     @abstractmethod
     def _line(

@@ -25,7 +25,7 @@ from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import plain_words, role_name
 from roledrift.report.texts.excerpts import of_role
 from roledrift.report.texts.pairings import around, carried, compared
-from roledrift.report.view import REWARD, Finding, View, thinned
+from roledrift.report.view import REWARD, ReportedFinding, View, thinned
 from roledrift.sums import EVERYONE
 
 _CHARTS = 4
@@ -52,31 +52,33 @@ def lead(view: View) -> str:
     if incident is None:
         return headline
     damage = incident.damage[:1].upper() + incident.damage[1:]
-    followed = [one.text for one in incident.consequences] + ([damage] if damage else [])
-    ends = [at for one in followed if (at := headline.find(f" {one}.")) > 0]
+    followed = [consequence.text for consequence in incident.consequences] + (
+        [damage] if damage else []
+    )
+    ends = [at for sentence in followed if (at := headline.find(f" {sentence}.")) > 0]
     return headline[: min(ends)] if ends else headline
 
 
 def notices(view: View) -> tuple[str, ...]:
     """Caveats to the verdict: how the run ended, what was done to it, what could not be judged."""
-    found = []
+    sentences = []
     if view.state == "open" and view.records:
         last = view.records[-1]
         when = f", written {last.time}" if last.time else ""
-        found.append(
+        sentences.append(
             f"This run was not closed: it crashed, was killed, or is still running. Its last "
             f"record is step {last.step}{when}."
         )
     stress = view.header.notes.get("stress", "none")
     if stress != "none":
-        found.append(f"This run was disturbed on purpose: {stress}.")
+        sentences.append(f"This run was disturbed on purpose: {stress}.")
     if any(record.labels.get("source") == "foreign" for record in view.records):
         whose = f" of {view.header.host}" if view.header.host else ""
-        found.append(
+        sentences.append(
             f"Imported from a log{whose}: what it does not hold cannot be judged. The verdicts say "
             "what is needed; watch the next run live to get it."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _action(view: View) -> Advice | None:
@@ -94,7 +96,7 @@ def _plan(incident: Incident) -> Advice | None:
     return Advice("Do this", incident.advice) if incident.advice else None
 
 
-def _figure(view: View, finding: Finding | None) -> list[Block]:
+def _figure(view: View, finding: ReportedFinding | None) -> list[Block]:
     """The cause above, accuracy below, on one axis of steps."""
     if not view.records:
         return [Note("No steps are recorded yet.")]
@@ -111,32 +113,32 @@ def _figure(view: View, finding: Finding | None) -> list[Block]:
     if accuracy is not None and not (panels and finding is not None and _is_accuracy(finding)):
         panels.append(accuracy)
     if len(panels) < 2:
-        panels += _others(view, marks, 2 - len(panels), [one.title for one in panels])
+        panels += _others(view, marks, 2 - len(panels), [panel.title for panel in panels])
     if not panels:
         return [Note("Neither a statistic of a role nor an accuracy or reward was recorded.")]
     room = max(len(line.label) for panel in panels for line in panel.lines)
-    together = tuple(replace(one, margin=room) for one in panels)
+    together = tuple(replace(panel, margin=room) for panel in panels)
     caption = "Shaded: the start that the run is compared with." if view.baseline else ""
     return [Figure(f"{view.key}-cause", "", caption, together, stacked=True)]
 
 
-def _is_accuracy(finding: Finding) -> bool:
+def _is_accuracy(finding: ReportedFinding) -> bool:
     return finding.alert.role == EVERYONE and _ACCURACY in finding.alert.statistic
 
 
-def _marks(view: View, finding: Finding | None) -> tuple[Mark, ...]:
+def _marks(view: View, finding: ReportedFinding | None) -> tuple[Mark, ...]:
     if finding is None:
         return ()
     onset = finding.alert.onset
-    found = [Mark(onset, f"onset {onset}")]
+    marks = [Mark(onset, f"onset {onset}")]
     incident = view.conclusion.incident
     reported = finding.raised if incident is None else incident.reported
     if reported != onset:
-        found.append(Mark(reported, f"alert {reported}"))
+        marks.append(Mark(reported, f"alert {reported}"))
     kept = None if incident is None else incident.checkpoint
     if kept is not None:
-        found.append(Mark(kept.step, f"checkpoint {kept.step}", mild=True))
-    return tuple(sorted(found, key=lambda mark: mark.step))
+        marks.append(Mark(kept.step, f"checkpoint {kept.step}", mild=True))
+    return tuple(sorted(marks, key=lambda mark: mark.step))
 
 
 def _accuracy(view: View, marks: tuple[Mark, ...]) -> Panel | None:
@@ -173,30 +175,30 @@ def _best(curve: Mapping[int, float]) -> str:
 
 def _others(view: View, marks: tuple[Mark, ...], most: int, titles: list[str]) -> list[Panel]:
     """What a run without a cause shows: the reward and the lengths of its roles."""
-    found = []
+    panels = []
     for name, title in (
         ("length", f"Response length, {view.length_unit}, mean"),
         (REWARD, "Reward"),
     ):
         curves = {role: curve for role in view.roles if (curve := view.curve(role, name))}
         if curves and title not in titles:
-            found.append(overlaid(view, title, curves, marked=marks))
-    return found[:most]
+            panels.append(overlaid(view, title, curves, marked=marks))
+    return panels[:most]
 
 
-def _texts(view: View, finding: Finding | None) -> list[Block]:
+def _texts(view: View, finding: ReportedFinding | None) -> list[Block]:
     if finding is None:
         pair = _ends(view)
         return [Pairs("The first and the last text kept", (pair,))] if pair else []
     # All roles together write nothing: then the first role that is accused shows it, or any.
-    accused = [one for one in view.findings if one.alert.role != EVERYONE]
+    accused = [finding for finding in view.findings if finding.alert.role != EVERYONE]
     aware = [finding, *accused] if finding.alert.role != EVERYONE else accused
     anchor = f"{view.key}-before"
-    for one in aware:
-        at = replace(one, alert=replace(one.alert, onset=finding.alert.onset))
+    for candidate in aware:
+        at = replace(candidate, alert=replace(candidate.alert, onset=finding.alert.onset))
         pairs = around(view, at, anchor, 1) or carried(view, at, anchor)[:1]
         if pairs:
-            role = role_name(one.alert.role)
+            role = role_name(candidate.alert.role)
             return [Pairs(f"{role[:1].upper()}{role[1:]}, before and after", pairs)]
     return []
 
@@ -205,14 +207,14 @@ def _ends(view: View) -> Diff | None:
     """The first and the last text of the role that answers last, on one prompt if it can be."""
     for role in reversed(view.roles):
         texts = of_role(view, role)
-        if len({one.step for one in texts}) > 1:
+        if len({sample.step for sample in texts}) > 1:
             last = texts[-1]
-            first = next((one for one in texts if _comparable(one, last)), texts[0])
+            first = next((sample for sample in texts if _comparable(sample, last)), texts[0])
             own = (f"#{view.key}", f"#{view.key}")
             return compared(f"{view.key}-ends", (first, last), own, when=("first", "last"))
     return None
 
 
-def _comparable(one: Sample, last: Sample) -> bool:
-    same = (one.prompt, one.slot) == (last.prompt, last.slot)
-    return bool(one.prompt) and same and one.step < last.step
+def _comparable(sample: Sample, last: Sample) -> bool:
+    same = (sample.prompt, sample.slot) == (last.prompt, last.slot)
+    return bool(sample.prompt) and same and sample.step < last.step

@@ -77,13 +77,13 @@ def _read(
     shares: dict[str, Curve],
     cosines: dict[str, Curve],
 ) -> None:
-    whole = gram.by_role(record)
-    mass, cosine = gram.mass_shares(whole), gram.cosines(whole)
-    for index, (role, norm) in enumerate(zip(whole.labels, gram.norms(whole), strict=True)):
+    roles = gram.by_role(record)
+    mass, cosine = gram.mass_shares(roles), gram.cosines(roles)
+    for index, (role, norm) in enumerate(zip(roles.labels, gram.norms(roles), strict=True)):
         norms.setdefault(role, {})[step] = float(norm)
-        if len(whole.labels) > 1 and np.isfinite(mass[index]):
+        if len(roles.labels) > 1 and np.isfinite(mass[index]):
             shares.setdefault(role, {})[step] = float(mass[index])
-    for (i, a), (j, b) in combinations(enumerate(whole.labels), 2):
+    for (i, a), (j, b) in combinations(enumerate(roles.labels), 2):
         if np.isfinite(cosine[i, j]):
             cosines.setdefault(f"{a} · {b}", {})[step] = float(cosine[i, j])
 
@@ -154,15 +154,15 @@ def _norms(view: View, curves: dict[str, Curve]) -> Panel:
 
 
 def _token_share(view: View, roles: Sequence[str]) -> dict[str, Curve]:
-    found: dict[str, Curve] = {}
+    shares: dict[str, Curve] = {}
     for record in view.records:
         stats = {role: record.stat(role, "length") for role in roles}
         tokens = {role: stat.n * stat.mean for role, stat in stats.items() if stat and stat.n}
         total = sum(tokens.values())
         if total > 0 and math.isfinite(total):
             for role, own in tokens.items():
-                found.setdefault(role, {})[record.step] = own / total
-    return found
+                shares.setdefault(role, {})[record.step] = own / total
+    return shares
 
 
 def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:

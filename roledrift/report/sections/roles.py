@@ -53,7 +53,7 @@ def _rest(view: View) -> Table | None:
     names = {name for role in view.roles for name in view.measured(role)} - drawn
     window = view.span if view.baseline is None else view.baseline
     rows = []
-    for name in sorted(one for one in names if not one.endswith(".refused")):
+    for name in sorted(name for name in names if not name.endswith(".refused")):
         for role in view.roles:
             curve = view.curve(role, name)
             if curve:
@@ -81,12 +81,12 @@ def _panel(view: View, statistic: Statistic, curves: dict[str, dict[int, float]]
 
 def _slots(view: View, statistic: Statistic, role: str) -> list[Line]:
     slots = view.header.workflow.role(role).slots
-    found = []
+    lines = []
     for slot in range(slots if slots > 1 else 0):
         curve = view.curve(f"{role}/{slot}", statistic.name)
         if curve:
             kept = thinned(curve)
-            found.append(
+            lines.append(
                 Line(
                     f"slot {slot}",
                     tuple(kept),
@@ -96,4 +96,4 @@ def _slots(view: View, statistic: Statistic, role: str) -> list[Line]:
                     tone=tone(role, view.roles),
                 )
             )
-    return found
+    return lines

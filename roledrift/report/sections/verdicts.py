@@ -23,11 +23,13 @@ def build(view: View) -> Section:
 
 def matrix(view: View) -> Table:
     """Detectors by roles; a cell has the severity of its alert as long as that is open."""
-    known = tuple(dict.fromkeys(one.detector for one in view.verdicts))
-    detectors = tuple(dict.fromkeys(one.detector for one in view.verdicts if one.applies))
-    idle = [one for one in known if one not in detectors]
-    placed = {(one.detector, one.role): one for one in view.verdicts}
-    others = {one.role for one in view.verdicts} - set(view.roles)
+    known = tuple(dict.fromkeys(verdict.detector for verdict in view.verdicts))
+    detectors = tuple(
+        dict.fromkeys(verdict.detector for verdict in view.verdicts if verdict.applies)
+    )
+    idle = [detector for detector in known if detector not in detectors]
+    placed = {(verdict.detector, verdict.role): verdict for verdict in view.verdicts}
+    others = {verdict.role for verdict in view.verdicts} - set(view.roles)
     roles = (*view.roles, *sorted(others))
     rows = tuple(
         (
@@ -49,10 +51,14 @@ def _cell(view: View, verdict: Verdict | None) -> Cell:
     if verdict is None or not verdict.applies:
         return Cell("–")
     place = (verdict.detector, verdict.role)
-    raised = [one for one in view.findings if (one.alert.detector, one.alert.role) == place]
-    raised.sort(key=lambda one: one.raised)
+    raised = [
+        finding
+        for finding in view.findings
+        if (finding.alert.detector, finding.alert.role) == place
+    ]
+    raised.sort(key=lambda finding: finding.raised)
     href = f"#{view.key}-alert-{raised[-1].alert.id}" if raised else ""
-    standing = next((one for one in raised if one.closed is None), None)
+    standing = next((finding for finding in raised if finding.closed is None), None)
     mood = mood_of(verdict, still_open(view.replay.alerts))
     if mood == "no verdict":
         return Cell(mood, state=mood, note=_lacking(verdict), href=href)

@@ -24,11 +24,11 @@ def pieces(left: str, right: str) -> tuple[Piece, ...]:
     # A collapsed model repeats itself thousands of times; without this it would take minutes.
     often = max([*Counter(plain_a).values(), *Counter(plain_b).values()], default=0) > _OFTEN
     matcher = SequenceMatcher(None, plain_a, plain_b, autojunk=often)
-    found: list[Piece] = []
+    parts: list[Piece] = []
 
     def add(sign: Literal["=", "-", "+"], words: Sequence[str]) -> None:
         if any(words):
-            found.append((sign, "".join(words)))
+            parts.append((sign, "".join(words)))
 
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal":
@@ -46,7 +46,7 @@ def pieces(left: str, right: str) -> tuple[Piece, ...]:
         else:
             add("-", a[i:j])
             add("+", b[k:m])
-    return tuple(found)
+    return tuple(parts)
 
 
 def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:

@@ -82,22 +82,22 @@ def key(sample: Sample) -> str:
 
 def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], str, float | None]:
     """What a text is flagged with, the role it reads like, and by how much."""
-    found = list(sample.flags)
+    words = list(sample.flags)
     text = sample.text[:_SHAPE_LIMIT]
     if terse(text, sample.tokens):
-        found.append("terse")
+        words.append("terse")
     if hedging(text):
-        found.append("hedging")
+        words.append("hedging")
     if sample.finish == "length":
-        found.append("truncated")
+        words.append("truncated")
     if likeness is None:
-        return tuple(dict.fromkeys(found)), "", None
+        return tuple(dict.fromkeys(words)), "", None
     near, away = likeness.nearest(text, sample.role)
     if near and near != sample.role and sample.step > likeness.until:
-        found.append("imposter")
-    return tuple(dict.fromkeys(found)), near, None if math.isnan(away) else away
+        words.append("imposter")
+    return tuple(dict.fromkeys(words)), near, None if math.isnan(away) else away
 
 
 def of_role(view: View, role: str) -> list[Sample]:
     """Texts of one role, oldest first."""
-    return sorted((one for one in view.samples if one.role == role), key=order)
+    return sorted((sample for sample in view.samples if sample.role == role), key=order)

@@ -42,28 +42,37 @@ def written(browser: Browser) -> str:
     def index(kind: str, word: str) -> int:
         return words[kind].setdefault(word, len(words[kind]))
 
-    roles = list(dict.fromkeys((*browser.roles, *(one.role for one in browser.items))))
+    roles = list(dict.fromkeys((*browser.roles, *(excerpt.role for excerpt in browser.items))))
     place = {role: at for at, role in enumerate(roles)}
     groups = _groups(browser.items)
     prompts: dict[str, list[str]] = {}
     rows: list[list[Any]] = []
-    for at, one in enumerate(browser.items):
-        named = f"{one.prompt}\n{one.prompt_text}"
-        prompts.setdefault(named, [one.prompt, one.prompt_text])
+    for at, excerpt in enumerate(browser.items):
+        named = f"{excerpt.prompt}\n{excerpt.prompt_text}"
+        prompts.setdefault(named, [excerpt.prompt, excerpt.prompt_text])
         rows.append(
             [
-                *(one.key, place[one.role], one.slot, one.turn, one.step, one.tokens),
-                index("finish", one.finish),
-                one.reward.text,
-                one.advantage.text,
-                [index("flags", flag) for flag in one.flags],
+                *(
+                    excerpt.key,
+                    place[excerpt.role],
+                    excerpt.slot,
+                    excerpt.turn,
+                    excerpt.step,
+                    excerpt.tokens,
+                ),
+                index("finish", excerpt.finish),
+                excerpt.reward.text,
+                excerpt.advantage.text,
+                [index("flags", flag) for flag in excerpt.flags],
                 index("prompts", named),
-                one.episode,
+                excerpt.episode,
                 groups[at],
-                place.get(one.near, -1),
-                None if one.away is None or not math.isfinite(one.away) else round(one.away, 2),
-                index("cuts", one.cut),
-                one.text,
+                place.get(excerpt.near, -1),
+                None
+                if excerpt.away is None or not math.isfinite(excerpt.away)
+                else round(excerpt.away, 2),
+                index("cuts", excerpt.cut),
+                excerpt.text,
             ]
         )
     body = {
@@ -79,6 +88,8 @@ def written(browser: Browser) -> str:
 def _groups(items: Sequence[Excerpt]) -> list[int]:
     """Number of the episode of each text; a text without a name is alone in its own."""
     members = {
-        id(one): number for number, group in enumerate(episodes(items).values()) for one in group
+        id(excerpt): number
+        for number, group in enumerate(episodes(items).values())
+        for excerpt in group
     }
-    return [members.get(id(one), len(items) + at) for at, one in enumerate(items)]
+    return [members.get(id(excerpt), len(items) + at) for at, excerpt in enumerate(items)]
