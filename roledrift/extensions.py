@@ -19,11 +19,12 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeVar
 
-Kind = Literal["probes", "detectors", "importers"]
+Kind = Literal["probes", "detectors", "importers", "overviews"]
 """``probes``: a ``measure.cards.ProbeCard``. ``detectors``: a ``detect.cards.Card``.
-``importers``: a ``roledrift.ingest.form.Format``."""
+``importers``: a ``roledrift.ingest.form.Format``. ``overviews``: a
+``roledrift.report.sweep.overviews.Overview``."""
 
-KINDS: tuple[Kind, ...] = ("probes", "detectors", "importers")
+KINDS: tuple[Kind, ...] = ("probes", "detectors", "importers", "overviews")
 
 _LOG = logging.getLogger("roledrift")
 _Made = TypeVar("_Made")

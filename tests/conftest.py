@@ -43,10 +43,14 @@ def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -
 def pytest_configure() -> None:
     """Entry points newer than the installation of this checkout are found without a new one."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    ours = project["entry-points"]["roledrift.importers"]
-    if not set(ours) <= entry_points(group="roledrift.importers").names:
+    missing = {
+        group.removeprefix("roledrift."): points
+        for group, points in project["entry-points"].items()
+        if group.startswith("roledrift.") and not set(points) <= entry_points(group=group).names
+    }
+    if missing:
         place = tempfile.mkdtemp(prefix="roledrift-entry-points-")
-        _register(Path(place), "roledrift_checkout", {"importers": ours})
+        _register(Path(place), "roledrift_checkout", missing)
         sys.path.append(place)
 
 

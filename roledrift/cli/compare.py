@@ -140,12 +140,11 @@ def _counted(steps: Sequence[int]) -> str:
 
 def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
     """Settings in which two runs differ: name, and both values."""
-    from roledrift.report.build import build_run
-    from roledrift.report.sweep.summary import summarise
+    from roledrift.report.sweep.summary import settings
 
-    one, two = (summarise(view, build_run(view, "")).settings for view in (a, b))
-    names = sorted({*one, *two})
-    rows = [(name, one.get(name, ""), two.get(name, "")) for name in names]
+    first, second = settings(a.header), settings(b.header)
+    names = sorted({*first, *second})
+    rows = [(name, first.get(name, ""), second.get(name, "")) for name in names]
     return [row for row in rows if row[1] != row[2]]
 
 

@@ -18,6 +18,7 @@ from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunRepor
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import first_screen, method
 from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.overviews import measured
 from roledrift.report.sweep.summary import Unreadable, summarise
 from roledrift.report.texts.pairings import of_two
 from roledrift.report.view import Sharing, View, load
@@ -183,7 +184,8 @@ def _overview(
     paper: bool,
 ) -> tuple[Block, ...]:
     summaries = [
-        summarise(view, run, page_of(run.key)) for view, run in zip(views, runs, strict=True)
+        summarise(view, run, page_of(run.key), measured(view))
+        for view, run in zip(views, runs, strict=True)
     ]
     blocks = overview(summaries, by, unreadable, paper=paper)
     if len(views) == 2:

@@ -16,6 +16,7 @@ from roledrift.report.build import PAGES, build_run, cleaned, command_of, key_of
 from roledrift.report.crew import end_with_parent, start_context
 from roledrift.report.model import Report, RunReport
 from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.overviews import measured
 from roledrift.report.sweep.summary import Summary, Unreadable, readable, summarise
 from roledrift.report.view import Sharing, load
 from roledrift.report.write import write_page, write_report
@@ -166,4 +167,4 @@ def _write_run(task: RunTask) -> Result:
         for name in filter(None, (page, body)):
             write_page(alone, task.out / name)
     short = replace(run, sections=(), page=page or "index.html", data=body)
-    return summarise(view, run, page), short
+    return summarise(view, run, page, measured(view)), short

@@ -10,8 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SHIPPED = (
-    "roledrift", "roledrift_importers", "roledrift_trl", "roledrift_rllm", "roledrift_verl",
-    "roledrift_vllm",
+    "roledrift", "roledrift_importers", "roledrift_paper", "roledrift_trl", "roledrift_rllm",
+    "roledrift_verl", "roledrift_vllm",
 )  # fmt: skip
 # Used if the user has them, never asked for.
 IF_PRESENT = {"fsspec", "mlflow", "tensorboard", "tokenizers"}

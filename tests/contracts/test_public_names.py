@@ -59,6 +59,7 @@ EXTENSIONS = {
     "roledrift.protocols": ("Detector", "Notifier", "Probe", "Reducer", "Sink"),
     "roledrift.records": ("GramRecord", "RunHeader", "Sample", "Stat", "StepRecord"),
     "roledrift.spans": ("SpanTable",),
+    "roledrift.report.sweep.overviews": ("Overview",),
     "roledrift.sums": ("EVERYONE", "Distinct", "Gram", "Key", "Mean", "Moments", "Profile", "Sums"),
     "roledrift.workflow": ("Role", "Workflow"),
 }  # fmt: skip

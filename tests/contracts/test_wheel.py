@@ -49,6 +49,7 @@ def test_the_wheels_top_level(wheel: Path) -> None:
     assert {name for name in top if not name.endswith(".dist-info")} == {
         "roledrift",
         "roledrift_importers",
+        "roledrift_paper",
         "roledrift_trl",
         "roledrift_rllm",
         "roledrift_verl",

@@ -1,4 +1,4 @@
-"""What stands above several runs: a table of all, their curves, the paper's tables and figures."""
+"""What stands above several runs: a table of all, their curves, and what overviews add."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from roledrift.report.model import Block, Figure, Mark, Panel, Prose
 from roledrift.report.moods import MOODS, urgency
 from roledrift.report.numbers import count, number
 from roledrift.report.sections.names import role_name
-from roledrift.report.sweep.paper import blocks as paper_blocks
-from roledrift.report.sweep.paper.accuracy import banded
-from roledrift.report.sweep.paper.grid import of_grid
+from roledrift.report.sweep.bands import banded
+from roledrift.report.sweep.overviews import added
 from roledrift.report.sweep.summary import Summary, Unreadable
 
 _SHOWN = 24
@@ -49,7 +48,7 @@ def overview(
         paper: With the paper's tables and figures even if no run is of its grid.
 
     Raises:
-        ConfigError: For a name that no run has.
+        ConfigError: For a name that no run has, and for ``paper`` where that is not installed.
     """
     unknown = [name for name in by if name not in keys(summaries)]
     if unknown:
@@ -63,9 +62,7 @@ def overview(
     multiples = _multiples(summaries, by)
     if multiples is not None:
         found.append(multiples)
-    if paper or of_grid(summaries):
-        found += paper_blocks(summaries)
-    return tuple(found)
+    return (*found, *added(summaries, paper=paper))
 
 
 def _tally(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> str:

@@ -1,47 +1,20 @@
-"""One run in a few kilobytes: what a folder's index and the paper's tables need of it."""
+"""One run in a few kilobytes: what the index of a folder needs of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from roledrift import gram
 from roledrift.errors import StoreError
 from roledrift.judgement import Incident
+from roledrift.records import RunHeader
 from roledrift.report.model import RunReport
 from roledrift.report.moods import Mood
-from roledrift.report.texts.wording import Wording, wordings
 from roledrift.report.view import View, thinned
-from roledrift.sums import EVERYONE
 
-CHI2 = ("rollout.chi2", "old.chi2", "update.chi2")
-PPL = ("rollout.training_ppl", "old.training_ppl", "ppl")
 _POINTS = 150
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How one statistic went.
-
-    Attributes:
-        source: Name of the statistic in the records.
-        first: First finite value.
-        peak: Largest finite value, reached at ``peak_step``; likewise ``low``.
-        curve: Step to value, at most 150 points.
-    """
-
-    source: str
-    first: float
-    peak: float
-    peak_step: int
-    low: float
-    curve: Mapping[int, float]
-
-    @property
-    def ratio(self) -> float:
-        """Peak over first; NaN if the first value is not above 0."""
-        return self.peak / self.first if self.first > 0 else math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +29,8 @@ class Summary:
         incident: The incident that the headline tells; None if nothing was found.
         closed: False for a run that crashed, was killed or is still running.
         validation: Step to validation accuracy.
-        chi2: Per role, and ``*`` for all together; likewise ``ppl``, ``norm`` (of gradients).
-        entropy: Of all roles together; None if not measured.
-        rows: Answers per step and role, the median; what a mini-batch count rests on.
         settings: Flat configuration and header facts, to name what differs between runs.
-        wording: Texts in numbers at up to three checkpoints.
+        measured: What installed overviews read of the run, by their names.
     """
 
     key: str
@@ -84,13 +54,8 @@ class Summary:
     last: int | None
     validation: Mapping[int, float]
     reward: Mapping[int, float]
-    chi2: Mapping[str, Course]
-    ppl: Mapping[str, Course]
-    norm: Mapping[str, Course]
-    entropy: Course | None
-    rows: Mapping[str, float]
     settings: Mapping[str, str]
-    wording: tuple[Wording, ...]
+    measured: Mapping[str, Any]
 
     @property
     def href(self) -> str:
@@ -141,14 +106,13 @@ def readable(
     return pairs, others
 
 
-def summarise(view: View, run: RunReport, page: str = "") -> Summary:
+def summarise(
+    view: View, run: RunReport, page: str = "", measured: Mapping[str, Any] | None = None
+) -> Summary:
     """The summary of a run that is loaded and reported."""
     header, workflow = view.header, view.header.workflow
     single = len(workflow.roles) == 1
     policy = "SA" if single else {"shared": "SP", "isolated": "IP"}.get(workflow.routing, "mixed")
-    groups = (*view.roles, EVERYONE)
-    chi2 = {group: _first_of(view, group, CHI2) for group in groups}
-    ppl = {group: _first_of(view, group, PPL) for group in groups}
     return Summary(
         key=view.key,
         page=page,
@@ -171,64 +135,13 @@ def summarise(view: View, run: RunReport, page: str = "") -> Summary:
         last=view.records[-1].step if view.records else None,
         validation=dict(view.validation),
         reward=thinned(view.reward, _POINTS),
-        chi2={group: one for group, one in chi2.items() if one is not None},
-        ppl={group: one for group, one in ppl.items() if one is not None},
-        norm=_norms(view),
-        entropy=course("entropy", view.curve(EVERYONE, "entropy")),
-        rows=_rows(view),
-        settings=_settings(view),
-        wording=wordings(view),
+        settings=settings(view.header),
+        measured=measured or {},
     )
 
 
-def course(source: str, curve: Mapping[int, float]) -> Course | None:
-    """How a curve went; None without a finite value."""
-    finite = {step: value for step, value in sorted(curve.items()) if math.isfinite(value)}
-    if not finite:
-        return None
-    steps = list(finite)
-    peak = max(steps, key=lambda step: finite[step])
-    low = min(finite.values())
-    return Course(source, finite[steps[0]], finite[peak], peak, low, thinned(finite, _POINTS))
-
-
-def _first_of(view: View, group: str, names: tuple[str, ...]) -> Course | None:
-    found = (course(name, view.curve(group, name)) for name in names)
-    return next((one for one in found if one is not None), None)
-
-
-def _norms(view: View) -> dict[str, Course]:
-    """Gradient norm per role, and of a policy's whole gradient under the policy's name.
-
-    Where no gradients were measured, the norms that the trainer logged: per role, and for all
-    roles together under ``*``.
-    """
-    curves: dict[str, dict[int, float]] = {}
-    for record in view.records:
-        for measured in record.gradients:
-            roles = gram.by_role(measured)
-            for role, norm in zip(roles.labels, gram.norms(roles).tolist(), strict=True):
-                curves.setdefault(role, {})[record.step] = norm
-            curves.setdefault(f"policy {measured.policy}", {})[record.step] = gram.total_norm(roles)
-    found = {name: course("gradient norm", curve) for name, curve in curves.items()}
-    if not curves:
-        groups = (*view.roles, EVERYONE)
-        found = {name: course("grad_norm", view.curve(name, "grad_norm")) for name in groups}
-    return {name: one for name, one in found.items() if one is not None}
-
-
-def _rows(view: View) -> dict[str, float]:
-    found = {}
-    for role in view.roles:
-        stats = (record.stat(role, "length") for record in view.records)
-        counts = sorted(stat.n for stat in stats if stat is not None)
-        if counts:
-            found[role] = counts[len(counts) // 2]
-    return found
-
-
-def _settings(view: View) -> dict[str, str]:
-    header = view.header
+def settings(header: RunHeader) -> dict[str, str]:
+    """Facts and configuration of a run, flat: name to value."""
     found = {
         "task": header.task,
         "scale": header.scale,

@@ -139,13 +139,3 @@ def test_runs_without_validation_show_their_reward(failing: View) -> None:
     assert panel.note == "reward"
     bare = replace(one, reward={})
     assert not [block for block in overview([bare]) if isinstance(block, Figure)]
-
-
-def test_the_papers_tables_are_for_runs_of_its_grid_or_on_request(failing: View) -> None:
-    def keys(some: list[Summary], **how: bool) -> set[str]:
-        return {getattr(one, "key", "") for one in overview(some, **how)}
-
-    some = runs(failing)
-    assert "table2" not in keys(some)
-    assert "table2" in keys(some, paper=True)
-    assert "table1" in keys([replace(one, notes={}, scale="Qwen3-1.7B") for one in some])

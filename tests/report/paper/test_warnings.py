@@ -2,24 +2,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roledrift.report.build import build_run
+from roledrift_paper.measured import Course
+from roledrift_paper.warnings import blocks
+
 from roledrift.report.model import Note
-from roledrift.report.sweep.paper.warnings import blocks
-from roledrift.report.sweep.summary import Course, Summary, summarise
+from roledrift.report.sweep.summary import Summary
 from roledrift.report.view import View
+from tests.report.paper.summaries import remeasured, summary_of
 
 
 def plain(failing: View) -> Summary:
-    return replace(summarise(failing, build_run(failing, "x")), notes={})
+    return replace(summary_of(failing), notes={})
 
 
 def test_every_warning_has_its_case(failing: View) -> None:
     one = plain(failing)
-    isolated = replace(
-        one, policy="IP", rows={"generator": 48.0, "aggregator": 16.0}, validation={0: 0.1, 1: 0.2}
+    isolated = remeasured(
+        replace(one, policy="IP", validation={0: 0.1, 1: 0.2}),
+        rows={"generator": 48.0, "aggregator": 16.0},
     )
     sources = [
-        replace(isolated, chi2={"generator": Course(name, 1.0, 1.0, 0, 1.0, {})})
+        remeasured(isolated, chi2={"generator": Course(name, 1.0, 1.0, 0, 1.0, {})})
         for name in ("rollout.chi2", "update.chi2")
     ]
     (note,) = blocks([one, *sources])

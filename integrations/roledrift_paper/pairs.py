@@ -8,9 +8,9 @@ from statistics import fmean
 
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.model import Block, Note
-from roledrift.report.sweep.paper.grid import Place, grid, peak
-from roledrift.report.sweep.paper.intervals import FEWEST, of_mean
 from roledrift.report.sweep.summary import Summary
+from roledrift_paper.grid import Place, grid, peak
+from roledrift_paper.intervals import FEWEST, of_mean
 
 Read = Callable[[Summary], float | None]
 

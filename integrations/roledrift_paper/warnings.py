@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from roledrift.report.model import Block, Note
 from roledrift.report.numbers import number
-from roledrift.report.sweep.paper.grid import grid, stressed
 from roledrift.report.sweep.summary import Summary
+from roledrift_paper.grid import grid, stressed
+from roledrift_paper.measured import of
 
 _FEW = 3
 _LISTED = 4
@@ -97,7 +98,7 @@ def _rows(summaries: Sequence[Summary]) -> list[str]:
     """Under one mini-batch size, a role with more answers gets more optimizer steps."""
     found = []
     for one in summaries:
-        sizes = {role: rows for role, rows in one.rows.items() if rows > 0}
+        sizes = {role: rows for role, rows in of(one).rows.items() if rows > 0}
         if one.policy == "IP" and sizes and max(sizes.values()) >= 1.5 * min(sizes.values()):
             listed = ", ".join(f"{role} {number(rows)}" for role, rows in sizes.items())
             found.append((one.name, listed))
@@ -113,7 +114,7 @@ def _rows(summaries: Sequence[Summary]) -> list[str]:
 
 
 def _sources(summaries: Sequence[Summary]) -> list[str]:
-    sources = sorted({course.source for one in summaries for course in one.chi2.values()})
+    sources = sorted({course.source for one in summaries for course in of(one).chi2.values()})
     if len(sources) < 2:
         return []
     return [

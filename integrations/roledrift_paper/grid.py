@@ -10,8 +10,8 @@ from typing import NamedTuple
 from roledrift.records import NOTE_BASE, NOTE_SET, NOTE_TRANSFER
 from roledrift.report.cells import UNKNOWN, Cell
 from roledrift.report.numbers import number
-from roledrift.report.sweep.paper.intervals import of_mean
 from roledrift.report.sweep.summary import Summary
+from roledrift_paper.intervals import of_mean
 
 POLICIES = {"SA": 0, "IP": 1, "SP": 2, "mixed": 3}
 """Policy to index of its colour."""

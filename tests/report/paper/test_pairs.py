@@ -3,19 +3,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from roledrift_paper.pairs import blocks, paired
 
-from roledrift.report.build import build_run
 from roledrift.report.model import Note, Table
-from roledrift.report.sweep.paper.pairs import blocks, paired
-from roledrift.report.sweep.summary import Summary, summarise
+from roledrift.report.sweep.summary import Summary
 from roledrift.report.view import View
+from tests.report.paper.summaries import summary_of
 
 PEAKS = {"IP": (0.60, 0.70, 0.65), "SP": (0.50, 0.63, 0.52)}
 
 
 @pytest.fixture
 def runs(failing: View) -> list[Summary]:
-    one = summarise(failing, build_run(failing, "x"))
+    one = summary_of(failing)
     return [
         replace(
             one, key=f"{policy}{seed}", name=f"{policy}{seed}", policy=policy, seed=seed,

@@ -4,10 +4,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from roledrift_paper.texts import wording
 
 from roledrift.measure.siblings import sibling_jaccard
 from roledrift.records import Sample
-from roledrift.report.texts.wording import wording
 from roledrift.spans import SpanTable
 from roledrift.sums import Key
 from roledrift.workflow import Role, Workflow

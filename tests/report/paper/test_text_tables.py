@@ -2,24 +2,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from roledrift_paper.text_tables import TABLES, blocks
+from roledrift_paper.texts import wording
+
 from roledrift.records import Sample
-from roledrift.report.build import build_run
 from roledrift.report.cells import Cell
 from roledrift.report.model import Note, Table
-from roledrift.report.sweep.paper.wording import TABLES, blocks
-from roledrift.report.sweep.summary import Summary, summarise
-from roledrift.report.texts.wording import wording
+from roledrift.report.sweep.summary import Summary
 from roledrift.report.view import View
+from tests.report.paper.summaries import remeasured, summary_of
 
 
 def test_table_4_reads_both_places_of_a_voting_run(failing: View) -> None:
-    one = summarise(failing, build_run(failing, "x"))
+    one = summary_of(failing)
     texts = tuple(
         wording(step, role, [Sample(step, role, r"\boxed{1}", prompt="p", tokens=tokens)])
         for step in (5, 9)
         for role, tokens in (("generator", 500), ("aggregator", 4))
     )
-    table, *others = blocks([replace(one, wording=texts)])
+    table, *others = blocks([remeasured(one, wording=texts)])
     assert isinstance(table, Table)
     assert len(table.rows) == 2
     shown = dict(zip(table.columns, (cell.text for cell in table.rows[0]), strict=True))
@@ -43,11 +44,12 @@ def seed_of(one: Summary, seed: int, *, best: int, tokens: dict[int, int]) -> Su
         for step, length in tokens.items()
     )
     validation = {0: 0.1, best: 0.9, max(tokens): 0.5}
-    return replace(one, key=f"s{seed}", seed=seed, notes={}, wording=texts, validation=validation)
+    run = replace(one, key=f"s{seed}", seed=seed, notes={}, validation=validation)
+    return remeasured(run, wording=texts)
 
 
 def test_seeds_are_pooled_checkpoint_by_checkpoint(failing: View) -> None:
-    one = summarise(failing, build_run(failing, "x"))
+    one = summary_of(failing)
     runs = [
         seed_of(one, 0, best=10, tokens={5: 100, 10: 10, 20: 1}),
         seed_of(one, 1, best=8, tokens={5: 200, 8: 20, 20: 2}),
@@ -62,13 +64,13 @@ def test_seeds_are_pooled_checkpoint_by_checkpoint(failing: View) -> None:
 
 
 def test_checkpoints_at_the_same_step_are_one_row(failing: View) -> None:
-    one = summarise(failing, build_run(failing, "x"))
+    one = summary_of(failing)
     rows = pooled(seed_of(one, 0, best=20, tokens={10: 100, 20: 10}))
     assert [row["checkpoint"].text for row in rows] == ["early", "best, last"]
 
 
 def test_a_run_disturbed_on_purpose_is_pooled_with_no_other(failing: View) -> None:
-    one = summarise(failing, build_run(failing, "x"))
+    one = summary_of(failing)
     plain = [seed_of(one, seed, best=10, tokens={10: 100}) for seed in (0, 1)]
     hot = replace(seed_of(one, 2, best=10, tokens={10: 900}), notes={"stress": "hot"})
     rows = pooled(*plain, hot)

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from roledrift.measure.milestones import phases
 from roledrift.report.cells import Cell, Table
 from roledrift.report.model import Block, Note
-from roledrift.report.sweep.paper.grid import over_seeds, place, stressed, trained
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.texts.wording import Wording
+from roledrift_paper.grid import over_seeds, place, stressed, trained
+from roledrift_paper.measured import of
+from roledrift_paper.texts import Wording
 
 Column = tuple[str, str, Callable[[Wording], float], bool]
 """Heading, kind of role, value, whether it is a share."""
@@ -67,7 +68,7 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
         runs = [
             one
             for one in summaries
-            if one.workflow.removesuffix("_v2") == workflow and one.wording and trained(one)
+            if one.workflow.removesuffix("_v2") == workflow and of(one).wording and trained(one)
         ]
         if runs:
             found.append(_table(key, title, runs, columns))
@@ -82,7 +83,7 @@ def _table(key: str, title: str, runs: Sequence[Summary], columns: tuple[Column,
     for seeds in _pools(runs):
         for name, steps in _moments(seeds).items():
             here = [
-                {one.role: one for one in run.wording if one.step == step}
+                {one.role: one for one in of(run).wording if one.step == step}
                 for run, step in zip(seeds, steps, strict=True)
             ]
             cells = [
@@ -112,7 +113,9 @@ def _pools(runs: Sequence[Summary]) -> list[list[Summary]]:
 
 def _moments(runs: Sequence[Summary]) -> dict[str, tuple[int, ...]]:
     """Name of every checkpoint and its step in every run; those at the same steps are one."""
-    found = [phases(sorted({one.step for one in run.wording}), _checkpoints(run)) for run in runs]
+    found = [
+        phases(sorted({one.step for one in of(run).wording}), _checkpoints(run)) for run in runs
+    ]
     names = found[0] if all(one.keys() == found[0].keys() for one in found) else ("last",)
     moments: dict[tuple[int, ...], str] = {}
     for name in names:

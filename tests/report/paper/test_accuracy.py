@@ -1,22 +1,21 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
+from roledrift_paper import accuracy
+from roledrift_paper.grid import grid
 
-from roledrift.report.build import build_run
 from roledrift.report.draw.plots import Plot
 from roledrift.report.model import Figure, Note, Table
-from roledrift.report.sweep.paper import accuracy
-from roledrift.report.sweep.paper.grid import grid
-from roledrift.report.sweep.summary import Summary, summarise
+from roledrift.report.sweep.summary import Summary
 from roledrift.report.view import View
+from tests.report.paper.summaries import summary_of
 
 
 @pytest.fixture
 def runs(failing: View) -> list[Summary]:
-    one = summarise(failing, build_run(failing, "x"))
+    one = summary_of(failing)
     tops = {"IP": 0.62, "SP": 0.51, "SA": 0.55}
     return [
         replace(
@@ -55,14 +54,6 @@ def test_figures_hold_every_run_or_matched_cell(runs: list[Summary]) -> None:
     assert [panel.title for panel in accuracy.figure_4(grid(runs)).panels][-1].endswith(
         "validation"
     )
-
-
-def test_a_band_spans_the_seeds_and_needs_most_of_them() -> None:
-    line = accuracy.banded("IP", [{0: 1.0, 1: 2.0, 2: 9.0}, {0: 3.0, 1: math.nan}, {0: 2.0}], 1)
-    assert line is not None
-    assert line.label == "IP, n=3"
-    assert (line.steps, line.values, line.low, line.high) == ((0,), (2.0,), (1.0,), (3.0,))
-    assert accuracy.banded("IP", [{}, {}], 1) is None
 
 
 def test_without_validation_there_is_one_note(runs: list[Summary]) -> None:

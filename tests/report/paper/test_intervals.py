@@ -2,8 +2,7 @@ import math
 
 import numpy as np
 import pytest
-
-from roledrift.report.sweep.paper.intervals import of_mean
+from roledrift_paper.intervals import of_mean
 
 
 def test_students_interval_by_hand() -> None:

@@ -9,9 +9,11 @@ from roledrift.records import NOTE_TRANSFER
 from roledrift.report.cells import Cell, Table
 from roledrift.report.curves import table
 from roledrift.report.draw.plots import Dot, Plot
-from roledrift.report.model import Block, Figure, Line, Note, Panel
+from roledrift.report.model import Block, Figure, Note, Panel
 from roledrift.report.numbers import percent
-from roledrift.report.sweep.paper.grid import (
+from roledrift.report.sweep.bands import banded
+from roledrift.report.sweep.summary import Summary
+from roledrift_paper.grid import (
     POLICIES,
     Place,
     base,
@@ -24,7 +26,6 @@ from roledrift.report.sweep.paper.grid import (
     place,
     points,
 )
-from roledrift.report.sweep.summary import Summary
 
 Cells = Mapping[Place, Mapping[str, list[Summary]]]
 
@@ -197,26 +198,3 @@ def figure_4(cells: Cells) -> Figure:
         tuple(panels),
         table(columns),
     )
-
-
-def banded(label: str, curves: Sequence[Mapping[int, float]], tone: int) -> Line | None:
-    """Mean of several curves, with a band from the lowest to the highest; None without data."""
-    there = [curve for curve in curves if curve]
-    steps = sorted({step for curve in there for step in curve})
-    if not steps:
-        return None
-    values: dict[int, list[float]] = {
-        step: [c[step] for c in there if step in c and math.isfinite(c[step])] for step in steps
-    }
-    # A seed that ended early would make the mean jump: a step counts only where most are there.
-    kept = [step for step in steps if values[step] and 2 * len(values[step]) >= len(there)]
-    if not kept:
-        return None
-    low, high = (tuple(pick(values[step]) for step in kept) for pick in (min, max))
-    middle = tuple(sum(values[step]) / len(values[step]) for step in kept)
-    several = len(there) > 1
-    label = f"{label}, n={len(there)}" if several else label
-    return Line(
-        label, tuple(kept), middle, low=low if several else (), high=high if several else (),
-        tone=tone,
-    )  # fmt: skip

@@ -12,16 +12,17 @@ from roledrift.report.draw.plots import Dot, Plot
 from roledrift.report.model import Block, Figure, Line, Note, Panel
 from roledrift.report.numbers import number, ratio
 from roledrift.report.sections.names import statistic_name
-from roledrift.report.sweep.paper.grid import POLICIES, grid, legend, trained
-from roledrift.report.sweep.summary import Course, Summary
+from roledrift.report.sweep.summary import Summary
 from roledrift.sums import EVERYONE
+from roledrift_paper.grid import POLICIES, grid, legend, trained
+from roledrift_paper.measured import Course, of
 
 _RUNS = 6
 
 
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """What the runs allow."""
-    if not any(one.chi2 or one.ppl or one.norm for one in summaries):
+    if not any(of(one).chi2 or of(one).ppl or of(one).norm for one in summaries):
         return (
             Note(
                 "Table 2, figures 5 and 6 need chi² or perplexity (log-probabilities in RoleBatch) "
@@ -33,8 +34,8 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
 
 def _whole(one: Summary) -> Course | None:
     """Gradient norm of the only policy of a shared run."""
-    policies = [course for name, course in one.norm.items() if name.startswith("policy ")]
-    return policies[0] if len(policies) == 1 else one.norm.get(EVERYONE)
+    policies = [course for name, course in of(one).norm.items() if name.startswith("policy ")]
+    return policies[0] if len(policies) == 1 else of(one).norm.get(EVERYONE)
 
 
 def table_2(summaries: Sequence[Summary]) -> Table:
@@ -49,8 +50,8 @@ def table_2(summaries: Sequence[Summary]) -> Table:
         "for IP, one shared row for SP."
     )
     courses = {
-        "chi²": [one for run in summaries for one in run.chi2.values()],
-        "Perplexity": [one for run in summaries for one in run.ppl.values()],
+        "chi²": [one for run in summaries for one in of(run).chi2.values()],
+        "Perplexity": [one for run in summaries for one in of(run).ppl.values()],
     }
     for title, its in courses.items():
         names = sorted({statistic_name(one.source) for one in its})
@@ -63,8 +64,8 @@ def _rows(run: Summary) -> list[tuple[Cell, ...]]:
     groups = (EVERYONE,) if run.policy in ("SP", "SA") else run.roles
     rows = []
     for group in groups:
-        chi2, ppl = run.chi2.get(group), run.ppl.get(group)
-        norm = _whole(run) if group == EVERYONE else run.norm.get(group)
+        chi2, ppl = of(run).chi2.get(group), of(run).ppl.get(group)
+        norm = _whole(run) if group == EVERYONE else of(run).norm.get(group)
         if chi2 is None and ppl is None and norm is None:
             continue
         at = UNKNOWN if chi2 is None else Cell(str(chi2.peak_step), float(chi2.peak_step))
@@ -96,17 +97,18 @@ def _largest(courses: Mapping[str, Course], run: Summary) -> float | None:
     return max(found, default=None)
 
 
+def _fall(run: Summary) -> float | None:
+    """By how much the entropy of all roles fell."""
+    entropy = of(run).entropy
+    return None if entropy is None else entropy.first - entropy.low
+
+
 def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """Largest chi², largest gradient norm and depth of the fall in entropy, per cell."""
     quantities = (
-        ("chi2", "largest chi²", True, lambda one: _largest(one.chi2, one)),
-        ("norm", "largest gradient norm", True, lambda one: _largest(one.norm, one)),
-        (
-            "entropy",
-            "fall of entropy, nats (first - lowest)",
-            False,
-            lambda one: None if one.entropy is None else one.entropy.first - one.entropy.low,
-        ),
+        ("chi2", "largest chi²", True, lambda one: _largest(of(one).chi2, one)),
+        ("norm", "largest gradient norm", True, lambda one: _largest(of(one).norm, one)),
+        ("entropy", "fall of entropy, nats (first - lowest)", False, _fall),
     )
     cells = grid(summaries, everything=True)
     found: list[Block] = []
@@ -144,8 +146,8 @@ def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
 def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """Diagnostics over their first value beside validation; the runs that moved most come first."""
     moved = sorted(
-        (one for one in summaries if one.chi2 and one.validation and trained(one)),
-        key=lambda one: (-max((_safe(c.ratio) for c in one.chi2.values()), default=0), one.key),
+        (one for one in summaries if of(one).chi2 and one.validation and trained(one)),
+        key=lambda one: (-max((_safe(c.ratio) for c in of(one).chi2.values()), default=0), one.key),
     )
     if not moved:
         return (Note("Figure 6 needs runs with both chi² and validation accuracy."),)
@@ -155,7 +157,7 @@ def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
         groups = one.roles if one.policy == "IP" else (EVERYONE,)
         lines = []
         for group in groups:
-            course = one.chi2.get(group)
+            course = of(one).chi2.get(group)
             if course is None or course.first <= 0:
                 continue
             label = "all roles" if group == EVERYONE else group

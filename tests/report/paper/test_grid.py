@@ -3,17 +3,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from roledrift_paper.grid import base, grid, over_seeds, peak, points
 
-from roledrift.report.build import build_run
 from roledrift.report.cells import UNKNOWN, Cell
-from roledrift.report.sweep.paper.grid import base, grid, over_seeds, peak, points
-from roledrift.report.sweep.summary import Summary, summarise
+from roledrift.report.sweep.summary import Summary
 from roledrift.report.view import View
+from tests.report.paper.summaries import summary_of
 
 
 @pytest.fixture
 def one(failing: View) -> Summary:
-    one = summarise(failing, build_run(failing, "x"))
+    one = summary_of(failing)
     return replace(one, notes={}, validation={0: 0.2, 10: 0.5})
 
 
