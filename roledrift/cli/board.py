@@ -14,7 +14,7 @@ from roledrift.cli import console
 from roledrift.cli.watched import Watched
 from roledrift.notify.console import printable
 from roledrift.records import StepRecord
-from roledrift.report.moods import MOODS, Mood, mood_of, still_open, urgency
+from roledrift.report.statuses import STATUSES, Status, status_of, still_open, urgency
 from roledrift.sums import EVERYONE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _RATIO = 7  # of these the ratio, which is shown alone where there is little roo
 _PER_BAR = 4
 _VERDICT = 15
 _LEAST_DOUBLINGS = 2.0
-_ORDER = ("", "no verdict", *(mood for mood in MOODS if mood not in ("", "no verdict")))
+_ORDER = ("", "no verdict", *(mood for mood in STATUSES if mood not in ("", "no verdict")))
 """Here a role that some detector could judge is not one without a verdict."""
 
 
@@ -143,12 +143,12 @@ def _urgency(one: Watched) -> tuple[int, bool, float]:
     return urgency(conclusion.outcome, conclusion.incident)
 
 
-def _worst(one: Watched) -> list[tuple[str, Mood]]:
+def _worst(one: Watched) -> list[tuple[str, Status]]:
     """Roles and the worst that any detector says of them; all roles together come last."""
-    states: dict[str, Mood] = dict.fromkeys(one.roles, "")
+    states: dict[str, Status] = dict.fromkeys(one.roles, "")
     alerts = still_open(one.alerts)
     for verdict in one.suite.verdicts:
-        there, mood = states.get(verdict.role, ""), mood_of(verdict, alerts)
+        there, mood = states.get(verdict.role, ""), status_of(verdict, alerts)
         states[verdict.role] = max(there, mood, key=_ORDER.index)
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 

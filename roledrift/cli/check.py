@@ -24,7 +24,7 @@ from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.records import RunHeader, StepRecord
-from roledrift.report.moods import urgency
+from roledrift.report.statuses import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 

@@ -11,7 +11,7 @@ from roledrift.detect.catalogue import all_cards, known_findings
 from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Severity
-from roledrift.report.moods import holds
+from roledrift.report.statuses import holds
 
 HEARTBEAT = "heartbeat"
 COUNTS: Mapping[str, tuple[Severity, ...]] = {

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from roledrift.cli import console
 from roledrift.detect.conclusion import OUTCOMES
 from roledrift.notify.console import printable
-from roledrift.report.moods import MOODS, Mood, incident_mood, mood_of, still_open
+from roledrift.report.statuses import STATUSES, Status, incident_status, status_of, still_open
 
 if TYPE_CHECKING:
     from roledrift.cli.check import Checked
     from roledrift.judgement import Verdict
 
 _PROBLEMS = 5
-_WATCH = MOODS.index("watch")
+_WATCH = STATUSES.index("watch")
 
 
 def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
@@ -43,7 +43,7 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
         line.append(f": {printable(one.sentence, 1200)}")
         out.print(line, soft_wrap=True)
         for incident in one.incidents[1:]:
-            more = f"  also {incident_mood(incident)}: {incident.sentence}"
+            more = f"  also {incident_status(incident)}: {incident.sentence}"
             out.print(Text(printable(more, 1200)), soft_wrap=True)
         if one.steps:
             _verdicts(one, whole=everything or len(checked) == 1, everything=everything)
@@ -53,18 +53,18 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
         console.say(f"{len(checked)} runs: {words}" + ("" if everything else " (--all for more)"))
 
 
-def _moods(one: Checked) -> list[tuple[Mood, Verdict]]:
+def _moods(one: Checked) -> list[tuple[Status, Verdict]]:
     """Verdicts with their states, the worst first."""
     alerts = still_open(one.alerts)
-    states = [(mood_of(verdict, alerts), verdict) for verdict in one.verdicts]
-    return sorted(states, key=lambda pair: MOODS.index(pair[0]), reverse=True)
+    states = [(status_of(verdict, alerts), verdict) for verdict in one.verdicts]
+    return sorted(states, key=lambda pair: STATUSES.index(pair[0]), reverse=True)
 
 
 def _verdicts(one: Checked, *, whole: bool, everything: bool) -> None:
     rows = [
         ("", mood, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
         for mood, verdict in _moods(one)
-        if (whole and (everything or verdict.applies)) or MOODS.index(mood) >= _WATCH
+        if (whole and (everything or verdict.applies)) or STATUSES.index(mood) >= _WATCH
     ]
     if rows:
         console.print_rows(rows)
@@ -133,7 +133,7 @@ def github(checked: Sequence[Checked]) -> str:
         elif one.code == console.INCONCLUSIVE:
             lines.append(_command("warning", "no verdict", f"{one.path}: {one.sentence}"))
         for incident in one.incidents:
-            state = incident_mood(incident)
+            state = incident_status(incident)
             level = {"suspicious": "warning", "closed": "notice"}.get(state, "error")
             title = f"{state}: {console.role(incident.role)} {incident.finding}"
             lines.append(_command(level, title, f"{one.path}: {incident.sentence}"))

@@ -13,7 +13,7 @@ from roledrift.config import near
 from roledrift.errors import RoleDriftError
 from roledrift.judgement import Incident
 from roledrift.records import StepRecord
-from roledrift.report.moods import urgency
+from roledrift.report.statuses import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run
 from roledrift.store.silence import silent_for
 from roledrift.store.starts import concluded

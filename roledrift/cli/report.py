@@ -82,13 +82,13 @@ def _usage(how: Reported, wanted: Sequence[str]) -> str:
 def _write(
     places: Sequence[tuple[str, str]], formats: tuple[str, ...], how: Reported
 ) -> list[Path]:
-    from roledrift.report.crew import call_in, processes
+    from roledrift.report.worker_pool import preload, processes
 
     config = None if how.config is None else load(how.config)
     paths = [place for _, place in places]
     count, jobs = len(_found(paths)), how.jobs or processes()
     if count > COMPARED and jobs > 1:
-        call_in()
+        preload()
     from rich.progress import Progress
 
     from roledrift.report.build import build_report

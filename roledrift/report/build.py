@@ -17,10 +17,10 @@ from roledrift.report import sections
 from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import first_screen, method
-from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.overviews import measured
 from roledrift.report.sweep.summary import Unreadable, summarise
-from roledrift.report.texts.pairings import of_two
+from roledrift.report.texts.text_pairs import pairing_of_runs
 from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
@@ -55,7 +55,7 @@ def build_report(
         sharing: What may be shown; None is everything.
         command: How the report says it was made; None makes one of ``paths``.
         by: What the runs of one curve have in common; see
-            :func:`~roledrift.report.sweep.index.overview`.
+            :func:`~roledrift.report.sweep.folder_overview.overview`.
         paper: With the paper's tables and figures even if no run is of its grid.
         costs: What the estimate of costs cannot know by itself.
 
@@ -192,7 +192,7 @@ def _overview(
         # Two runs are meant to be compared: their texts side by side come right after the table.
         a, b = views
         links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
-        pairing = of_two(a, b, links)
+        pairing = pairing_of_runs(a, b, links)
         texts = Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent)
         blocks = (*blocks[:2], texts, *blocks[2:])
     return blocks

@@ -13,12 +13,12 @@ from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError
 from roledrift.report.build import PAGES, build_run, cleaned, command_of, key_of, runs_in
-from roledrift.report.crew import end_with_parent, start_context
 from roledrift.report.model import Report, RunReport
-from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.overviews import measured
 from roledrift.report.sweep.summary import Summary, Unreadable, readable, summarise
 from roledrift.report.view import Sharing, load
+from roledrift.report.worker_pool import end_with_parent, start_context
 from roledrift.report.write import write_page, write_report
 
 _GARBAGE = 1_000_000
@@ -37,7 +37,7 @@ class Asked:
         sharing: What may be shown; None is everything.
         command: How the report says it was made; empty makes one of the paths.
         by: What the runs of one curve of the index have in common; see
-            :func:`~roledrift.report.sweep.index.overview`.
+            :func:`~roledrift.report.sweep.folder_overview.overview`.
         jobs: Processes that share the work.
         paper: With the paper's tables and figures even if no run is of its grid.
         costs: What the estimate of costs cannot know by itself.

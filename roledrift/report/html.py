@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from roledrift.report.cells import UNKNOWN, Cell
-from roledrift.report.draw.figures import panel_svg, plot_svg, stacked_svg
 from roledrift.report.draw.palette import tone, variables
+from roledrift.report.draw.svg import panel_svg, plot_svg, stacked_svg
 from roledrift.report.model import (
     Browser,
     Excerpt,
@@ -23,7 +23,7 @@ from roledrift.report.model import (
     Report,
 )
 from roledrift.report.numbers import number
-from roledrift.report.texts.island import island
+from roledrift.report.texts.embedded_json import embedded_json
 
 _LONG = 60
 """Letters from which a cell is a sentence, and needs room."""
@@ -64,7 +64,7 @@ def _environment() -> Environment:
     environment.globals.update(plot_svg=_plot, spoken=spoken)
     environment.filters.update(
         cells=_cells,
-        island=_island,
+        embedded_json=_embedded_json,
         heading=heading,
         slug=_slug,
         run_of=_run_of,
@@ -103,8 +103,8 @@ def _plot(plot: Plot) -> Markup:
     return Markup(plot_svg(plot))
 
 
-def _island(browser: Browser) -> Markup:
-    return Markup(island(browser))
+def _embedded_json(browser: Browser) -> Markup:
+    return Markup(embedded_json(browser))
 
 
 def heading(excerpt: Excerpt, short: bool = False) -> str:

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_
 from roledrift.judgement import Incident
 from roledrift.report.cells import Cell, Table
 from roledrift.report.draw.plots import Plot
-from roledrift.report.moods import Mood
-from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
+from roledrift.report.statuses import Status
+from roledrift.report.texts.text_blocks import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
 
 __all__ = [
     "Advice",
@@ -31,7 +31,6 @@ __all__ = [
     "Figure",
     "Line",
     "Mark",
-    "Mood",
     "Note",
     "Pairing",
     "Pairs",
@@ -41,6 +40,7 @@ __all__ = [
     "Report",
     "RunReport",
     "Section",
+    "Status",
     "Table",
     "map_text",
     "plain",
@@ -140,7 +140,7 @@ class Panel:
     absent: str = ""
     note: str = ""
     href: str = ""
-    state: Mood = ""
+    state: Status = ""
     margin: int = 0
 
 
@@ -169,7 +169,7 @@ class AlertCard:
     kind: ClassVar[str] = "card"
     key: str
     title: str
-    state: Mood
+    state: Status
     facts: str
     blocks: tuple[Block, ...]
 
@@ -214,7 +214,7 @@ class RunReport:
 
     key: str
     name: str
-    state: Mood
+    state: Status
     headline: str
     lead: str
     roles: tuple[str, ...]

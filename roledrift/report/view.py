@@ -17,7 +17,7 @@ from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
 from roledrift.records import LENGTH_UNIT, RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
-from roledrift.report.moods import Mood, holds, is_cause
+from roledrift.report.statuses import Status, holds, is_cause
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
 
@@ -93,7 +93,7 @@ class ReportedFinding:
     incident: Incident | None = None
 
     @property
-    def state(self) -> Mood:
+    def state(self) -> Status:
         """The severity."""
         return self.alert.graded
 

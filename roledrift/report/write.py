@@ -51,13 +51,13 @@ def write_report(
             if name == "html" and report.overview:
                 _pages(report, folder)
         elif name == "status":
-            from roledrift.report.draw.poster import poster
+            from roledrift.report.draw.status_image import status_image
 
-            written.append(_put(folder / "status.png", poster(report)))
+            written.append(_put(folder / "status.png", status_image(report)))
         elif name == "png":
-            from roledrift.report.draw.pictures import pictures
+            from roledrift.report.draw.png import figure_pngs
 
-            written += [_put(folder / "figures" / file, body) for file, body in pictures(report)]
+            written += [_put(folder / "figures" / file, body) for file, body in figure_pngs(report)]
         else:
             render_table = to_csv if name == "csv" else to_latex
             for table in tables(report):

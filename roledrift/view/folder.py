@@ -13,8 +13,8 @@ from typing import Any
 from roledrift.detect.conclusion import conclude
 from roledrift.errors import RoleDriftError, StoreError
 from roledrift.judgement import Incident
-from roledrift.report.moods import urgency
 from roledrift.report.sanitise import clean
+from roledrift.report.statuses import urgency
 from roledrift.store.glance import Glance, Stamp, glance, stamp
 from roledrift.store.layout import as_url
 from roledrift.store.reader import find_runs

@@ -81,8 +81,8 @@ def test_the_page_needs_nothing_from_elsewhere(failing_report: Report) -> None:
 def test_every_link_leads_somewhere_and_ids_are_unique(failing_report: Report) -> None:
     page = Page(render_html(failing_report))
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    island = next(text for kind, text in page.raw if kind == "scriptapplication/json")
-    keys = {row[0] for row in json.loads(island)["rows"]}
+    embedded_json = next(text for kind, text in page.raw if kind == "scriptapplication/json")
+    keys = {row[0] for row in json.loads(embedded_json)["rows"]}
     assert len(ids) == len(set(ids))
     for tag, attrs in page.tags:
         if tag in ("a", "use") and attrs.get("href", "").startswith("#"):

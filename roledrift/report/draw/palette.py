@@ -73,11 +73,11 @@ def tone(role: str, roles: Sequence[str]) -> int:
     return roles.index(role) % len(TONES) if role in roles else -1
 
 
-def ink_of(mood: str) -> Ink:
+def ink_of(status: str) -> Ink:
     """The colour of a state; what has none of its own is grey, or green where all is well."""
-    if mood in ("ok", "clean"):
+    if status in ("ok", "clean"):
         return INKS["good"]
-    return INKS.get(mood.replace(" ", "-"), INKS["soft"])
+    return INKS.get(status.replace(" ", "-"), INKS["soft"])
 
 
 def variables(dark: bool) -> str:

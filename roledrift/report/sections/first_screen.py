@@ -24,7 +24,7 @@ from roledrift.report.numbers import number
 from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import plain_words, role_name
 from roledrift.report.texts.excerpts import of_role
-from roledrift.report.texts.pairings import around, carried, compared
+from roledrift.report.texts.text_pairs import compare, pairs_around_onset, pairs_of_alert
 from roledrift.report.view import REWARD, ReportedFinding, View, thinned
 from roledrift.sums import EVERYONE
 
@@ -196,7 +196,7 @@ def _texts(view: View, finding: ReportedFinding | None) -> list[Block]:
     anchor = f"{view.key}-before"
     for candidate in aware:
         at = replace(candidate, alert=replace(candidate.alert, onset=finding.alert.onset))
-        pairs = around(view, at, anchor, 1) or carried(view, at, anchor)[:1]
+        pairs = pairs_around_onset(view, at, anchor, 1) or pairs_of_alert(view, at, anchor)[:1]
         if pairs:
             role = role_name(candidate.alert.role)
             return [Pairs(f"{role[:1].upper()}{role[1:]}, before and after", pairs)]
@@ -211,7 +211,7 @@ def _ends(view: View) -> Diff | None:
             last = texts[-1]
             first = next((sample for sample in texts if _comparable(sample, last)), texts[0])
             own = (f"#{view.key}", f"#{view.key}")
-            return compared(f"{view.key}-ends", (first, last), own, when=("first", "last"))
+            return compare(f"{view.key}-ends", (first, last), own, when=("first", "last"))
     return None
 
 

@@ -17,11 +17,11 @@ from roledrift.report.model import (
     Prose,
     Section,
 )
+from roledrift.report.texts.embedded_json import as_json, pack
 from roledrift.report.texts.episodes import episodes, order
 from roledrift.report.texts.excerpts import excerpt, flags, key
-from roledrift.report.texts.island import pack, written
-from roledrift.report.texts.likeness import Likeness, learn
-from roledrift.report.texts.pairings import across, of_run
+from roledrift.report.texts.role_classifier import RoleClassifier, train
+from roledrift.report.texts.text_pairs import pairings_of_run, samples_around_onset
 from roledrift.report.view import View
 
 PAGE = 2_800_000
@@ -73,14 +73,14 @@ def build(view: View) -> Section:
     ]
     if wordless:
         blocks.append(Note(f"No text of {', '.join(wordless)} was kept."))
-    likeness = learn(view.samples, view.roles, view.baseline[1] if view.baseline else None)
-    pairings = of_run(view, likeness)
+    classifier = train(view.samples, view.roles, view.baseline[1] if view.baseline else None)
+    pairings = pairings_of_run(view, classifier)
     blocks.append(Diffs(f"{view.key}-diffs", pairings))
-    blocks.append(_browser(view, likeness, pairings))
+    blocks.append(_browser(view, classifier, pairings))
     return Section("texts", "Texts", tuple(blocks), f"{view.texts:,} kept, of {len(steps)} steps")
 
 
-def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing]) -> Browser:
+def _browser(view: View, classifier: RoleClassifier | None, pairings: Sequence[Pairing]) -> Browser:
     place = {role: index for index, role in enumerate(view.roles)}
     grouped = episodes(view.samples).values()
     alone = [sample for sample in view.samples if not (sample.prompt or sample.episode)]
@@ -113,13 +113,13 @@ def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing])
             sample.slot,
         ),
     )
-    items = tuple(_entry(sample, likeness, limit) for sample in kept)
+    items = tuple(_entry(sample, classifier, limit) for sample in kept)
     packed = _size(kept, limit) > room
     return Browser(f"{view.key}-browser", note, items, view.roles, packed)
 
 
-def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
-    return excerpt(sample, limit=limit, flagged=flags(sample, likeness))
+def _entry(sample: Sample, classifier: RoleClassifier | None, limit: int) -> Excerpt:
+    return excerpt(sample, limit=limit, flagged=flags(sample, classifier))
 
 
 def _room(view: View, pairings: Sequence[Pairing]) -> int:
@@ -140,7 +140,11 @@ def _room(view: View, pairings: Sequence[Pairing]) -> int:
 def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:
     """Keys of the texts that another part of the page leads to."""
     pairs = [(diff.left.key, diff.right.key) for pairing in pairings for diff in pairing.diffs]
-    evidence = [(key(a), key(b)) for finding in view.findings for a, b, _ in across(view, finding)]
+    evidence = [
+        (key(a), key(b))
+        for finding in view.findings
+        for a, b, _ in samples_around_onset(view, finding)
+    ]
     return frozenset(name for names in (*pairs, *evidence) for name in names)
 
 
@@ -173,7 +177,7 @@ def _share(samples: Sequence[Sample], limit: int) -> float:
     each = -(-count // _PARTS)
     starts = [part * len(samples) // _PARTS for part in range(_PARTS)]
     probed = [sample for start in starts for sample in samples[start : start + each]]
-    texts = written(Browser("", "", tuple(excerpt(sample, limit=limit) for sample in probed)))
+    texts = as_json(Browser("", "", tuple(excerpt(sample, limit=limit) for sample in probed)))
     return 1.05 * len(pack(texts)) / len(texts.encode("utf-8", "replace"))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from roledrift.judgement import Verdict
 from roledrift.report.model import Cell, Section, Table
-from roledrift.report.moods import mood_of, still_open
 from roledrift.report.sections.names import role_name, statistic_name
+from roledrift.report.statuses import status_of, still_open
 from roledrift.report.view import View
 
 PLACE = 30
@@ -59,21 +59,21 @@ def _cell(view: View, verdict: Verdict | None) -> Cell:
     raised.sort(key=lambda finding: finding.raised)
     href = f"#{view.key}-alert-{raised[-1].alert.id}" if raised else ""
     standing = next((finding for finding in raised if finding.closed is None), None)
-    mood = mood_of(verdict, still_open(view.replay.alerts))
-    if mood == "no verdict":
-        return Cell(mood, state=mood, note=_lacking(verdict), href=href)
+    status = status_of(verdict, still_open(view.replay.alerts))
+    if status == "no verdict":
+        return Cell(status, state=status, note=_lacking(verdict), href=href)
     note = ""
     # An alert that is open began where it began, whatever the detector sees at the last step.
     onset = verdict.onset if standing is None else standing.alert.onset
     finding = verdict.finding if standing is None else standing.alert.finding
-    if mood != "ok" and onset is not None:
+    if status != "ok" and onset is not None:
         note = f"since step {onset}"
         if finding and finding != verdict.detector:
             note = f"{finding}, {note}"
     elif raised:
         last = raised[-1]
         note = f"{last.state} at steps {last.alert.onset}–{last.closed}, closed"
-    return Cell(mood, verdict.value, mood, note, href)
+    return Cell(status, verdict.value, status, note, href)
 
 
 def _lacking(verdict: Verdict) -> str:

@@ -11,7 +11,7 @@ from roledrift.errors import StoreError
 from roledrift.judgement import Incident
 from roledrift.records import RunHeader
 from roledrift.report.model import RunReport
-from roledrift.report.moods import Mood
+from roledrift.report.statuses import Status
 from roledrift.report.view import View, thinned
 
 _POINTS = 150
@@ -45,7 +45,7 @@ class Summary:
     seed: int | None
     notes: Mapping[str, str]
     roles: tuple[str, ...]
-    state: Mood
+    state: Status
     headline: str
     lead: str
     incident: Incident | None
@@ -68,7 +68,7 @@ class Summary:
         finite = {s: v for s, v in self.validation.items() if math.isfinite(v)}
         if not finite:
             return None
-        step = max(sorted(finite), key=lambda one: finite[one])
+        step = max(sorted(finite), key=lambda at: finite[at])
         return step, finite[step]
 
 
@@ -86,7 +86,7 @@ class Unreadable:
 
 
 def readable(
-    found: Iterable[tuple[Summary, RunReport] | Unreadable],
+    results: Iterable[tuple[Summary, RunReport] | Unreadable],
 ) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
     """The runs that were read, and the others.
 
@@ -95,11 +95,11 @@ def readable(
     """
     pairs: list[tuple[Summary, RunReport]] = []
     others: list[Unreadable] = []
-    for one in found:
-        if isinstance(one, Unreadable):
-            others.append(one)
+    for result in results:
+        if isinstance(result, Unreadable):
+            others.append(result)
         else:
-            pairs.append(one)
+            pairs.append(result)
     if others and not pairs:
         more = f"; and {len(others) - 1} more unreadable runs" if len(others) > 1 else ""
         raise StoreError(others[0].why + more)
@@ -142,7 +142,7 @@ def summarise(
 
 def settings(header: RunHeader) -> dict[str, str]:
     """Facts and configuration of a run, flat: name to value."""
-    found = {
+    flat = {
         "task": header.task,
         "scale": header.scale,
         "workflow": header.workflow.name,
@@ -150,16 +150,16 @@ def settings(header: RunHeader) -> dict[str, str]:
         "seed": "" if header.seed is None else str(header.seed),
         "host": header.host,
     }
-    found |= {f"note: {name}": value for name, value in header.notes.items()}
-    return found | {f"config: {name}": value for name, value in _flat(header.config)}
+    flat |= {f"note: {name}": value for name, value in header.notes.items()}
+    return flat | {f"config: {name}": value for name, value in _flat(header.config)}
 
 
 def _flat(config: Mapping[str, object], path: str = "") -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    flat: list[tuple[str, str]] = []
     for name, value in sorted(config.items()):
         place = f"{path}.{name}" if path else name
         if isinstance(value, Mapping):
-            found += _flat(value, place)
+            flat += _flat(value, place)
         else:
-            found.append((place, str(value)))
-    return found
+            flat.append((place, str(value)))
+    return flat

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from roledrift.measure.wording import trigrams
-from roledrift.report.texts.passages import Piece
+from roledrift.report.texts.text_blocks import Piece
 
 # Brackets are words of their own: "\\boxed{1}." and "\\boxed{2}" differ in the number alone.
 _WORDS = re.compile(r"(?:\w+|[][(){}]|[^\w\s\][(){}]+)\s*|\s+")

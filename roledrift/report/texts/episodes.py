@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from roledrift.records import Sample
-from roledrift.report.texts.passages import Excerpt
+from roledrift.report.texts.text_blocks import Excerpt
 
 Text = TypeVar("Text", Sample, Excerpt)
 

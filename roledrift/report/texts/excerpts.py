@@ -11,8 +11,8 @@ from roledrift.report.cells import UNKNOWN, Cell
 from roledrift.report.numbers import cell
 from roledrift.report.sanitise import cut
 from roledrift.report.texts.episodes import order
-from roledrift.report.texts.likeness import Likeness
-from roledrift.report.texts.passages import Excerpt
+from roledrift.report.texts.role_classifier import RoleClassifier
+from roledrift.report.texts.text_blocks import Excerpt
 from roledrift.report.view import View
 
 TEXT_LIMIT = 2_000
@@ -80,7 +80,9 @@ def key(sample: Sample) -> str:
     return hashlib.sha1(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
 
 
-def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], str, float | None]:
+def flags(
+    sample: Sample, classifier: RoleClassifier | None
+) -> tuple[tuple[str, ...], str, float | None]:
     """What a text is flagged with, the role it reads like, and by how much."""
     words = list(sample.flags)
     text = sample.text[:_SHAPE_LIMIT]
@@ -90,10 +92,10 @@ def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], s
         words.append("hedging")
     if sample.finish == "length":
         words.append("truncated")
-    if likeness is None:
+    if classifier is None:
         return tuple(dict.fromkeys(words)), "", None
-    near, away = likeness.nearest(text, sample.role)
-    if near and near != sample.role and sample.step > likeness.until:
+    near, away = classifier.nearest(text, sample.role)
+    if near and near != sample.role and sample.step > classifier.until:
         words.append("imposter")
     return tuple(dict.fromkeys(words)), near, None if math.isnan(away) else away
 

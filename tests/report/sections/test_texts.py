@@ -7,8 +7,8 @@ from dataclasses import replace
 from roledrift.records import Sample
 from roledrift.report.model import Browser, Diffs
 from roledrift.report.sections import texts
+from roledrift.report.texts.embedded_json import embedded_json
 from roledrift.report.texts.excerpts import key
-from roledrift.report.texts.island import island
 from roledrift.report.view import View
 
 
@@ -52,7 +52,7 @@ def test_texts_are_cut_before_they_are_thinned(failing: View) -> None:
         "All 6,000 texts. Each is cut to [0-9,]+ characters for the same reason.", browser.note
     )
     assert len(browser.items) == 6_000
-    assert len(island(browser)) <= texts.BUDGET
+    assert len(embedded_json(browser)) <= texts.BUDGET
 
 
 def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> None:
@@ -75,7 +75,7 @@ def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> N
     for pairing in diffs.pairings:
         for diff in pairing.diffs:
             assert {diff.left.key, diff.right.key} <= held
-    assert len(island(browser)) <= texts.BUDGET
+    assert len(embedded_json(browser)) <= texts.BUDGET
 
 
 def test_a_role_that_no_one_registered_is_shown_too(failing: View) -> None:

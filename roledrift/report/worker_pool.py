@@ -22,7 +22,7 @@ def start_context() -> multiprocessing.context.BaseContext:
     return start
 
 
-def call_in() -> None:
+def preload() -> None:
     """Let the process that others are forked from import what is needed while we do so too."""
     if start_context().get_start_method() == "forkserver":
         from multiprocessing.forkserver import ensure_running

@@ -1,7 +1,7 @@
 """How panels are drawn: the same on a page and in a picture.
 
-Everything goes onto a :class:`~roledrift.report.draw.sheet.Sheet` in the colours of a light page; a
-page replaces them by its variables.
+Everything goes onto a :class:`~roledrift.report.draw.canvas.Canvas` in the colours of a light page.
+A page replaces them by its CSS variables.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from roledrift.report.draw.canvas import Canvas, rectangle
 from roledrift.report.draw.palette import DASHES, INKS, TONES, WORDS, Dash
-from roledrift.report.draw.sheet import Sheet, rectangle
 from roledrift.report.model import Line, Panel
 from roledrift.report.numbers import number
 
@@ -31,9 +31,9 @@ _ROOM = 8.5
 _NONE = np.zeros(0)
 
 
-def draw_panel(sheet: Sheet, panel: Panel) -> None:
+def draw_panel(canvas: Canvas, panel: Panel) -> None:
     """One panel without its title; names stand at the right ends of several lines."""
-    width, height = sheet.size
+    width, height = canvas.size
     labelled = _labelled(panel)
     right = 0.985 * width
     most = max(int(0.25 * width / _NARROW_LETTER), 8)
@@ -46,25 +46,25 @@ def draw_panel(sheet: Sheet, panel: Panel) -> None:
     top = 10.0 if len(panel.marks) < 2 else 17.5
     limits = _limits(panel)
     low, high = (math.log10(edge) for edge in limits) if panel.log else limits
-    sheet.lay(
+    canvas.lay(
         (33.0, top, max(right, 90.0), height - 19.4), (first - side, last + side), (low, high)
     )
     if panel.baseline is not None:
         a, b = panel.baseline
         band = rectangle(max(a - 0.5, first - side), 0, min(b + 0.5, last + side), 1)
-        sheet.area([band], ink=_BAND, frame="over")
-    _axes(sheet, panel, limits)
+        canvas.area([band], ink=_BAND, frame="over")
+    _axes(canvas, panel, limits)
     for mark in panel.marks:
         stroke: Dash = (0, (3, 2)) if mark.mild else "-"
-        sheet.line((mark.step, mark.step), (0, 1), ink=_SOFT if mark.mild else _MARK, width=0.9,
+        canvas.line((mark.step, mark.step), (0, 1), ink=_SOFT if mark.mild else _MARK, width=0.9,
                    frame="over", dash=stroke)  # fmt: skip
     dashed = sum(line.tone >= 0 for line in labelled) > 1
     for index, line in enumerate(panel.lines):
         dash = line.tone + index // len(TONES) if dashed and line.tone >= 0 else 0
-        _line(sheet, line, (low, high), log=panel.log, dash=DASHES[dash % len(DASHES)])
-    _marks(sheet, panel, per_step=(sheet.box[2] - sheet.box[0]) / (last - first + 2 * side))
+        _line(canvas, line, (low, high), log=panel.log, dash=DASHES[dash % len(DASHES)])
+    _marks(canvas, panel, per_step=(canvas.box[2] - canvas.box[0]) / (last - first + 2 * side))
     if len(labelled) > 1:
-        _end_labels(sheet, labelled, (low, high), log=panel.log, most=most)
+        _end_labels(canvas, labelled, (low, high), log=panel.log, most=most)
 
 
 def panel_height(panel: Panel, least: float) -> float:
@@ -144,31 +144,31 @@ def _round(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _axes(sheet: Sheet, panel: Panel, limits: tuple[float, float]) -> None:
+def _axes(canvas: Canvas, panel: Panel, limits: tuple[float, float]) -> None:
     values = round_powers(*limits) if panel.log else round_values(*limits, most=4)
     heights = [math.log10(value) for value in values] if panel.log else values
-    _rules(sheet, heights)
+    _rules(canvas, heights)
     for height, value in zip(heights, values, strict=True):
-        sheet.text((0, height), number(value), ink=_SOFT, frame="beside", away=(-3, -2.6),
+        canvas.text((0, height), number(value), ink=_SOFT, frame="beside", away=(-3, -2.6),
                    align="right")  # fmt: skip
-    _steps(sheet, panel.span, most=max(2, round(1.3 * sheet.size[0] / 72)))
+    _steps(canvas, panel.span, most=max(2, round(1.3 * canvas.size[0] / 72)))
 
 
-def _rules(sheet: Sheet, heights: Sequence[float]) -> None:
+def _rules(canvas: Canvas, heights: Sequence[float]) -> None:
     across = [x for _ in heights for x in (0.0, 1.0, math.nan)]
     up = [y for height in heights for y in (height, height, math.nan)]
     if heights:
-        sheet.line(across, up, ink=_RULE, width=0.6, frame="beside")
+        canvas.line(across, up, ink=_RULE, width=0.6, frame="beside")
 
 
-def _steps(sheet: Sheet, span: tuple[int, int], *, most: int, down: float = 10.0) -> None:
-    sheet.line((0, 1), (0, 0), ink=_RULE, width=0.8, frame="inside")
-    sheet.text((0, 0), "step", ink=_SOFT, frame="inside", away=(-5, -down), align="right")
+def _steps(canvas: Canvas, span: tuple[int, int], *, most: int, down: float = 10.0) -> None:
+    canvas.line((0, 1), (0, 0), ink=_RULE, width=0.8, frame="inside")
+    canvas.text((0, 0), "step", ink=_SOFT, frame="inside", away=(-5, -down), align="right")
     for step in round_steps(*span, most=most):
-        sheet.text((step, 0), str(step), ink=_SOFT, frame="over", away=(0, -down))
+        canvas.text((step, 0), str(step), ink=_SOFT, frame="over", away=(0, -down))
 
 
-def _line(sheet: Sheet, line: Line, ends: tuple[float, float], *, log: bool, dash: Dash) -> None:
+def _line(canvas: Canvas, line: Line, ends: tuple[float, float], *, log: bool, dash: Dash) -> None:
     ink = TONES[line.tone].light if line.tone >= 0 else _INK
     # Hundreds of noisy points at full width would melt into a bar.
     width, alpha = (0.8 if len(line.steps) > 250 else 1.4), None
@@ -183,11 +183,11 @@ def _line(sheet: Sheet, line: Line, ends: tuple[float, float], *, log: bool, das
             line.steps, *(_places(edge, ends, log=log) for edge in (line.low, line.high))
         )
         if rings:
-            sheet.area(rings, ink=ink, alpha=0.16)
+            canvas.area(rings, ink=ink, alpha=0.16)
     finite = np.count_nonzero(~np.isnan(values))
     few = line.style == "main" and finite <= 25
     if finite:
-        sheet.line(line.steps, values, ink=ink, width=width, dash=dash, alpha=alpha,
+        canvas.line(line.steps, values, ink=ink, width=width, dash=dash, alpha=alpha,
                    dots=2.6 if few else 0.0)  # fmt: skip
 
 
@@ -217,10 +217,10 @@ def _bands(steps: Sequence[int], lows: Any, highs: Any) -> list[Any]:
     return outlines
 
 
-def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
+def _marks(canvas: Canvas, panel: Panel, *, per_step: float) -> None:
     """Names of the baseline and of the marks above the plot; one without room is left out."""
     taken: list[tuple[float, float]] = []
-    end = panel.span[1] + max(sheet.size[0] - sheet.box[2], 8) / per_step
+    end = panel.span[1] + max(canvas.size[0] - canvas.box[2], 8) / per_step
 
     def write(step: float, text: str, ink: str, *, leftward: bool, row: int = 0) -> bool:
         width = _LETTER * len(text) / per_step
@@ -229,7 +229,7 @@ def _marks(sheet: Sheet, panel: Panel, *, per_step: float) -> None:
             return False
         taken.append(room)
         align: Literal["right", "left"] = "right" if leftward else "left"
-        sheet.text((step, 1), text, ink=ink, frame="over", away=(0, 2 + 7.5 * row), align=align,
+        canvas.text((step, 1), text, ink=ink, frame="over", away=(0, 2 + 7.5 * row), align=align,
                    size=_SMALL)  # fmt: skip
         return True
 
@@ -257,7 +257,7 @@ def _cut(label: str, most: int) -> str:
 
 
 def _end_labels(
-    sheet: Sheet, lines: Sequence[Line], ends: tuple[float, float], *, log: bool, most: int
+    canvas: Canvas, lines: Sequence[Line], ends: tuple[float, float], *, log: bool, most: int
 ) -> None:
     """Names at the right ends, pushed apart until they do not touch."""
     line_ends = []
@@ -268,7 +268,7 @@ def _end_labels(
             share = (places[-1] - ends[0]) / (ends[1] - ends[0])
             line_ends.append((min(max(share, 0.0), 1.0), line))
     line_ends.sort(key=lambda end: end[0])
-    gap = _ROOM / (sheet.box[3] - sheet.box[1])
+    gap = _ROOM / (canvas.box[3] - canvas.box[1])
     heights = [height for height, _ in line_ends]
     for index in range(1, len(heights)):
         heights[index] = max(heights[index], heights[index - 1] + gap)
@@ -280,5 +280,5 @@ def _end_labels(
     for height, (_, line) in zip(heights, line_ends, strict=True):
         plain = line.style in ("limit", "other") or line.tone < 0
         ink = _SOFT if plain else WORDS[line.tone].light
-        sheet.text((1, height), _cut(line.label, most), ink=ink, frame="inside", away=(4, -2.4),
+        canvas.text((1, height), _cut(line.label, most), ink=ink, frame="inside", away=(4, -2.4),
                    align="left", size=7.0)  # fmt: skip

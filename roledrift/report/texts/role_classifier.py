@@ -22,7 +22,7 @@ _FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class RoleClassifier:
     """Log-probability of words per role.
 
     Attributes:
@@ -89,7 +89,9 @@ def _short(word: str) -> str:
     return "0" if word.isdigit() else word[:24]
 
 
-def learn(samples: Sequence[Sample], roles: Sequence[str], until: int | None) -> Likeness | None:
+def train(
+    samples: Sequence[Sample], roles: Sequence[str], until: int | None
+) -> RoleClassifier | None:
     """Profiles of the roles from the texts up to step ``until``.
 
     Args:
@@ -123,4 +125,4 @@ def learn(samples: Sequence[Sample], roles: Sequence[str], until: int | None) ->
         )
         for word in vocabulary
     }
-    return Likeness(known, words, tuple(math.log(0.5 / size) for size in sizes), last)
+    return RoleClassifier(known, words, tuple(math.log(0.5 / size) for size in sizes), last)

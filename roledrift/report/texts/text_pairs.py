@@ -13,8 +13,8 @@ from roledrift.report.numbers import number, percent
 from roledrift.report.texts.diffing import contained, grams, pieces
 from roledrift.report.texts.episodes import Episode, episodes, order
 from roledrift.report.texts.excerpts import excerpt, of_role
-from roledrift.report.texts.likeness import Likeness
-from roledrift.report.texts.passages import Diff, Pairing
+from roledrift.report.texts.role_classifier import RoleClassifier
+from roledrift.report.texts.text_blocks import Diff, Pairing
 from roledrift.report.view import ReportedFinding, View
 
 LIMIT = 12
@@ -33,7 +33,7 @@ TITLES: Mapping[int, str] = {
 _REFERENCES = 100
 
 
-def compared(
+def compare(
     anchor: str,
     pair: tuple[Sample, Sample],
     runs: tuple[str, str],
@@ -83,26 +83,28 @@ def _own(view: View) -> tuple[str, str]:
     return (f"#{view.key}", f"#{view.key}")
 
 
-def around(view: View, finding: ReportedFinding, anchor: str, limit: int = 3) -> tuple[Diff, ...]:
-    """Texts of the alerted role before and after the onset, compared; see :func:`across`."""
+def pairs_around_onset(
+    view: View, finding: ReportedFinding, anchor: str, limit: int = 3
+) -> tuple[Diff, ...]:
+    """Compare the texts of :func:`samples_around_onset` word by word."""
     return tuple(
-        compared(
+        compare(
             anchor,
             (a, b),
             _own(view),
             when=("before onset", "after onset"),
             remark=remark,
         )
-        for a, b, remark in across(view, finding, limit)
+        for a, b, remark in samples_around_onset(view, finding, limit)
     )
 
 
-def carried(view: View, finding: ReportedFinding, anchor: str) -> tuple[Diff, ...]:
+def pairs_of_alert(view: View, finding: ReportedFinding, anchor: str) -> tuple[Diff, ...]:
     """The texts that the live alert carries, for runs whose kept texts are gone."""
     alert = finding.alert
     live = next((live for live in view.live_alerts if live.id == alert.id and live.pairs), alert)
     return tuple(
-        compared(
+        compare(
             f"{anchor}-{index}",
             (
                 Sample(pair.before_step, alert.role, pair.before, prompt=pair.prompt),
@@ -117,7 +119,7 @@ def carried(view: View, finding: ReportedFinding, anchor: str) -> tuple[Diff, ..
     )
 
 
-def across(
+def samples_around_onset(
     view: View, finding: ReportedFinding, limit: int = 3
 ) -> list[tuple[Sample, Sample, str]]:
     """Texts of the alerted role before and after the onset, on the same prompt where there is one.
@@ -147,15 +149,15 @@ def across(
     return pairs
 
 
-def of_run(view: View, likeness: Likeness | None) -> tuple[Pairing, ...]:
-    """The pairings of one run; the fifth is of two, see :func:`of_two`."""
+def pairings_of_run(view: View, classifier: RoleClassifier | None) -> tuple[Pairing, ...]:
+    """The pairings of one run; the fifth is of two, see :func:`pairing_of_runs`."""
     onset = view.findings[0].alert.onset if view.findings else None
     groups = episodes(view.samples)
     return (
         _before_after(view),
         _siblings(view, groups, onset),
         _chosen(view, groups, onset),
-        _imposters(view, likeness),
+        _imposters(view, classifier),
     )
 
 
@@ -167,7 +169,7 @@ def _before_after(view: View) -> Pairing:
     for finding in view.findings:
         if len(diffs) >= LIMIT:
             break
-        for diff in around(view, finding, f"{view.key}-diff-1", each):
+        for diff in pairs_around_onset(view, finding, f"{view.key}-diff-1", each):
             diffs.setdefault(diff.key, diff)
     absent = "" if diffs else "No texts of an alerted role from both sides of its onset were kept."
     return Pairing(1, TITLES[1], tuple(diffs.values())[:LIMIT], absent)
@@ -196,7 +198,7 @@ def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | N
                 prompts[sample.step, sample.prompt, ""].append(sample)
         siblings = _two_slots(prompts)
     diffs = [
-        compared(
+        compare(
             f"{view.key}-diff-2",
             siblings[name],
             _own(view),
@@ -254,7 +256,7 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
         remark = f"{how}; {percent(share)} of the {taker.role}'s 3-grams are the candidate's."
         when = ("selecting role" if selects else "synthesizing role", "candidate")
         diffs.append(
-            compared(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
+            compare(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
         )
     absent = "No role selects or synthesizes in this workflow." if not takers else ""
     if takers and not diffs:
@@ -292,14 +294,14 @@ def _last_box(sample: Sample) -> str:
     return "".join(inside[-1].split()) if inside else ""
 
 
-def _imposters(view: View, likeness: Likeness | None) -> Pairing:
-    if likeness is None:
+def _imposters(view: View, classifier: RoleClassifier | None) -> Pairing:
+    if classifier is None:
         text = "Needs at least three first texts of two roles."
         return Pairing(4, TITLES[4], absent=text)
     scored: list[tuple[float, Sample, str]] = []
     for sample in view.samples:
-        if sample.step > likeness.until:
-            near, away = likeness.nearest(sample.text[:4000], sample.role)
+        if sample.step > classifier.until:
+            near, away = classifier.nearest(sample.text[:4000], sample.role)
             if near and near != sample.role and away > 0:
                 scored.append((away, sample, near))
     if not scored:
@@ -307,8 +309,8 @@ def _imposters(view: View, likeness: Likeness | None) -> Pairing:
         return Pairing(4, TITLES[4], absent=text)
     scored.sort(key=lambda item: (-item[0], order(item[1]), item[1].role))
     first: dict[str, list[tuple[Sample, frozenset[tuple[str, ...]]]]] = {}
-    for role in likeness.roles:
-        samples = [sample for sample in of_role(view, role) if sample.step <= likeness.until][
+    for role in classifier.roles:
+        samples = [sample for sample in of_role(view, role) if sample.step <= classifier.until][
             :_REFERENCES
         ]
         first[role] = [(sample, grams(sample.text[:4000])) for sample in samples]
@@ -320,12 +322,12 @@ def _imposters(view: View, likeness: Likeness | None) -> Pairing:
         remark = f"Reads like {near} by {number(away)} nats per word more than like {sample.role}."
         when = (f"{sample.role} now", f"{near} at the start")
         diffs.append(
-            compared(f"{view.key}-diff-4", (sample, nearest), runs, when=when, remark=remark)
+            compare(f"{view.key}-diff-4", (sample, nearest), runs, when=when, remark=remark)
         )
     return Pairing(4, TITLES[4], tuple(diffs))
 
 
-def of_two(a: View, b: View, links: tuple[str, str]) -> Pairing:
+def pairing_of_runs(a: View, b: View, links: tuple[str, str]) -> Pairing:
     """The same prompt, role, slot and step in two runs, latest steps first.
 
     Args:
@@ -350,7 +352,7 @@ def of_two(a: View, b: View, links: tuple[str, str]) -> Pairing:
         return Pairing(5, TITLES[5], absent=text)
     picked = common[:: max(1, len(common) // LIMIT)][:LIMIT]
     diffs = [
-        compared(
+        compare(
             "overview-diff-5",
             (left[name], right[name]),
             links,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from roledrift.report.model import map_text
-from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing
+from roledrift.report.texts.text_blocks import Browser, Diff, Diffs, Excerpt, Pairing
 
 
 def test_signs_of_pieces_survive_cleaning() -> None:

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from roledrift.report.texts.episodes import episodes
-from roledrift.report.texts.passages import Browser, Excerpt
+from roledrift.report.texts.text_blocks import Browser, Excerpt
 
 
-def island(browser: Browser) -> str:
+def embedded_json(browser: Browser) -> str:
     """The texts of ``browser`` as JSON that cannot leave its script element.
 
     Packed, it is one JSON string; else an object, in which every ``<`` is an escape.
     """
-    text = written(browser)
+    text = as_json(browser)
     return f'"{pack(text)}"' if browser.packed else text
 
 
@@ -32,7 +32,7 @@ def pack(text: str) -> str:
     return base64.b64encode(squeezed).decode("ascii")
 
 
-def written(browser: Browser) -> str:
+def as_json(browser: Browser) -> str:
     """The texts of ``browser`` as JSON.
 
     Rows are short lists and every word that repeats is there once: ten thousand texts have to fit.

@@ -21,7 +21,7 @@ Ring = Any
 """Corners of a closed polygon, ``(n, 2)``."""
 
 
-class Sheet(ABC):
+class Canvas(ABC):
     """Draws one chart; lengths are points.
 
     Places are given in one of these frames: ``data``; ``over`` (data across, 0 to 1 upwards);
@@ -29,13 +29,13 @@ class Sheet(ABC):
 
     Attributes:
         size: Width and height.
-        box: Left, top, right, bottom of the plot, from the top left corner of the sheet.
+        box: Left, top, right, bottom of the plot, from the top left corner of the canvas.
         inside: The same with room for lines along an edge: what is in the frame ``data`` is clipped
             to it.
     """
 
     def __init__(self, size: tuple[float, float], at: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Make an empty sheet.
+        """Make an empty canvas.
 
         Args:
             size: Width and height.

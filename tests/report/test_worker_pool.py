@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from roledrift.report.crew import call_in, processes, start_context
+from roledrift.report.worker_pool import preload, processes, start_context
 
 
 def test_workers_are_fresh_processes() -> None:
@@ -14,8 +14,8 @@ def test_workers_are_fresh_processes() -> None:
 
 
 def test_workers_can_be_called_in_before_they_are_needed() -> None:
-    call_in()
-    call_in()
+    preload()
+    preload()
     with start_context().Pool(1) as pool:
         assert pool.apply(processes) >= 1
 
@@ -23,7 +23,7 @@ def test_workers_can_be_called_in_before_they_are_needed() -> None:
 _COMMAND = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
-from roledrift.report.crew import end_with_parent, start_context
+from roledrift.report.worker_pool import end_with_parent, start_context
 if __name__ == "__main__":
     with ProcessPoolExecutor(1, mp_context=start_context(), initializer=end_with_parent) as pool:
         print(pool.submit(os.getpid).result(), flush=True)

@@ -14,11 +14,11 @@ from html import escape
 
 import numpy as np
 
-from roledrift.report.draw.charts import dots_of, draw_plot, plot_size
-from roledrift.report.draw.drawing import draw_panel, panel_height
+from roledrift.report.draw.canvas import Align, Canvas, Ring
 from roledrift.report.draw.palette import Dash, by_light
+from roledrift.report.draw.panels import draw_panel, panel_height
 from roledrift.report.draw.plots import Dot, Plot
-from roledrift.report.draw.sheet import Align, Ring, Sheet
+from roledrift.report.draw.scatter import dots_of, draw_plot, plot_size
 from roledrift.report.model import Panel
 from roledrift.spans import Floats
 
@@ -51,19 +51,19 @@ def plot_svg(plot: Plot) -> str:
 
 
 def _svg(
-    size: tuple[float, float], key: str, draw: Callable[[Sheet], None], dots: Sequence[Dot] = ()
+    size: tuple[float, float], key: str, draw: Callable[[Canvas], None], dots: Sequence[Dot] = ()
 ) -> str:
-    sheet = _PageSheet(size, key, dots)
-    draw(sheet)
+    canvas = SvgCanvas(size, key, dots)
+    draw(canvas)
     box = " ".join(f"{side:g}" for side in size)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box}" fill="none" '
-        f'stroke-linejoin="round" aria-hidden="true">{"".join(sheet.parts)}</svg>'
+        f'stroke-linejoin="round" aria-hidden="true">{"".join(canvas.parts)}</svg>'
     )
 
 
-class _PageSheet(Sheet):
-    """A sheet on a page, where the browser lays out words.
+class SvgCanvas(Canvas):
+    """A canvas on a page, where the browser lays out words.
 
     Attributes:
         parts: The elements drawn so far.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from roledrift.report.draw.drawing import room_around, round_powers, round_values
+from roledrift.report.draw.canvas import Canvas, Ring
 from roledrift.report.draw.palette import INKS, TONES
+from roledrift.report.draw.panels import room_around, round_powers, round_values
 from roledrift.report.draw.plots import SHAPES, Dot, Plot
-from roledrift.report.draw.sheet import Ring, Sheet
 from roledrift.report.numbers import number
 
 _INK, _SOFT, _RULE, _PAGE = (INKS[name].light for name in ("ink", "soft", "rule", "page"))
@@ -28,13 +28,13 @@ def plot_size(plot: Plot) -> tuple[float, float]:
     return width, height + _KEYS * len(_key_rows(plot, width))
 
 
-def draw_plot(sheet: Sheet, plot: Plot) -> None:
+def draw_plot(canvas: Canvas, plot: Plot) -> None:
     """``plot`` without its title; the url of its n-th dot that is drawn on is ``dot:n``."""
     if plot.rows:
-        _rows(sheet, plot)
+        _rows(canvas, plot)
     else:
-        _against(sheet, plot)
-    _keys(sheet, plot)
+        _against(canvas, plot)
+    _keys(canvas, plot)
 
 
 def dots_of(plot: Plot) -> list[Dot]:
@@ -42,7 +42,7 @@ def dots_of(plot: Plot) -> list[Dot]:
     return [dot for _, dots in plot.rows for dot in dots] if plot.rows else list(plot.dots)
 
 
-def _rows(sheet: Sheet, plot: Plot) -> None:
+def _rows(canvas: Canvas, plot: Plot) -> None:
     def drawable(value: float) -> bool:
         return math.isfinite(value) and (value > 0 or not plot.log)
 
@@ -54,50 +54,50 @@ def _rows(sheet: Sheet, plot: Plot) -> None:
 
     rows = len(plot.rows)
     box = (200.0, 6.0, 648.0, 6.0 + _PITCH * rows)
-    sheet.lay(box, (place(low), place(high)), (rows, 0))
+    canvas.lay(box, (place(low), place(high)), (rows, 0))
     for tick in round_powers(low, high) if plot.log else round_values(low, high, 6):
-        _upright(sheet, place(tick), _RULE)
-        sheet.text((place(tick), 0), number(tick), ink=_SOFT, frame="over", away=(0, -11),
+        _upright(canvas, place(tick), _RULE)
+        canvas.text((place(tick), 0), number(tick), ink=_SOFT, frame="over", away=(0, -11),
                    size=_SIZE)  # fmt: skip
     if plot.zero and not plot.log:
-        _upright(sheet, 0.0, _SOFT)
+        _upright(canvas, 0.0, _SOFT)
     index = 0
     for row, (label, dots) in enumerate(plot.rows):
-        sheet.text((0, row + 0.5), label, ink=_INK, frame="beside", away=(-8, -3), align="right",
+        canvas.text((0, row + 0.5), label, ink=_INK, frame="beside", away=(-8, -3), align="right",
                    size=_SIZE)  # fmt: skip
         for dot in dots:
             if drawable(dot.x):
-                _dot(sheet, dot, (place(dot.x), row + 0.5), index)
+                _dot(canvas, dot, (place(dot.x), row + 0.5), index)
             index += 1
-    sheet.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", away=(0, -24), size=_SIZE)
+    canvas.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", away=(0, -24), size=_SIZE)
 
 
-def _upright(sheet: Sheet, at: float, ink: str) -> None:
-    sheet.line((at, at), (0, 1), ink=ink, width=0.7, frame="over")
+def _upright(canvas: Canvas, at: float, ink: str) -> None:
+    canvas.line((at, at), (0, 1), ink=ink, width=0.7, frame="over")
 
 
-def _against(sheet: Sheet, plot: Plot) -> None:
+def _against(canvas: Canvas, plot: Plot) -> None:
     values = [v for dot in plot.dots for v in (dot.x, dot.y) if math.isfinite(v)]
     low, high = room_around(values, log=False, share=0.06)
-    sheet.lay((44.0, 8.0, 322.0, 296.0), (low, high), (low, high))
+    canvas.lay((44.0, 8.0, 322.0, 296.0), (low, high), (low, high))
     for tick in round_values(low, high, 5):
-        sheet.line((0, 1), (tick, tick), ink=_RULE, width=0.7, frame="beside")
-        sheet.text((tick, 0), number(tick), ink=_SOFT, frame="over", away=(0, -12), size=_SIZE)
-        sheet.text((0, tick), number(tick), ink=_SOFT, frame="beside", away=(-4, -3),
+        canvas.line((0, 1), (tick, tick), ink=_RULE, width=0.7, frame="beside")
+        canvas.text((tick, 0), number(tick), ink=_SOFT, frame="over", away=(0, -12), size=_SIZE)
+        canvas.text((0, tick), number(tick), ink=_SOFT, frame="beside", away=(-4, -3),
                    align="right", size=_SIZE)  # fmt: skip
     if plot.diagonal:
-        sheet.line((0, 1), (0, 1), ink=_SOFT, width=0.7, dash=(0, (5.7, 4.3)), frame="inside")
+        canvas.line((0, 1), (0, 1), ink=_SOFT, width=0.7, dash=(0, (5.7, 4.3)), frame="inside")
     for index, dot in enumerate(plot.dots):
         if math.isfinite(dot.x) and math.isfinite(dot.y):
-            _dot(sheet, dot, (dot.x, dot.y), index)
-    sheet.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", away=(0, -26), size=_SIZE)
-    sheet.text((0, 1), plot.axes[1], ink=_SOFT, frame="inside", away=(0, 1), align="left",
+            _dot(canvas, dot, (dot.x, dot.y), index)
+    canvas.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", away=(0, -26), size=_SIZE)
+    canvas.text((0, 1), plot.axes[1], ink=_SOFT, frame="inside", away=(0, 1), align="left",
                size=_SIZE)  # fmt: skip
 
 
-def _dot(sheet: Sheet, dot: Dot, place: tuple[float, float], index: int) -> None:
+def _dot(canvas: Canvas, dot: Dot, place: tuple[float, float], index: int) -> None:
     inks = (TONES[dot.tone % len(TONES)].light, _PAGE)
-    sheet.stamp(_shape(dot.shape, dot.size), place, inks=inks, link=f"dot:{index}")
+    canvas.stamp(_shape(dot.shape, dot.size), place, inks=inks, link=f"dot:{index}")
 
 
 def _shape(shape: int, size: float) -> Ring | float:
@@ -107,19 +107,19 @@ def _shape(shape: int, size: float) -> Ring | float:
     return [(x * size, y * size) for x, y in _OUTLINES[name]]
 
 
-def _keys(sheet: Sheet, plot: Plot) -> None:
-    left, _, right, bottom = sheet.box
-    rise = bottom - sheet.box[1]
-    rows = _key_rows(plot, sheet.size[0])
+def _keys(canvas: Canvas, plot: Plot) -> None:
+    left, _, right, bottom = canvas.box
+    rise = bottom - canvas.box[1]
+    rows = _key_rows(plot, canvas.size[0])
     for row, keys in enumerate(rows):
         at = 0.0
-        down = (sheet.size[1] - _KEYS * (len(rows) - row) + 12 - bottom) / rise
+        down = (canvas.size[1] - _KEYS * (len(rows) - row) + 12 - bottom) / rise
         for label, tone, shape in keys:
             ink = TONES[tone % len(TONES)].light if tone >= 0 else _SOFT
             x = (at + 4) / (right - left)
             stamp = _shape(shape, 3.2)
-            sheet.stamp(stamp, (x, 3 / rise - down), inks=(ink, _PAGE), frame="inside")
-            sheet.text((x, -down), label, ink=_SOFT, frame="inside", away=(7, 0), align="left",
+            canvas.stamp(stamp, (x, 3 / rise - down), inks=(ink, _PAGE), frame="inside")
+            canvas.text((x, -down), label, ink=_SOFT, frame="inside", away=(7, 0), align="left",
                        size=_SIZE)  # fmt: skip
             at += _key_width(label)
 

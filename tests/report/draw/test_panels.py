@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.report.draw.drawing import (
+from roledrift.report.draw.panels import (
     room_around,
     round_powers,
     round_steps,
     round_values,
 )
-from roledrift.report.draw.figures import panel_svg, stacked_svg
+from roledrift.report.draw.svg import panel_svg, stacked_svg
 from roledrift.report.model import Line, Mark, Panel
 
 FLOATS = st.floats(-1e12, 1e12, allow_nan=False)

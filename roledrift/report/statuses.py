@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from roledrift.detect.conclusion import Outcome
 from roledrift.judgement import Alert, Incident, Severity, Verdict
 
-Mood = Literal[
+Status = Literal[
     "failing", "input problem", "suspicious", "watch", "no verdict", "ok", "clean", "closed", ""
 ]
 """A severity, or the state of a verdict or of a run without a finding, or nothing."""
 
-MOODS: tuple[Mood, ...] = (
+STATUSES: tuple[Status, ...] = (
     "",
     "clean",
     "ok",
@@ -37,7 +38,7 @@ def still_open(alerts: Iterable[Alert]) -> Open:
     return {key: alert.graded for key, alert in latest.items() if alert.state != "closed"}
 
 
-def mood_of(verdict: Verdict, alerts: Open) -> Mood:
+def status_of(verdict: Verdict, alerts: Open) -> Status:
     """The state of a verdict; while its alert is open, the severity of the alert."""
     severity = alerts.get((verdict.detector, verdict.role))
     if severity is not None:
@@ -52,9 +53,15 @@ def urgency(outcome: Outcome | str, incident: Incident | None) -> tuple[int, boo
         outcome: As :func:`roledrift.detect.conclusion.conclude` says; any other word comes last.
         incident: The incident that the outcome is about, if there is one.
     """
-    worst = MOODS[::-1].index(outcome) if outcome in MOODS else len(MOODS)
+    worst = STATUSES[::-1].index(outcome) if outcome in STATUSES else len(STATUSES)
     onset = math.inf if incident is None else float(incident.onset)
     return worst, incident is None or not incident.damage, onset
+
+
+def tally(outcomes: Iterable[str]) -> str:
+    """How many runs ended how, the worst first: ``2 failing, 1 clean``."""
+    counts = Counter(outcomes)
+    return ", ".join(f"{counts[status]} {status}" for status in STATUSES[::-1] if counts[status])
 
 
 def holds(incident: Incident, alert: Alert) -> bool:
@@ -67,6 +74,6 @@ def is_cause(incident: Incident, alert: Alert) -> bool:
     return incident.alerts[:1] == (alert.id,)
 
 
-def incident_mood(incident: Incident) -> Mood:
+def incident_status(incident: Incident) -> Status:
     """The severity of an incident, or that it has closed."""
     return "closed" if incident.state == "closed" else incident.severity

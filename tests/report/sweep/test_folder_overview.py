@@ -10,7 +10,7 @@ from roledrift.errors import ConfigError
 from roledrift.report.build import build_run
 from roledrift.report.model import Figure, Prose, Table
 from roledrift.report.sections import first_screen
-from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.summary import Summary, summarise
 from roledrift.report.view import View
 
