@@ -59,8 +59,8 @@ def change_of(
     Returns:
         None without a finite value in ``since``.
     """
-    start = average(list(_inside(curve, before).values()))
-    later = _inside(curve, since)
+    start = average(list(within(curve, before).values()))
+    later = within(curve, since)
     if not later:
         return None
     last = max(later)
@@ -69,7 +69,8 @@ def change_of(
     return Change(start, later[last], last, later[far], far)
 
 
-def _inside(curve: Mapping[int, float], window: tuple[int, int]) -> dict[int, float]:
+def within(curve: Mapping[int, float], window: tuple[int, int]) -> dict[int, float]:
+    """The finite values of a curve in a window of steps, both ends included."""
     first, last = window
     return {
         step: value

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from roledrift.report.draw.palette import tone
-from roledrift.report.model import Cell, Line, Mark, Panel, Table
-from roledrift.report.numbers import DASH, cell, count
+from roledrift.report.model import Line, Mark, Panel, Style
+from roledrift.report.numbers import cell
 from roledrift.report.sections.names import role_name
-from roledrift.report.view import View, spread, thinned
+from roledrift.report.view import View, thinned
 
-TABLE_ROWS = 60
 _APART = 8.0
 """Largest over smallest value from which on a logarithmic axis shows all roles."""
 
@@ -30,11 +29,16 @@ def marks(view: View) -> tuple[Mark, ...]:
     )
 
 
+def line(label: str, curve: Mapping[int, float], role: str = "", *, style: Style = "main",
+         tone: int = -1) -> Line:  # fmt: skip
+    """Draw a curve (step to value) with at most 600 points."""
+    points = thinned(dict(curve))
+    return Line(label, tuple(points), tuple(points.values()), role, style=style, tone=tone)
+
+
 def role_line(view: View, role: str, curve: Mapping[int, float], *, label: str = "") -> Line:
-    """The main line of a role."""
-    kept = thinned(dict(curve))
-    name = label or role_name(role)
-    return Line(name, tuple(kept), tuple(kept.values()), role, tone=tone(role, view.roles))
+    """The main line of a role, in its colour."""
+    return line(label or role_name(role), curve, role, tone=tone(role, view.roles))
 
 
 def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
@@ -121,31 +125,6 @@ def level(curves: Curves) -> str:
     if any(len(values) > 1 or not math.isfinite(min(values)) for values in values_of.values()):
         return ""
     return ", ".join(f"{role} {cell(values.pop()).text}" for role, values in values_of.items())
-
-
-def table(
-    columns: Mapping[str, Mapping[int, float]], keep: Sequence[int] = (), *, title: str = "Data"
-) -> Table:
-    """Curves as a table of at most 60 steps, saying so where steps are left out.
-
-    Args:
-        columns: Column name to curve.
-        keep: Steps that are kept in any case.
-        title: Handle of the table.
-    """
-    steps = sorted({step for curve in columns.values() for step in curve})
-    shown = spread(steps, TABLE_ROWS, keep)
-    rows = tuple(
-        (
-            count(step),
-            *(cell(curve[step]) if step in curve else Cell(DASH) for curve in columns.values()),
-        )
-        for step in shown
-    )
-    caption = ""
-    if len(shown) < len(steps):
-        caption = f"{len(shown)} of {len(steps)} steps, evenly spread; the run directory holds all."
-    return Table(("step", *columns), rows, title, caption, collapsed=True)
 
 
 def odd_values(curves: Sequence[Mapping[int, float]], *, log: bool) -> str:

@@ -77,6 +77,9 @@ class Advice:
     items: tuple[str, ...]
 
 
+Style = Literal["main", "slot", "other", "limit"]
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One curve over steps.
@@ -97,7 +100,7 @@ class Line:
     role: str = ""
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
-    style: Literal["main", "slot", "other", "limit"] = "main"
+    style: Style = "main"
     tone: int = -1
 
 

@@ -257,15 +257,6 @@ class View:
         start = {0: base[min(base)]} if base else {}
         return {**start, **self.total(VALIDATION)}
 
-    def inside(self, curve: dict[int, float], window: tuple[int, int] | None) -> list[float]:
-        """Values of ``curve`` in a window of steps, both ends included; empty for None."""
-        if window is None:
-            return []
-        first, last = window
-        if last - first < len(curve):
-            return [curve[step] for step in range(first, last + 1) if step in curve]
-        return [value for step, value in curve.items() if first <= step <= last]
-
     def since(self, finding: ReportedFinding) -> tuple[int, int]:
         """From the onset of ``finding`` to its end: where it closed, or the end of the run."""
         last = self.span[1] if finding.closed is None else finding.closed
@@ -365,16 +356,3 @@ def thinned(curve: dict[int, float], limit: int = 600) -> dict[int, float]:
         # The two ends may have come on top; inner points give way.
         kept_steps = [kept_steps[0], *kept_steps[1:-1][: limit - 2], kept_steps[-1]]
     return {step: curve[step] for step in kept_steps}
-
-
-def spread(steps: Sequence[int], limit: int, keep: Iterable[int] = ()) -> tuple[int, ...]:
-    """At most ``limit`` of ``steps``, evenly spread, always with both ends and ``keep``."""
-    ordered = sorted(set(steps))
-    if len(ordered) <= limit:
-        return tuple(ordered)
-    known = set(ordered)
-    wanted = [step for step in keep if step in known][: limit - 2]
-    kept = {*wanted, ordered[0], ordered[-1]}
-    free = limit - len(kept)
-    chosen = {ordered[(2 * i + 1) * len(ordered) // (2 * free)] for i in range(free)}
-    return tuple(sorted(kept | chosen))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from roledrift.report.curves import level, limits, odd_values, overlaid, table
+from roledrift.report.curves import level, limits, odd_values, overlaid
 from roledrift.report.model import Line, Panel
 from roledrift.report.view import View
 
@@ -19,16 +19,6 @@ def test_limits_are_shared_and_leave_room() -> None:
     assert limits([panel(0.9)], log=False, share=True) == (0.0, 1.02)
     assert limits([panel(0.0, 1e-3)], log=True, share=False) == (1e-3 / 1.5, 1e-3 * 1.5)
     assert limits([panel(math.nan)], log=False, share=False) is None
-
-
-def test_a_long_table_is_thinned_and_says_so() -> None:
-    long = table({"a": dict.fromkeys(range(300), 1.0)}, keep=[123])
-    assert 55 <= len(long.rows) <= 60
-    assert any(row[0].text == "123" for row in long.rows)
-    assert f"{len(long.rows)} of 300 steps" in long.caption
-    short = table({"a": {0: 1.0}, "b": {5: 2.0}})
-    assert [[cell.text for cell in row] for row in short.rows] == [["0", "1", "–"], ["5", "–", "2"]]
-    assert short.caption == ""
 
 
 def test_what_is_not_drawn_is_counted() -> None:

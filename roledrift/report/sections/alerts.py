@@ -9,7 +9,7 @@ from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import SEVERITIES, Alert
 from roledrift.measure.catalogue import charted
 from roledrift.report.change import change_of
-from roledrift.report.curves import overlaid
+from roledrift.report.curves import line, overlaid
 from roledrift.report.model import (
     AlertCard,
     Block,
@@ -29,7 +29,7 @@ from roledrift.report.sections.names import (
     role_name,
     statistic_name,
 )
-from roledrift.report.view import ReportedFinding, View, thinned
+from roledrift.report.view import ReportedFinding, View
 
 CARDS = 12
 """Evidence cards per run; further alerts are in the table only, which says so."""
@@ -162,9 +162,7 @@ def _statistic(view: View, finding: ReportedFinding) -> Block:
 def _limit(limit: Mapping[int, float]) -> tuple[Line, ...]:
     if not limit:
         return ()
-    kept = thinned(dict(limit))
-    label = f"threshold {number(limit[max(limit)])}"
-    return (Line(label, tuple(kept), tuple(kept.values()), style="limit"),)
+    return (line(f"threshold {number(limit[max(limit)])}", limit, style="limit"),)
 
 
 def _numbers(view: View, finding: ReportedFinding) -> Block:
@@ -188,7 +186,7 @@ def _numbers(view: View, finding: ReportedFinding) -> Block:
                 cell(change.start),
                 stepped(change.farthest, change.farthest_step),
                 stepped(change.last, change.last_step),
-                Cell("–") if change.ratio is None else Cell(ratio(change.ratio), change.ratio),
+                Cell(ratio(change.ratio), change.ratio),
             )
         )
     ended = f"Ended within a tenth of their start: {', '.join(same)}." if same else ""

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from roledrift.judgement import Incident
 from roledrift.records import Sample
-from roledrift.report.curves import limits, overlaid
+from roledrift.report.curves import limits, line, overlaid
 from roledrift.report.model import (
     Advice,
     Block,
     Diff,
     Figure,
-    Line,
     Mark,
     Note,
     Pairs,
@@ -25,10 +24,9 @@ from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import plain_words, role_name
 from roledrift.report.texts.excerpts import of_role
 from roledrift.report.texts.text_pairs import compare, pairs_around_onset, pairs_of_alert
-from roledrift.report.view import REWARD, ReportedFinding, View, thinned
+from roledrift.report.view import REWARD, ReportedFinding, View
 from roledrift.sums import EVERYONE
 
-_CHARTS = 4
 _ACCURACY = "accuracy"
 
 PLACE = 10
@@ -145,21 +143,16 @@ def _accuracy(view: View, marks: tuple[Mark, ...]) -> Panel | None:
     """Validation accuracy, with that in training behind it; the reward where there is neither."""
     training, lines = view.total(_ACCURACY), []
     if view.validation:
-        lines.append(_plain("validation", view.validation))
+        lines.append(line("validation", view.validation))
     if training:
-        lines.append(_plain("training", training, behind=bool(view.validation)))
+        lines.append(line("training", training, style="other" if lines else "main"))
     title, note = "Accuracy", _best(view.validation)
     if not lines:
         if not view.reward:
             return None
-        title, lines, note = "Reward", [_plain(REWARD, view.reward)], _best(view.reward)
+        title, lines, note = "Reward", [line(REWARD, view.reward)], _best(view.reward)
     panel = Panel(title, tuple(lines), view.span, baseline=view.baseline, marks=marks, note=note)
     return replace(panel, limits=limits([panel], log=False, share=title == "Accuracy"))
-
-
-def _plain(label: str, curve: Mapping[int, float], *, behind: bool = False) -> Line:
-    kept = thinned(dict(curve))
-    return Line(label, tuple(kept), tuple(kept.values()), style="other" if behind else "main")
 
 
 def _best(curve: Mapping[int, float]) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 
 from roledrift import gram
 from roledrift.records import GramRecord, StepRecord
-from roledrift.report.curves import marks, overlaid, role_line
+from roledrift.report.curves import line, marks, overlaid, role_line
 from roledrift.report.draw.palette import TONES
 from roledrift.report.model import Block, Figure, Line, Note, Panel, Prose, Section
 from roledrift.report.numbers import percent
-from roledrift.report.view import View, thinned
+from roledrift.report.view import View
 
 Curve = dict[int, float]
 _METHODS = {
@@ -172,8 +172,7 @@ def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
     for role, curve in _ordered(view, shares).items():
         lines = [role_line(view, role, curve, label="gradient")]
         if role in tokens:
-            kept = thinned(tokens[role])
-            lines.append(Line("tokens", tuple(kept), tuple(kept.values()), style="other"))
+            lines.append(line("tokens", tokens[role], style="other"))
         panels.append(
             Panel(
                 f"Share of gradient mass, {role}",
@@ -189,10 +188,9 @@ def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
 
 
 def _cosines(view: View, cosines: dict[str, Curve]) -> Panel:
-    lines = []
-    for at, (pair, curve) in enumerate(cosines.items()):
-        kept = thinned(curve)
-        lines.append(Line(pair, tuple(kept), tuple(kept.values()), tone=at % len(TONES)))
+    lines = (
+        line(pair, curve, tone=at % len(TONES)) for at, (pair, curve) in enumerate(cosines.items())
+    )
     return Panel(
         "Cosine between roles' gradients",
         tuple(lines),

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from roledrift.measure.cards import Statistic
 from roledrift.measure.catalogue import charted
-from roledrift.report.curves import level, overlaid
+from roledrift.report.change import within
+from roledrift.report.curves import level, line, overlaid
 from roledrift.report.draw.palette import tone
 from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
 from roledrift.report.numbers import average, cell, count
-from roledrift.report.view import View, thinned
+from roledrift.report.view import View
 
 PLACE = 50
 """Among the sections of the page."""
@@ -57,7 +58,7 @@ def _rest(view: View) -> Table | None:
         for role in view.roles:
             curve = view.curve(role, name)
             if curve:
-                before, last = average(view.inside(curve, window)), curve[max(curve)]
+                before, last = average([*within(curve, window).values()]), curve[max(curve)]
                 finite = [value for value in curve.values() if math.isfinite(value)]
                 edges = (min(finite), max(finite)) if finite else (None, None)
                 cells = map(cell, (before, last, *edges))
@@ -85,15 +86,6 @@ def _slots(view: View, statistic: Statistic, role: str) -> list[Line]:
     for slot in range(slots if slots > 1 else 0):
         curve = view.curve(f"{role}/{slot}", statistic.name)
         if curve:
-            kept = thinned(curve)
-            lines.append(
-                Line(
-                    f"slot {slot}",
-                    tuple(kept),
-                    tuple(kept.values()),
-                    role,
-                    style="slot",
-                    tone=tone(role, view.roles),
-                )
-            )
+            colour = tone(role, view.roles)
+            lines.append(line(f"slot {slot}", curve, role, style="slot", tone=colour))
     return lines

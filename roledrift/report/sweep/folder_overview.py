@@ -13,7 +13,7 @@ from roledrift.judgement import Incident
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.curves import limits
 from roledrift.report.model import Block, Figure, Mark, Panel, Prose
-from roledrift.report.numbers import count, number
+from roledrift.report.numbers import count
 from roledrift.report.sections.names import role_name
 from roledrift.report.statuses import tally, urgency
 from roledrift.report.sweep.bands import banded
@@ -119,9 +119,9 @@ def _row(summary: Summary, differing: Sequence[str]) -> tuple[Cell, ...]:
         Cell(summary.state, state=summary.state, note="" if summary.closed else "not closed"),
         UNKNOWN if incident is None else Cell(summary.lead, note=_cause(incident)),
         UNKNOWN if incident is None else count(incident.onset),
-        UNKNOWN if summary.best is None else Cell(number(summary.best[1]), summary.best[1]),
+        cell(None if summary.best is None else summary.best[1]),
         UNKNOWN if summary.best is None else count(summary.best[0]),
-        UNKNOWN if last is None else Cell(number(last), last),
+        cell(last),
         count(summary.steps),
         *(_named(getattr(summary, name)) for name in differing),
     )

@@ -36,7 +36,6 @@ class Summary:
     key: str
     page: str
     name: str
-    path: str
     task: str
     scale: str
     workflow: str
@@ -46,12 +45,10 @@ class Summary:
     notes: Mapping[str, str]
     roles: tuple[str, ...]
     state: Status
-    headline: str
     lead: str
     incident: Incident | None
     closed: bool
     steps: int
-    last: int | None
     validation: Mapping[int, float]
     reward: Mapping[int, float]
     settings: Mapping[str, str]
@@ -117,7 +114,6 @@ def summarise(
         key=view.key,
         page=page,
         name=view.name,
-        path=str(view.path),
         task=header.task,
         scale=header.scale,
         workflow=workflow.name,
@@ -127,12 +123,10 @@ def summarise(
         notes=dict(header.notes),
         roles=view.roles,
         state=run.state,
-        headline=run.headline,
         lead=run.lead,
         incident=run.incident,
         closed=view.state != "open",
         steps=len(view.records),
-        last=view.records[-1].step if view.records else None,
         validation=dict(view.validation),
         reward=thinned(view.reward, _POINTS),
         settings=settings(view.header),
