@@ -13,7 +13,7 @@ from roledrift.judgement import Incident
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.curves import limits
 from roledrift.report.model import Block, Figure, Mark, Panel, Prose
-from roledrift.report.numbers import count
+from roledrift.report.numbers import cell, count
 from roledrift.report.sections.names import role_name
 from roledrift.report.statuses import tally, urgency
 from roledrift.report.sweep.bands import banded
