@@ -24,7 +24,7 @@ from typing import (
 
 from roledrift.cli.compare import Difference
 from roledrift.cli.console import Failure
-from roledrift.cli.findings import Finding
+from roledrift.cli.findings import CheckedFinding
 from roledrift.cli.ls import Row
 from roledrift.cli.settings import Item
 from roledrift.codec import RECORD_KINDS
@@ -59,7 +59,7 @@ class CheckedRun(TypedDict):
     code: int
     sentence: str
     incidents: tuple[Incident, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckedFinding, ...]
     verdicts: tuple[Verdict, ...]
     alerts: tuple[Alert, ...]
     problems: tuple[str, ...]
