@@ -1,4 +1,4 @@
-"""Records to JSON lines and back.
+"""Convert records to JSON lines and back.
 
 Strict JSON has no non-finite numbers, and here they are the signal: they travel as the strings
 ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. Unknown keys of a known schema are passed over and
@@ -39,14 +39,14 @@ _NAMES = {cls: name for name, cls in RECORD_KINDS.items()}
 
 
 def plain(record: Record) -> dict[str, Any]:
-    """``record`` as JSON-ready values, with ``v`` and ``kind``; absent values are left out."""
+    """Convert ``record`` to JSON-ready values with ``v`` and ``kind``, without absent values."""
     clean: dict[str, Any] = {"v": SCHEMA, "kind": _NAMES[type(record)]}
     clean.update(_encode(record))
     return clean
 
 
 def to_json(record: Record) -> str:
-    """One line of strict JSON for ``record``."""
+    """Encode ``record`` as one line of strict JSON."""
     body = plain(record)
     try:
         return orjson.dumps(body).decode()
@@ -113,7 +113,7 @@ def _field_names(cls: type[Any]) -> tuple[str, ...]:
 
 
 def from_json(line: str) -> Record:
-    """The record in one line of JSON.
+    """Decode the record in one line of JSON.
 
     Raises:
         SchemaError: If the line is no roledrift record, or was written by a newer version.
@@ -130,7 +130,7 @@ def from_json(line: str) -> Record:
 
 
 def from_plain(body: Mapping[str, Any]) -> Record:
-    """The record in decoded JSON; raises like :func:`from_json`."""
+    """Build the record from decoded JSON; raises like :func:`from_json`."""
     version = body.get("v")
     if not isinstance(version, int):
         raise SchemaError("a record has a whole number under 'v'; this object has none")

@@ -126,7 +126,7 @@ class NotifyConfig:
 
 @dataclass(frozen=True, slots=True)
 class CostsConfig:
-    """What the estimate of costs cannot know by itself.
+    """Facts that the cost estimate cannot know by itself.
 
     Attributes:
         devices: GPUs that the run occupies, those of inference servers included; 0 is what the run
@@ -176,7 +176,7 @@ class Config:
 
 
 def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> Config:
-    """A configuration from nested plain values.
+    """Build a configuration from nested plain values.
 
     Sections of detectors and names of findings are checked by
     :func:`roledrift.detect.settings.checked`, which knows the detectors.
@@ -203,7 +203,7 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
 
 
 def recorded(body: Mapping[str, Any]) -> Config:
-    """The configuration in a run's header; what older versions knew and this one does not is lost.
+    """Read the configuration in a run's header; settings that no longer exist are dropped.
 
     Raises:
         ConfigError: If a value has the wrong type.
@@ -224,13 +224,13 @@ def recorded(body: Mapping[str, Any]) -> Config:
 
 
 def near(name: str, known: Sequence[str]) -> str:
-    """What may have been meant by ``name``, to be put behind a message."""
+    """Suggest the known name closest to ``name``, as the end of a message."""
     close = get_close_matches(name, known, n=1)
     return f", did you mean {close[0]!r}?" if close else f"; known are {sorted(known)}"
 
 
 def build(cls: type[Any], body: Any, path: str, problems: list[str]) -> Any:
-    """A frozen dataclass from plain values; what is wrong is added to ``problems``.
+    """Build a frozen dataclass from plain values; errors are added to ``problems``.
 
     Args:
         cls: Its class.

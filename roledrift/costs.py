@@ -111,7 +111,7 @@ def costs(
 
 
 def with_given(config: CostsConfig, given: CostsConfig | None) -> CostsConfig:
-    """What a command was given counts more than what a run was configured with."""
+    """Override configured costs with those given on the command line."""
     if given is None:
         return config
     return CostsConfig(given.devices or config.devices, given.gpu_hour or config.gpu_hour)

@@ -1,4 +1,4 @@
-"""What a person is told while a run goes on: one notice per change of an incident that matters.
+"""Notices to a person while a run goes on: one per change of an incident that matters.
 
 An incident is told when it opens, when it gets worse, when another cause is found for it and when
 it closes, with its own sentence, word for word. Findings that it only gains are told in one line.
@@ -51,7 +51,7 @@ class Notice:
 
 
 class Notices:
-    """Turns the incidents that a step changed into what has to be said about them."""
+    """Turns changed incidents into notices."""
 
     def __init__(self) -> None:
         self._known: dict[str, Incident] = {}
@@ -62,7 +62,7 @@ class Notices:
         return tuple(self._known.values())
 
     def update(self, changed: Iterable[Incident], alerts: Sequence[Alert]) -> tuple[Notice, ...]:
-        """Compare incidents with what was last said about them.
+        """Compare incidents with what was last reported about them.
 
         Args:
             changed: Incidents that a step changed, as they stand now.

@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 def describe(kind: Kind, sources: Collection[Source]) -> str:
-    """What a comparison compares, in words for the record and the report.
+    """Say in words what a comparison compares, for the record and the report.
 
     ``"<a> vs <b>, T=<of both> | T=<of a> vs T=<of b>, <n> step(s) between"``, for example
     ``"after vs before the optimizer step, T=1.0, 1 step between"``. Where several batches of one

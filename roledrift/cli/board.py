@@ -60,7 +60,7 @@ SHOWN = (
 
 
 def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) -> Text:
-    """Per run its headline and a line per role, with sparklines as wide as there is room.
+    """Draw a headline per run and a line per role, with sparklines as wide as there is room.
 
     Args:
         watched: The runs, in any order; the worst is shown first.
@@ -131,7 +131,7 @@ def _state(one: Watched) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A span of time in its largest unit, such as ``40 s``, ``3 min`` or ``2 h``."""
+    """Format a span of time in its largest unit, such as ``40 s``, ``3 min`` or ``2 h``."""
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -175,7 +175,7 @@ def _cell(one: Watched, role: str, shown: Shown, *, plain: bool, bars: int, brie
 
 
 def times(ratio: float) -> str:
-    """A ratio in a few characters, such as ``x0.45``, ``x4.1`` or ``x260``."""
+    """Format a ratio in a few characters, such as ``x0.45``, ``x4.1`` or ``x260``."""
     if 0.0 < ratio < 0.01:
         return "x<0.01"
     return f"x{ratio:.0f}" if 10 <= ratio < 1e5 else f"x{ratio:.2g}"
@@ -184,7 +184,7 @@ def times(ratio: float) -> str:
 def scaled(
     values: Sequence[float], baseline: float | None, *, plain: bool = False, width: int = _WIDTH
 ) -> str:
-    """The last values as small bars, four to a bar, on a scale on which noise looks small.
+    """Draw the last values as small bars, four to a bar, on a scale on which noise looks small.
 
     With a baseline, the middle is the baseline and the ends are a quarter and four times of it, or
     as far as the values go. Without one, shares between 0 and 1 are drawn from 0 to 1, and anything

@@ -1,4 +1,4 @@
-"""``roledrift check``: the detectors, replayed over recorded runs."""
+"""``roledrift check``: replay the detectors over recorded runs."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def check_run(
 
 
 def exit_code(outcome: Outcome, fail_on: str = "input") -> int:
-    """0, 1 for an outcome that ``fail_on`` counts, or 3 without a verdict."""
+    """Return 0 if nothing counts, 1 for an outcome that ``fail_on`` counts, 3 without a verdict."""
     if outcome == "no verdict":
         return console.INCONCLUSIVE
     return console.FINDINGS if outcome in COUNTS[fail_on] else console.CLEAN

@@ -1,4 +1,4 @@
-"""Findings of a replayed run: what was found, how bad it is, and which of them count."""
+"""Findings of a replayed run: their severity, and which of them count."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def findings_of(replayed: Replay) -> tuple[CheckedFinding, ...]:
-    """Every alert of the whole history, the worst first, then by onset.
+    """Return every alert of the whole run, worst first, then by onset.
 
     What is merely watched at the last step is no finding.
     """
@@ -93,7 +93,7 @@ def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Checked
 
 
 def silence(step: int, quiet: float) -> CheckedFinding:
-    """The finding that the heartbeat inside a run raises, seen from outside."""
+    """Make the finding for a run that has gone silent."""
     return CheckedFinding(
         role="*",
         detector=HEARTBEAT,

@@ -20,7 +20,7 @@ _WATCH = STATUSES.index("watch")
 
 
 def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
-    """One line per run and below it its verdicts, the worst first; of several runs the bad ones.
+    """Print one line per run with its verdicts below, worst first; of several runs the bad ones.
 
     Args:
         checked: The runs.
@@ -99,7 +99,7 @@ def _why(verdict: Verdict) -> str:
 
 
 def markdown(checked: Sequence[Checked]) -> str:
-    """A table of runs, and one of verdicts per run."""
+    """Print a table of runs, and a table of verdicts per run."""
     lines = ["| run | outcome | why |", "| --- | --- | --- |"]
     for one in checked:
         cells = (one.path, one.outcome, one.sentence)
@@ -125,7 +125,7 @@ def _cell(text: str) -> str:
 
 
 def github(checked: Sequence[Checked]) -> str:
-    """Workflow commands, one per incident: GitHub shows them beside the job."""
+    """Print workflow commands, one per incident: GitHub shows them beside the job."""
     lines = []
     for one in checked:
         if one.code == console.FAILED:
@@ -152,7 +152,7 @@ def _command(level: str, title: str, text: str) -> str:
 
 
 def junit(checked: Sequence[Checked]) -> str:
-    """A test suite per run and a test per verdict; no verdict is skipped, never passed."""
+    """Print a test suite per run and a test per verdict; no verdict is skipped, never passed."""
     suites = []
     for one in checked:
         cases = [_case(one, index) for index in range(len(one.verdicts))]

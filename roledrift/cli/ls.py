@@ -1,4 +1,4 @@
-"""``roledrift ls``: what is in a folder of runs."""
+"""``roledrift ls``: list the runs in a folder."""
 
 from __future__ import annotations
 

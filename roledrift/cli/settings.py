@@ -1,4 +1,4 @@
-"""The settings that hold here, and where each value came from."""
+"""The settings in force on this machine, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OTHERS = ("ROLEDRIFT_WORKFLOW", "ROLEDRIFT_OUT", "ROLEDRIFT_ROLES")  # read by 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was looked at.
+    """One thing that was checked.
 
     Attributes:
         state: ``ok``, ``absent`` (optional, or a question that cannot be answered) or ``broken``.
@@ -44,7 +44,7 @@ class Item:
 
 
 def settings(*, test: bool = False) -> Sequence[Item]:
-    """Configuration, environment and webhook, each with its source.
+    """List configuration, environment and webhook, each with its source.
 
     Args:
         test: Send a test message to the webhook.

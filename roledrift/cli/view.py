@@ -18,7 +18,7 @@ from roledrift.view.judging import AtOnce, Bench
 def view(
     paths: Sequence[str], *, host: str, port: int, out: Path | None, look: bool, as_json: bool
 ) -> int:
-    """Serve the page until it is interrupted, or write a copy.
+    """Serve the page until it is interrupted, or write a static copy.
 
     Args:
         paths: Runs, folders of runs, or other tools' logs.

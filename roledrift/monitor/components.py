@@ -1,4 +1,4 @@
-"""What a monitor is made of."""
+"""The components of a monitor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roledrift.records import Sample, StepRecord
 
 @dataclass(frozen=True, slots=True)
 class MonitorComponents:
-    """What a monitor is made of.
+    """The components of a monitor.
 
     Attributes:
         probes: Measure spans.

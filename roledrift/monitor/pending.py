@@ -1,4 +1,4 @@
-"""What a monitor has gathered and not yet written down."""
+"""What a monitor has collected and not yet written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Pending:
     cost_ms: Counter[str] = field(default_factory=Counter)
 
     def beside(self, measured: dict[str, dict[str, Stat]]) -> dict[str, dict[str, Stat]]:
-        """What was measured, and of what the host logged the rest.
+        """Merge measured statistics with logged ones; measured ones win.
 
         A mean over spans that were seen is better founded than one that the host logged.
         """

@@ -1,4 +1,4 @@
-"""From run directories to one :class:`~roledrift.report.model.Report`."""
+"""Build a :class:`~roledrift.report.model.Report` from run directories."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def build_report(
     paper: bool = False,
     costs: CostsConfig | None = None,
 ) -> Report:
-    """Read and judge runs.
+    """Read runs, judge them and build their report.
 
     Args:
         paths: Run directories, or folders that hold some.
@@ -93,7 +93,7 @@ def build_report(
 
 
 def runs_in(paths: Sequence[Path | str] | Path | str) -> tuple[list[Path], list[Path]]:
-    """The paths as given, and the runs in them, each once; raises like :func:`build_report`."""
+    """Find the runs in ``paths``, each once; raises like :func:`build_report`."""
     given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     run_paths = list(dict.fromkeys(run for path in given for run in find_runs(path)))
     if not run_paths:
@@ -105,12 +105,12 @@ def runs_in(paths: Sequence[Path | str] | Path | str) -> tuple[list[Path], list[
 
 
 def command_of(given: Sequence[Path]) -> str:
-    """The command that makes the report again."""
+    """Return the command that makes this report again."""
     return "roledrift report " + " ".join(shlex.quote(str(path)) for path in given)
 
 
 def cleaned(report: Report, sharing: Sharing | None = None) -> Report:
-    """``report`` without control characters and without what must not be seen."""
+    """Remove control characters, and everything that must not be shared."""
     safe: Report = map_text(report, clean)
     if sharing is None or sharing.redact is None:
         return safe
@@ -119,7 +119,7 @@ def cleaned(report: Report, sharing: Sharing | None = None) -> Report:
 
 
 def key_of(index: int, path: Path) -> str:
-    """Anchor of a run: its number and its directory's name."""
+    """Make the anchor of a run from its number and the name of its directory."""
     slug = re.sub(r"[^a-z0-9]+", "-", path.name.lower()).strip("-")
     return f"run{index + 1}-{slug}" if slug else f"run{index + 1}"
 
@@ -129,12 +129,12 @@ PAGES = "runs"
 
 
 def page_of(key: str) -> str:
-    """The page of a run, relative to the index of several."""
+    """Return the path of a run's page, relative to the index."""
     return f"{PAGES}/{key}.html"
 
 
 def build_run(view: View, command: str) -> RunReport:
-    """One run with all its sections."""
+    """Build the report of one run with all its sections."""
     # The method section comes last: it alone needs the command.
     built = [*(make(view) for make in _sections()), method.build(view, command)]
     return RunReport(

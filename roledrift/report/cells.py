@@ -1,4 +1,4 @@
-"""Cells and tables: what numbers and words of a report stand in."""
+"""Tables and their cells."""
 
 from __future__ import annotations
 

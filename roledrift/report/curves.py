@@ -1,4 +1,4 @@
-"""From curves to panels: what the sections with charts share."""
+"""Panels from curves: what all sections with charts share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Curves = Mapping[str, Mapping[int, float]]
 
 
 def marks(view: View) -> tuple[Mark, ...]:
-    """The onset of the cause, or of the first alert; nothing without one."""
+    """Mark the onset of the cause, or of the first alert; nothing if there is none."""
     return tuple(
         Mark(finding.alert.onset, f"onset {finding.alert.onset}") for finding in view.findings[:1]
     )
@@ -31,20 +31,20 @@ def marks(view: View) -> tuple[Mark, ...]:
 
 def line(label: str, curve: Mapping[int, float], role: str = "", *, style: Style = "main",
          tone: int = -1) -> Line:  # fmt: skip
-    """Draw a curve (step to value) with at most 600 points."""
+    """Make a line of at most 600 points from a curve (step to value)."""
     points = thinned(dict(curve))
     return Line(label, tuple(points), tuple(points.values()), role, style=style, tone=tone)
 
 
 def role_line(view: View, role: str, curve: Mapping[int, float], *, label: str = "") -> Line:
-    """The main line of a role, in its colour."""
+    """Make the main line of a role, in its colour."""
     return line(label or role_name(role), curve, role, tone=tone(role, view.roles))
 
 
 def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
              marked: Sequence[Mark] | None = None, slots: Sequence[Line] = (),
              limit: Sequence[Line] = ()) -> Panel:  # fmt: skip
-    """All roles in one panel over the whole run, its baseline window shaded.
+    """Draw all roles in one panel over the whole run, with its baseline window shaded.
 
     The axis is logarithmic where that is asked for, and where roles are so far apart that the
     smaller one would be a flat line.
@@ -82,7 +82,7 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
 
 
 def limits(panels: Sequence[Panel], *, log: bool, share: bool) -> tuple[float, float] | None:
-    """Value range that neighbouring panels share, with a little room.
+    """Compute the value range that neighbouring panels share, with a small margin.
 
     Shares get an axis from 0 that ends at 1 or, where all values are small, a little above them.
     """
@@ -118,7 +118,7 @@ def _drawn(values: Sequence[float], *, log: bool) -> Sequence[float]:
 
 
 def level(curves: Curves) -> str:
-    """The values of roles that never change; empty if some role's does, or is seen once only."""
+    """Name the roles' values if none of them ever changes; empty otherwise."""
     values_of = {role: set(curve.values()) for role, curve in curves.items() if curve}
     if not values_of or any(len(curve) < 2 for curve in curves.values() if curve):
         return ""
@@ -128,7 +128,7 @@ def level(curves: Curves) -> str:
 
 
 def odd_values(curves: Sequence[Mapping[int, float]], *, log: bool) -> str:
-    """A remark on values that a chart cannot show; empty if it shows all."""
+    """Say which values a chart cannot show; empty if it shows all."""
     values = [value for curve in curves for value in curve.values()]
     if len(_drawn(values, log=log)) == len(values):
         return ""

@@ -112,7 +112,7 @@ DEMOS = (
 
 
 def demo_named(name: str) -> Demo:
-    """Look a demo up; an empty name is the default.
+    """Look up a demo; an empty name is the default.
 
     Raises:
         ConfigError: If there is none of that name, with the nearest one that there is.
@@ -125,7 +125,7 @@ def demo_named(name: str) -> Demo:
 
 
 def unpack_demo(demo: Demo, run: Path) -> None:
-    """Write the recorded run of a demo to a run directory, judged.
+    """Write the recorded run of a demo, with its alerts and incidents, to a run directory.
 
     Writing it again over itself changes nothing.
 

@@ -1,4 +1,4 @@
-"""A folder of runs: an index, a page per run, tables as files; one run in memory at a time."""
+"""The report on a folder of runs: an index and a page per run, with one run in memory at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Result = tuple[Summary, RunReport] | Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is written about a folder, how it is judged and how the work is shared.
+    """What to write about a folder, how to judge its runs, and how to share the work.
 
     Attributes:
         formats: As for :func:`~roledrift.report.write.write_report`.
@@ -55,7 +55,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class RunTask:
-    """One run to be read and written.
+    """One run to read, judge and write.
 
     Attributes:
         out: Directory of the report.
@@ -143,7 +143,7 @@ def _begin() -> None:
 
 
 def write_run(task: RunTask) -> Result:
-    """Read, judge and write one run; what the index needs of it."""
+    """Read, judge and write one run, and return what the index needs of it."""
     result = _write_run(task)
     if not gc.isenabled() and sum(gc.get_count()) > _GARBAGE:
         # Only now: while the run was alive, looking at all of it took a tenth of the time.

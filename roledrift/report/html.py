@@ -1,4 +1,4 @@
-"""The report as one self-contained page: no network, strict content security policy."""
+"""The report as one self-contained page: it makes no request, and its policy allows none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONG = 60
 
 
 def render_html(report: Report) -> str:
-    """``report`` as an HTML document that works from a file: of several runs, the page of all.
+    """Render ``report`` as an HTML document that works from a file.
 
     The same report gives the same bytes.
     """
@@ -108,7 +108,7 @@ def _embedded_json(browser: Browser) -> Markup:
 
 
 def heading(excerpt: Excerpt, short: bool = False) -> str:
-    """What is known about a text but for its role, on one line; or only what matters most."""
+    """Describe a text on one line: step, turn, reward, ...; ``short`` gives the essentials."""
     parts = [f"step {excerpt.step}"]
     if short:
         parts += [f"{excerpt.tokens} tokens"] if excerpt.tokens else []
@@ -126,7 +126,7 @@ def heading(excerpt: Excerpt, short: bool = False) -> str:
 
 
 def spoken(panel: Panel) -> str:
-    """A panel for those who cannot see it: where its lines begin and end, and what is marked."""
+    """Describe a panel in words: where each line begins and ends, and the marks."""
     sentences = []
     for line in panel.lines:
         finite = [(s, v) for s, v in zip(line.steps, line.values, strict=True) if math.isfinite(v)]

@@ -1,4 +1,4 @@
-"""The report as at most 200 lines of Markdown, for pull requests and CI summaries."""
+"""The report in at most 200 lines of Markdown, for pull requests and CI summaries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROWS = 30
 
 
 def render_markdown(report: Report) -> str:
-    """``report`` as Markdown; what does not fit is left out and named at the end."""
+    """Render ``report`` as Markdown; what does not fit is left out and named at the end."""
     head = [f"# {escaped(report.title)}", ""]
     for block in report.overview:
         head += _block(block)

@@ -1,4 +1,4 @@
-"""What a report is: plain frozen values that every renderer reads and none computes on.
+"""The report as plain frozen values, which every renderer reads and none changes.
 
 A report is a list of runs, a run a list of sections, a section a list of blocks. The first section
 is the first screen. A new section is a function that returns :class:`Section`; a new kind of block
@@ -61,7 +61,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A grey remark: what is absent and which switch supplies it, or what to be careful with."""
+    """A grey remark: what is missing and what would supply it, or a caveat."""
 
     kind: ClassVar[str] = "note"
     text: str
@@ -70,7 +70,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do: the one action that counts, and what may follow it."""
+    """What to do: first the most effective action, then what may follow it."""
 
     kind: ClassVar[str] = "advice"
     title: str
@@ -251,7 +251,7 @@ class Report:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A part of a report as JSON-ready values, one level deep.
+    """Convert one part of a report to JSON-ready values, one level deep.
 
     Non-finite numbers become strings, as in run directories.
 
@@ -296,7 +296,7 @@ ANCHORS = frozenset(
 
 
 def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = frozenset()) -> Any:
-    """``value`` with every string in it changed: one place cleans whatever a run brought in.
+    """Change every string in ``value``: the one place that cleans what a run brought in.
 
     What holds nothing that changes is not copied.
 

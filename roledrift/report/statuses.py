@@ -33,13 +33,13 @@ Open = Mapping[tuple[str, str], Severity]
 
 
 def still_open(alerts: Iterable[Alert]) -> Open:
-    """Alerts that have not closed, out of transitions in order."""
+    """Find the alerts that have not closed, from transitions in order."""
     latest = {(alert.detector, alert.role): alert for alert in alerts}
     return {key: alert.graded for key, alert in latest.items() if alert.state != "closed"}
 
 
 def status_of(verdict: Verdict, alerts: Open) -> Status:
-    """The state of a verdict; while its alert is open, the severity of the alert."""
+    """Return the state of a verdict; while its alert is open, the severity of the alert."""
     severity = alerts.get((verdict.detector, verdict.role))
     if severity is not None:
         return severity
@@ -47,7 +47,7 @@ def status_of(verdict: Verdict, alerts: Open) -> Status:
 
 
 def urgency(outcome: Outcome | str, incident: Incident | None) -> tuple[int, bool, float]:
-    """Sort key of a run: the worst outcome first, then damage, then the earliest onset.
+    """Sort key of a run: worst outcome first, then runs with damage, then earliest onset.
 
     Args:
         outcome: As :func:`roledrift.detect.conclusion.conclude` says; any other word comes last.
@@ -65,15 +65,15 @@ def tally(outcomes: Iterable[str]) -> str:
 
 
 def holds(incident: Incident, alert: Alert) -> bool:
-    """Whether an alert is one of those of an incident."""
+    """True if the alert belongs to the incident."""
     return alert.id in incident.alerts
 
 
 def is_cause(incident: Incident, alert: Alert) -> bool:
-    """Whether an alert is the cause of an incident."""
+    """True if the alert is the cause of the incident."""
     return incident.alerts[:1] == (alert.id,)
 
 
 def incident_status(incident: Incident) -> Status:
-    """The severity of an incident, or that it has closed."""
+    """Return the severity of an incident, or ``closed``."""
     return "closed" if incident.state == "closed" else incident.severity

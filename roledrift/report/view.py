@@ -1,4 +1,4 @@
-"""One run as the sections see it: records, judgement and the questions that they all ask."""
+"""One run, loaded and judged, with the questions that all sections ask of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HIDDEN = "[redacted]"
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What a report may show to people who must not see everything.
+    """What a report may show to readers who must not see everything.
 
     Attributes:
         texts: False leaves every text of a model and every prompt out; numbers on them stay.
@@ -43,7 +43,7 @@ class Sharing:
     redact: re.Pattern[str] | None = None
 
     def hide(self, text: str) -> str:
-        """``text`` with what must not be seen replaced."""
+        """Replace everything in ``text`` that must not be seen."""
         return text if self.redact is None else self.redact.sub(HIDDEN, text)
 
     def sample(self, sample: Sample) -> Sample:
@@ -101,7 +101,7 @@ class ReportedFinding:
 def findings(
     alerts: Iterable[Alert], incidents: Sequence[Incident] = ()
 ) -> tuple[ReportedFinding, ...]:
-    """Transitions grouped by alert: by incident, there the cause first, then by onset."""
+    """Group transitions by alert and sort them: by incident with its cause first, then by onset."""
     grouped: dict[str, list[Alert]] = {}
     for alert in alerts:
         grouped.setdefault(alert.id, []).append(alert)
@@ -166,12 +166,12 @@ class View:
 
     @cached_property
     def findings(self) -> tuple[ReportedFinding, ...]:
-        """Alerts of the replay, those of the first incident first, and there the cause."""
+        """Alerts of the replay: first incident first, and its cause before the rest."""
         return findings(self.replay.alerts, self.replay.incidents)
 
     @cached_property
     def conclusion(self) -> Conclusion:
-        """What the run is, by the rule of every output."""
+        """Outcome and headline of the run, by the rule that every output shares."""
         return conclude(self.verdicts, self.replay.incidents, len(self.records))
 
     @property
@@ -184,7 +184,7 @@ class View:
 
     @property
     def length_unit(self) -> str:
-        """What lengths are counted in: ``tokens``, or ``characters`` where nobody counted those."""
+        """Unit of lengths: ``tokens``, or ``characters`` if nobody counted tokens."""
         return next((record.labels.get(LENGTH_UNIT, "tokens") for record in self.records), "tokens")
 
     @property
@@ -195,7 +195,7 @@ class View:
         return (inside[0].step, inside[-1].step) if inside and len(inside) == window else None
 
     def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
-        """Step to value of one statistic; steps without it are left out."""
+        """One statistic of a role or slot, as step to value; steps without it are left out."""
         key = (group, name, attribute)
         if attribute == "mean":
             return self._means(group).get(name, {})
@@ -240,25 +240,25 @@ class View:
         return {}
 
     def total(self, name: str) -> dict[int, float]:
-        """Step to one of the numbers of the whole step."""
+        """One number of the whole step, as step to value."""
         return {
             record.step: record.totals[name] for record in self.records if name in record.totals
         }
 
     @cached_property
     def reward(self) -> dict[int, float]:
-        """Reward of the whole step: as the host gave it, else the mean over spans."""
+        """Reward of the whole step: as the host logged it, else the mean over spans."""
         return self.total(REWARD) or self.curve(EVERYONE, REWARD)
 
     @cached_property
     def validation(self) -> dict[int, float]:
-        """Validation accuracy at the steps where the host gave it; at 0 before training."""
+        """Validation accuracy at the steps where the host gave it; step 0 is before training."""
         base = self.total(BASE)
         start = {0: base[min(base)]} if base else {}
         return {**start, **self.total(VALIDATION)}
 
     def since(self, finding: ReportedFinding) -> tuple[int, int]:
-        """From the onset of ``finding`` to its end: where it closed, or the end of the run."""
+        """First and last step of ``finding``: from its onset until it closed or the run ended."""
         last = self.span[1] if finding.closed is None else finding.closed
         return (finding.alert.onset, last)
 
@@ -333,7 +333,7 @@ def load(
 
 
 def thinned(curve: dict[int, float], limit: int = 600) -> dict[int, float]:
-    """At most ``limit`` points: the smallest and the largest of every bin, so spikes survive.
+    """Thin a curve to at most ``limit`` points, keeping each bin's smallest and largest value.
 
     A bin keeps a non-finite value instead, if it has one: a gap is signal too.
     """

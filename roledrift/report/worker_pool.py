@@ -1,4 +1,7 @@
-"""The processes that share the work on a folder of runs. Light, so that they can start early."""
+"""The worker processes that share the work on a folder of runs.
+
+This module imports little, so that the workers can start early.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _NEEDED = ("__main__", "roledrift.report.folder", "roledrift.report.html", "pyar
 
 
 def start_context() -> multiprocessing.context.BaseContext:
-    """Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
+    """Choose how workers start: never by forking a process that has threads, which can hang.
 
     Where they can be forked from a process that only imported what is needed, that is paid once.
     """
@@ -23,7 +26,7 @@ def start_context() -> multiprocessing.context.BaseContext:
 
 
 def preload() -> None:
-    """Let the process that others are forked from import what is needed while we do so too."""
+    """Start the fork server early, so that its imports overlap with ours."""
     if start_context().get_start_method() == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
@@ -31,7 +34,7 @@ def preload() -> None:
 
 
 def end_with_parent() -> None:
-    """Leave when the command is gone: workers of one that was killed would wait for ever."""
+    """Exit when the parent process dies: a worker would otherwise wait for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
 
@@ -43,7 +46,7 @@ def end_with_parent() -> None:
 
 
 def processes() -> int:
-    """Processors this process may use."""
+    """Count the processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows

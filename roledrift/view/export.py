@@ -1,4 +1,4 @@
-"""The page as static files: it opens from a disk or any web server, and asks nobody."""
+"""A static copy of the page, which opens from a disk or any web server and makes no request."""
 
 from __future__ import annotations
 

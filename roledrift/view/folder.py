@@ -1,4 +1,4 @@
-"""The runs below some folders as the page lists them: the worst first, as they come and go."""
+"""The runs below some folders, worst first, as they appear and disappear."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Folder:
         self._followed: dict[str, FollowedRun] = {}
 
     def listing(self) -> dict[str, Any]:
-        """The document of all runs, the worst first."""
+        """Return the document of all runs, worst first."""
         with self._lock:
             names, problems = self._find()
             self._seen = {path: self._seen.get(path, ((), "")) for path in names}
@@ -128,7 +128,7 @@ class Folder:
         return {"role": "", "pairs": [], "note": "This incident is no longer part of the run."}
 
     def run(self, key: str) -> FollowedRun:
-        """The run with a key.
+        """Return the run with this key.
 
         Raises:
             StoreError: If there is none, or no longer.
@@ -220,7 +220,7 @@ def _row(
 
 
 def key_of(path: Path) -> str:
-    """Key of a run: hexadecimal digits, whatever its path is."""
+    """Make the key of a run: hexadecimal digits, whatever its path is."""
     return hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""One run in memory, read on as it grows: its curves, its incidents and its texts."""
+"""One run in memory, which is read on as it grows: its curves, incidents and texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Address = tuple[str, str]
 
 
 class FollowedRun:
-    """A run whose steps stay in memory; what was read once is not read again.
+    """A run whose steps stay in memory, so that nothing is read twice.
 
     Args:
         path: Run directory.
@@ -57,7 +57,7 @@ class FollowedRun:
         self._generation = secrets.token_hex(4)
 
     def refresh(self) -> StoredRun:
-        """Read what was appended since the last time."""
+        """Read what was appended since the last call."""
         with self._lock:
             now = stamp(self.path)
             if not now:
@@ -174,7 +174,7 @@ class FollowedRun:
         return column
 
     def pairs(self, cause: Incident) -> dict[str, Any]:
-        """Texts from before and after the onset of an incident, side by side."""
+        """Return texts from before and after the onset of an incident, side by side."""
         with self._lock:
             stored = self.refresh()
             live = [pair for alert in stored.alerts() if alert.id in cause.alerts[:1]
@@ -198,7 +198,7 @@ class FollowedRun:
         return next(filter(None, (kept.around(role, cause.onset) for role in roles)), ())
 
     def texts(self, role: str, step: int) -> dict[str, Any]:
-        """Texts of a role at the step with texts that is nearest to ``step``.
+        """Return the texts of a role at the step nearest to ``step`` that has texts.
 
         Args:
             role: As the page knows it, without control characters.

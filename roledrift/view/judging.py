@@ -1,4 +1,4 @@
-"""Runs that nobody judged while they were recorded are judged in a process of their own."""
+"""Judge runs that were not judged while they were recorded, in a separate process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roledrift.store.glance import Stamp
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a run is.
+    """Outcome and headline of a run, with its incidents.
 
     Attributes:
         outcome: As :class:`roledrift.detect.conclusion.Conclusion` has it, or ``unreadable``.
@@ -30,7 +30,7 @@ class Judgement:
 
 
 def judge(path: Path) -> Judgement:
-    """Judge a run; what cannot be read is a sentence."""
+    """Judge a run; an error becomes the sentence of the judgement."""
     from roledrift.analysis.runs import open_run
 
     try:
@@ -42,16 +42,16 @@ def judge(path: Path) -> Judgement:
 
 
 class AtOnce:
-    """Judges a run when it is asked; for copies, which are made once."""
+    """Judges a run when asked; for copies, which are made once."""
 
     def result(self, path: Path, now: Stamp) -> Judgement | None:
-        """The judgement of a run."""
+        """Return the judgement of a run."""
         del now
         return judge(path)
 
 
 class Bench:
-    """Judges runs one after the other, without holding up the page.
+    """Judges runs one after another in the background, so that the page never waits.
 
     A run that goes on is judged anew, but never twice at once.
     """
@@ -62,7 +62,7 @@ class Bench:
         self._results: dict[Path, Judgement] = {}
 
     def result(self, path: Path, now: Stamp) -> Judgement | None:
-        """The latest judgement of a run, asking for a new one if its files have changed."""
+        """Return the latest judgement of a run, and ask for a new one if its files have changed."""
         asked = self._asked.get(path)
         done = asked is not None and asked[1].ready()
         if asked is not None and done:
@@ -74,7 +74,7 @@ class Bench:
         return self._results.get(path)
 
     def close(self) -> None:
-        """Stop judging, at once."""
+        """Stop judging at once."""
         if self._pool is not None:
             self._pool.terminate()
 

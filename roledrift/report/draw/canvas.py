@@ -1,4 +1,4 @@
-"""A drawing area that knows where values lie; a page and a picture draw on it alike.
+"""A drawing area with axes, on which a page and a picture draw alike.
 
 What is drawn arrives in points (1/72 inch) from the top left corner, as SVG counts them.
 """
@@ -22,7 +22,7 @@ Ring = Any
 
 
 class Canvas(ABC):
-    """Draws one chart; lengths are points.
+    """Draws one chart; all lengths are in points (1/72 inch).
 
     Places are given in one of these frames: ``data``; ``over`` (data across, 0 to 1 upwards);
     ``beside`` (0 to 1 across, data upwards); ``inside`` (0 to 1 both ways).
@@ -51,7 +51,7 @@ class Canvas(ABC):
         across: tuple[float, float],
         up: tuple[float, float],
     ) -> None:
-        """Say where the plot lies and which values its edges have."""
+        """Set where the plot lies and which values its edges have."""
         self.box = box
         (x, y), (left, top, right, bottom) = self._at, box
         start, width, floor, rise = x + left, right - left, y + bottom, top - bottom
@@ -73,7 +73,7 @@ class Canvas(ABC):
         frame: str = "data",
         dots: float = 0.0,
     ) -> None:
-        """A polyline, which NaN interrupts; ``dots`` is the diameter of dots at its points."""
+        """Draw a polyline, interrupted by NaN; ``dots`` is the diameter of dots at its points."""
         points = self._places(np.column_stack((x, y)), frame)
         self._line(points, ink, width, dash, alpha, clipped=frame == "data")
         if dots:
@@ -82,7 +82,7 @@ class Canvas(ABC):
     def area(
         self, rings: Sequence[Ring], *, ink: str, alpha: float | None = None, frame: str = "data"
     ) -> None:
-        """Filled polygons."""
+        """Fill polygons."""
         places = [self._places(ring, frame) for ring in rings]
         self._area(places, ink, alpha, clipped=frame == "data")
 
@@ -95,7 +95,7 @@ class Canvas(ABC):
         frame: str = "data",
         link: str = "",
     ) -> None:
-        """A small shape: a polygon around ``place``, upwards, or the radius of a circle.
+        """Draw a small marker: a polygon around ``place``, or a circle of a given radius.
 
         Args:
             shape: In points.
@@ -119,7 +119,7 @@ class Canvas(ABC):
         align: Align = "center",
         size: float = 7.5,
     ) -> None:
-        """``words`` with their baseline at ``place``, moved ``away`` to the right and upwards."""
+        """Write ``words`` with their baseline at ``place``, moved ``away`` right and upwards."""
         x, y = self._places([place], frame)[0].tolist()
         words = words.replace("\n", " ")
         if words:
@@ -166,5 +166,5 @@ def _axis(origin: float, length: float, low: float, high: float) -> tuple[float,
 
 
 def rectangle(left: float, lower: float, right: float, upper: float) -> Ring:
-    """Corners of a rectangle."""
+    """Return the corners of a rectangle."""
     return ((left, lower), (right, lower), (right, upper), (left, upper))

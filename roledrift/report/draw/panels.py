@@ -1,4 +1,4 @@
-"""How panels are drawn: the same on a page and in a picture.
+"""Draw panels of curves, the same on a page and in a picture.
 
 Everything goes onto a :class:`~roledrift.report.draw.canvas.Canvas` in the colours of a light page.
 A page replaces them by its CSS variables.
@@ -32,7 +32,7 @@ _NONE = np.zeros(0)
 
 
 def draw_panel(canvas: Canvas, panel: Panel) -> None:
-    """One panel without its title; names stand at the right ends of several lines."""
+    """Draw one panel without its title; several lines are named at their right ends."""
     width, height = canvas.size
     labelled = _labelled(panel)
     right = 0.985 * width
@@ -68,7 +68,7 @@ def draw_panel(canvas: Canvas, panel: Panel) -> None:
 
 
 def panel_height(panel: Panel, least: float) -> float:
-    """Height at which the names at the right end have room, at least ``least``."""
+    """Height at which the names at the right end fit, at least ``least``."""
     return max(least, 31.0 + _ROOM * len(_labelled(panel)))
 
 
@@ -87,7 +87,7 @@ def _limits(panel: Panel) -> tuple[float, float]:
 
 
 def room_around(values: Any, *, log: bool, share: float) -> tuple[float, float]:
-    """Ends of an axis that leaves a little room around ``values``, all of which fit on it."""
+    """Compute the ends of an axis that shows all ``values`` with a small margin."""
     if len(values) == 0:
         return (0.1, 1.0) if log else (0.0, 1.0)
     low, high = float(np.min(values)), float(np.max(values))
@@ -99,13 +99,13 @@ def room_around(values: Any, *, log: bool, share: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def round_values(low: float, high: float, most: int) -> tuple[float, ...]:
-    """At most ``most + 1`` round numbers from ``low`` to ``high``."""
+    """Choose at most ``most + 1`` round numbers from ``low`` to ``high``."""
     return tuple(_round(value) for value in _even(low, high, most, (1.0, 2.0, 2.5, 5.0, 10.0)))
 
 
 @lru_cache(maxsize=256)
 def round_steps(low: int, high: int, most: int) -> tuple[int, ...]:
-    """At most ``most + 1`` round steps from ``low`` to ``high``."""
+    """Choose at most ``most + 1`` round steps from ``low`` to ``high``."""
     steps = _even(low, high, most, (1.0, 2.0, 5.0, 10.0), least=1.0)
     return tuple(round(value) for value in steps)
 
@@ -129,7 +129,7 @@ def _even(
 
 @lru_cache(maxsize=256)
 def round_powers(low: float, high: float) -> tuple[float, ...]:
-    """Powers of ten from ``low`` to ``high``, with 3 or 2 and 5 between where there is room."""
+    """Choose powers of ten from ``low`` to ``high``, with 3 or with 2 and 5 between if they fit."""
     if not 0 < low < high:
         return ()
     decades = math.log10(high / low)

@@ -37,7 +37,7 @@ _ACROSS = 3
 
 
 def figure_pngs(report: Report) -> Iterator[tuple[str, bytes]]:
-    """File name and PNG of every figure, in the order of the page."""
+    """Draw every figure in the order of the page: its file name and the PNG."""
     blocks = [*report.overview]
     blocks += [block for run in report.runs for section in run.sections for block in section.blocks]
     for block in _figures(blocks):
@@ -55,7 +55,7 @@ def _figures(blocks: Iterable[Block]) -> Iterator[Figure | Plot]:
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """Matplotlib's defaults, whatever the user's style; to be drawn under, or put on a function."""
+    """Use matplotlib's defaults whatever the user's style is, as a context or a decorator."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         yield
@@ -113,16 +113,16 @@ class PngCanvas(Canvas):
         super().__init__(size, at)
 
     def part(self, size: tuple[float, float], at: tuple[float, float]) -> PngCanvas:
-        """A canvas on the same picture."""
+        """Make a canvas on a part of the same picture."""
         return PngCanvas(size, at, self._figure)
 
     def say(self, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
-        """Words at a place from the top left corner."""
+        """Write words at a place given from the top left corner."""
         x, down = place
         self.text((0, 1), words, ink=ink, frame="inside", away=(x, -down), align="left", size=size)
 
     def png(self, dpi: int) -> bytes:
-        """The picture; the same one gives the same bytes."""
+        """Encode the picture; equal pictures give equal bytes."""
         buffer = io.BytesIO()
         # Without the version of matplotlib in it.
         nothing: Any = {"Software": None}

@@ -1,4 +1,4 @@
-"""How plots are drawn: points on labelled lines, and points against points."""
+"""Draw plots: points on labelled lines, or points against points."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _OUTLINES = {
 
 
 def plot_size(plot: Plot) -> tuple[float, float]:
-    """Width and height in points."""
+    """Width and height of a plot in points."""
     width, height = (660.0, 36.0 + _PITCH * len(plot.rows)) if plot.rows else (330.0, 330.0)
     width = max(width, *(_key_width(label) + 60 for label, _, _ in plot.keys), 0.0)
     return width, height + _KEYS * len(_key_rows(plot, width))
 
 
 def draw_plot(canvas: Canvas, plot: Plot) -> None:
-    """``plot`` without its title; the url of its n-th dot that is drawn on is ``dot:n``."""
+    """Draw ``plot`` without its title; ``link="dot:n"`` marks its n-th dot."""
     if plot.rows:
         _rows(canvas, plot)
     else:
@@ -38,7 +38,7 @@ def draw_plot(canvas: Canvas, plot: Plot) -> None:
 
 
 def dots_of(plot: Plot) -> list[Dot]:
-    """All points in the order of their numbers."""
+    """All dots of a plot, in the order of their numbers."""
     return [dot for _, dots in plot.rows for dot in dots] if plot.rows else list(plot.dots)
 
 

@@ -1,4 +1,4 @@
-"""One picture that says how a run is, for a chat: the first screen of its page.
+"""The status image: one picture for a chat that says how a run is.
 
 It shows what the page shows and computes nothing; of several runs it is a list, the worst first.
 """
@@ -25,7 +25,7 @@ _ROWS = 14
 
 @own_style()
 def status_image(report: Report) -> bytes:
-    """The picture as PNG; the same report gives the same bytes."""
+    """Draw the status image as PNG; the same report gives the same bytes."""
     canvas = PngCanvas(SIZE)
     worst = min(report.runs, key=_urgency)
     if worst.sections and len(report.runs) == 1:

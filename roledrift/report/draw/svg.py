@@ -30,12 +30,12 @@ _ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "
 
 
 def panel_svg(panel: Panel, key: str) -> str:
-    """One panel among small multiples; ``key`` makes its ids unique."""
+    """Draw one panel of small multiples; ``key`` makes its ids unique."""
     return _panel(panel, key, _SIZE)
 
 
 def stacked_svg(panel: Panel, key: str, place: int, *, narrow: bool = False) -> str:
-    """The panel at ``place`` of those that stand one below the other."""
+    """Draw the panel at ``place`` of a column of panels."""
     size = _STACKED[narrow][min(place, 1)]
     return _panel(panel, f"{key}{'-narrow' * narrow}", size)
 
@@ -46,7 +46,7 @@ def _panel(panel: Panel, key: str, size: tuple[float, float]) -> str:
 
 
 def plot_svg(plot: Plot) -> str:
-    """Points with their names, and links to their runs."""
+    """Draw a plot whose dots have names and link to their runs."""
     return _svg(plot_size(plot), plot.key, partial(draw_plot, plot=plot), dots_of(plot))
 
 
@@ -63,7 +63,7 @@ def _svg(
 
 
 class SvgCanvas(Canvas):
-    """A canvas on a page, where the browser lays out words.
+    """A canvas that writes SVG elements and leaves the layout of words to the browser.
 
     Attributes:
         parts: The elements drawn so far.

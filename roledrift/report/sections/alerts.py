@@ -1,4 +1,4 @@
-"""Alerts: a table, the cause first, and for each alert a card with its evidence."""
+"""Section "Alerts": a table with the cause first, and a card with evidence for each alert."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACE = 20
 
 
 def build(view: View) -> Section:
-    """The alerts section."""
+    """Build the section."""
     if not view.findings:
         judged = any(verdict.state != "no verdict" for verdict in view.verdicts)
         text = (
@@ -129,7 +129,7 @@ def _card(view: View, finding: ReportedFinding, *, numbers: bool) -> AlertCard:
 def strength(
     statistic: str, value: float | None, baseline: float | None, threshold: float | None
 ) -> str:
-    """How strong a finding is, with the numbers that are known."""
+    """Say how strong a finding is, with the numbers that are known."""
     name = statistic_name(statistic) if statistic else "the statistic"
     if value is None:
         return f"judged by {name}"

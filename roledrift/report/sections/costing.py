@@ -1,4 +1,4 @@
-"""Costs: what the run has cost so far, and what that estimate rests on."""
+"""Section "What it cost": what the run has cost so far, and what that estimate rests on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACE = 70
 
 
 def build(view: View) -> Section:
-    """The section on costs."""
+    """Build the section."""
     estimate = costs(view.records, view.header, view.config.costs)
     blocks = (Prose(estimate.sentence), _table(estimate))
     return Section("costs", "What it cost", blocks, "an estimate")

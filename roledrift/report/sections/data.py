@@ -1,4 +1,4 @@
-"""Data and overhead: what the report rests on, what is wrong with it, and what watching cost."""
+"""Section "Data and overhead": what the report is based on, its caveats, and the overhead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACE = 80
 
 
 def build(view: View) -> Section:
-    """The section on data and overhead."""
+    """Build the section."""
     blocks: list[Block] = [_facts(view)]
     sentences = remarks(view)
     if sentences:
@@ -33,7 +33,7 @@ def build(view: View) -> Section:
 
 
 def remarks(view: View) -> tuple[str, ...]:
-    """Everything about the data that a reader should know, one sentence each."""
+    """List all caveats about the data, one sentence each."""
     sentences = list(view.problems)
     if view.config_note:
         sentences.append(view.config_note)

@@ -1,4 +1,4 @@
-"""The curves that show a finding: what its detector judged, of all roles."""
+"""The curves that show a finding: what its detector judged, for all roles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FACTOR = "factor"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a finding rests on.
+    """The curves behind a finding.
 
     Attributes:
         title: What the curves are, with their unit.
@@ -34,7 +34,7 @@ class Evidence:
 
 
 def evidence_of(view: View, alert: Alert) -> Evidence:
-    """The curves of an alert's statistic; without records of it, what the detector judged."""
+    """Find the curves of an alert's statistic; if it was not recorded, what the detector judged."""
     name = _source(alert)
     known = statistics().get(name)
     title = statistic_name(name) if known is None else known.heading(view.length_unit)

@@ -34,7 +34,7 @@ PLACE = 10
 
 
 def build(view: View) -> Section:
-    """The first section of a run, always open."""
+    """Build the first section of a run, which is always open."""
     finding = view.findings[0] if view.conclusion.incident is not None and view.findings else None
     blocks: list[Block] = []
     if (action := _action(view)) is not None:
@@ -45,7 +45,7 @@ def build(view: View) -> Section:
 
 
 def lead(view: View) -> str:
-    """The beginning of the headline: the cause, without what followed and what was lost."""
+    """Shorten the headline to the cause, without its consequences and the damage."""
     incident, headline = view.conclusion.incident, view.conclusion.sentence
     if incident is None:
         return headline
@@ -58,7 +58,7 @@ def lead(view: View) -> str:
 
 
 def notices(view: View) -> tuple[str, ...]:
-    """Caveats to the verdict: how the run ended, what was done to it, what could not be judged."""
+    """List caveats to the verdict: how the run ended, what was done to it, what was not judged."""
     sentences = []
     if view.state == "open" and view.records:
         last = view.records[-1]

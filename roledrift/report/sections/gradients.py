@@ -1,4 +1,4 @@
-"""Gradients: how hard each role pulls at the parameters, and in which direction."""
+"""Section "Gradients": how hard each role pulls at the parameters, and in which direction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLACE = 60
 
 
 def build(view: View) -> Section:
-    """The gradients section."""
+    """Build the section."""
     if not any(record.gradients for record in view.records):
         refused = refusals(view.records)
         note = Note(
@@ -109,7 +109,7 @@ def _method(view: View) -> str:
 
 
 def closure(records: Sequence[StepRecord]) -> str:
-    """How much of the gradient the roles' parts are, in sentences; empty without gradients."""
+    """Say how much of the gradient the roles' parts cover; empty without gradients."""
     grams = [gram for record in records for gram in record.gradients]
     if not grams:
         return ""
@@ -133,7 +133,7 @@ def closure(records: Sequence[StepRecord]) -> str:
 
 
 def refusals(records: Sequence[StepRecord]) -> str:
-    """Why records of gradients were refused, and how often; empty if none was."""
+    """Say why gradient records were refused and how often; empty if none was."""
     times: Counter[str] = Counter()
     for record in records:
         for fault, count in record.faults.items():

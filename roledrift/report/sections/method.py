@@ -1,4 +1,4 @@
-"""Method: what the numbers mean, how they were judged, and how to make the page again."""
+"""Section "Method": what the numbers mean, how they were judged, and how to make the page again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WORDS = (
 
 
 def build(view: View, command: str) -> Section:
-    """The method section."""
+    """Build the section."""
     blocks: list[Block] = [
         Prose(command, title="Make this page again"),
         _detectors(view),

@@ -1,4 +1,4 @@
-"""Curves: one small chart per statistic, all roles in it."""
+"""Section "Curves": one small chart per statistic, with all roles in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACE = 50
 
 
 def build(view: View) -> Section:
-    """The curves section."""
+    """Build the section."""
     panels: list[Panel] = []
     absent: list[str] = []
     same: list[str] = []

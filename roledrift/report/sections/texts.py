@@ -1,4 +1,4 @@
-"""Texts: what every role wrote, pairs side by side, and all of it to search."""
+"""Section "Texts": pairs of texts side by side, and a browser of all texts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PLACE = 40
 
 
 def build(view: View) -> Section:
-    """The texts section."""
+    """Build the section."""
     if not view.samples and view.counted:
         note = Note(f"{len(view.counted)} texts are left out.")
         return Section("texts", "Texts", (note,), "left out")

@@ -1,4 +1,4 @@
-"""Verdicts: the latest of every detector on every role, and what is lacking where there is none."""
+"""Section "Verdicts": the latest one per detector and role, and what is missing for the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLACE = 30
 
 
 def build(view: View) -> Section:
-    """The verdicts section."""
+    """Build the section."""
     reached, applicable = view.conclusion.reached, view.conclusion.applicable
     summary = f"{reached} of {applicable} reached"
     # Without a verdict, what each one needs is what there is to read.
@@ -22,7 +22,7 @@ def build(view: View) -> Section:
 
 
 def matrix(view: View) -> Table:
-    """Detectors by roles; a cell has the severity of its alert as long as that is open."""
+    """Make a table of detectors by roles; while an alert is open, its severity is shown."""
     known = tuple(dict.fromkeys(verdict.detector for verdict in view.verdicts))
     detectors = tuple(
         dict.fromkeys(verdict.detector for verdict in view.verdicts if verdict.applies)

@@ -38,7 +38,7 @@ def overview(
     *,
     paper: bool = False,
 ) -> tuple[Block, ...]:
-    """Blocks above the runs.
+    """Build the blocks above the runs.
 
     Args:
         summaries: The runs.
@@ -173,7 +173,7 @@ def _differences(summaries: Sequence[Summary]) -> Table | None:
 
 
 def keys(summaries: Sequence[Summary]) -> list[str]:
-    """What runs can be grouped by: ``policy``, settings, and notes without their ``note: ``."""
+    """List what runs can be grouped by: ``policy``, settings, and notes without ``note: ``."""
     names = {name.removeprefix("note: ") for summary in summaries for name in summary.settings}
     return sorted({"policy", *names})
 

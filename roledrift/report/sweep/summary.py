@@ -85,7 +85,7 @@ class Unreadable:
 def readable(
     results: Iterable[tuple[Summary, RunReport] | Unreadable],
 ) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
-    """The runs that were read, and the others.
+    """Separate the runs that were read from those that could not be.
 
     Raises:
         StoreError: If there are only others.
@@ -106,7 +106,7 @@ def readable(
 def summarise(
     view: View, run: RunReport, page: str = "", measured: Mapping[str, Any] | None = None
 ) -> Summary:
-    """The summary of a run that is loaded and reported."""
+    """Summarise a run that has been loaded and reported."""
     header, workflow = view.header, view.header.workflow
     single = len(workflow.roles) == 1
     policy = "SA" if single else {"shared": "SP", "isolated": "IP"}.get(workflow.routing, "mixed")

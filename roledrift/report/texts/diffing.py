@@ -1,4 +1,4 @@
-"""Two texts word by word, and how much they share."""
+"""Compare two texts word by word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OFTEN = 120
 
 
 def pieces(left: str, right: str) -> tuple[Piece, ...]:
-    """The difference of two texts in words; white space after a word belongs to it."""
+    """Split two texts into common and differing words, each with the white space after it."""
     a, b = _WORDS.findall(left), _WORDS.findall(right)
     plain_a, plain_b = [word.strip() for word in a], [word.strip() for word in b]
     # A collapsed model repeats itself thousands of times; without this it would take minutes.
@@ -50,7 +50,7 @@ def pieces(left: str, right: str) -> tuple[Piece, ...]:
 
 
 def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:
-    """The left (``-``) or the right (``+``) text of a difference."""
+    """Return the left (``-``) or the right (``+``) text of a difference."""
     return "".join(text for mark, text in parts if mark in ("=", sign))
 
 
@@ -59,5 +59,5 @@ grams = lru_cache(maxsize=1024)(trigrams)
 
 
 def contained(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
-    """Share of ``a`` that is in ``b``: how much of a text was copied."""
+    """Share of ``a`` that is also in ``b``: how much of a text was copied."""
     return len(a & b) / len(a) if a else 0.0

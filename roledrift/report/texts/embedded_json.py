@@ -1,4 +1,4 @@
-"""The texts of the browser as the page carries them: JSON in a script element that never runs."""
+"""The texts of a page as JSON in a script element that never runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roledrift.report.texts.text_blocks import Browser, Excerpt
 
 
 def embedded_json(browser: Browser) -> str:
-    """The texts of ``browser`` as JSON that cannot leave its script element.
+    """Encode the texts of ``browser`` as JSON that cannot break out of its script element.
 
     Packed, it is one JSON string; else an object, in which every ``<`` is an escape.
     """
@@ -23,7 +23,7 @@ def embedded_json(browser: Browser) -> str:
 
 
 def pack(text: str) -> str:
-    """``text`` compressed, in letters: a page unpacks it with what every browser has built in.
+    """Compress ``text`` with gzip and encode it in base64, which a browser can undo by itself.
 
     The same text gives the same letters wherever zlib is the same.
     """
@@ -33,7 +33,7 @@ def pack(text: str) -> str:
 
 
 def as_json(browser: Browser) -> str:
-    """The texts of ``browser`` as JSON.
+    """Encode the texts of ``browser`` as compact JSON.
 
     Rows are short lists and every word that repeats is there once: ten thousand texts have to fit.
     """

@@ -1,4 +1,4 @@
-"""Texts that belong together: what the roles of one workflow wrote in one go."""
+"""Group texts by episode: what the roles of one workflow wrote together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Episode = tuple[int, str, str]
 
 
 def order(text: Sample | Excerpt) -> tuple[int, str, int, int, str]:
-    """Sorting key that makes the choice of texts independent of file order."""
+    """Sort key that makes the choice of texts independent of the order of files."""
     return (text.step, text.prompt, text.slot, text.turn, text.episode)
 
 
 def episodes(texts: Iterable[Text]) -> dict[Episode, list[Text]]:
-    """Texts by their episode, in a stable order; without those that name no prompt and no episode.
+    """Group texts by episode, in a stable order; texts without prompt and episode are left out.
 
     Hosts differ in what they name. Where every role has a prompt of its own (a selecting role sees
     the candidates in it), the episode is what roles share; where episodes are only numbered within

@@ -1,4 +1,4 @@
-"""Which texts a report shows, and how much of them."""
+"""Which texts a report shows, and how much of each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def excerpt(
     *,
     flagged: tuple[tuple[str, ...], str, float | None] | None = None,
 ) -> Excerpt:
-    """A stored text, made harmless and cut to a readable length.
+    """Make a stored text harmless and cut it to a readable length.
 
     Args:
         sample: The text.
@@ -71,7 +71,7 @@ def _cell(value: float) -> Cell:
 
 
 def key(sample: Sample) -> str:
-    """Name of a span that does not depend on what else is in the report."""
+    """Name a span by a hash that does not depend on what else is in the report."""
     place = (sample.step, sample.role, sample.slot, sample.turn, sample.prompt, sample.episode)
     name = "|".join(str(part) for part in place)
     # Without the name of its episode only the text can tell apart what one slot wrote on a prompt.
@@ -83,7 +83,7 @@ def key(sample: Sample) -> str:
 def flags(
     sample: Sample, classifier: RoleClassifier | None
 ) -> tuple[tuple[str, ...], str, float | None]:
-    """What a text is flagged with, the role it reads like, and by how much."""
+    """Return the flags of a text, the role it reads like, and by how much."""
     words = list(sample.flags)
     text = sample.text[:_SHAPE_LIMIT]
     if terse(text, sample.tokens):
@@ -101,5 +101,5 @@ def flags(
 
 
 def of_role(view: View, role: str) -> list[Sample]:
-    """Texts of one role, oldest first."""
+    """Return the texts of one role, oldest first."""
     return sorted((sample for sample in view.samples if sample.role == role), key=order)

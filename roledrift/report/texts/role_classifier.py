@@ -23,7 +23,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class RoleClassifier:
-    """Log-probability of words per role.
+    """A naive Bayes classifier: the log-probability of each word under each role.
 
     Attributes:
         roles: Roles with enough first texts.
@@ -40,7 +40,7 @@ class RoleClassifier:
     _seen: dict[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     def nearest(self, text: str, role: str) -> tuple[str, float]:
-        """The role that ``text`` reads most like, and by how much more than like ``role``.
+        """Find the role that ``text`` reads most like, and by how much more than like ``role``.
 
         Returns:
             Name and nats per word; ``("", nan)`` if that cannot be said.
@@ -74,7 +74,7 @@ class RoleClassifier:
 
 
 def tokens(text: str) -> list[str]:
-    """The first words of ``text`` in lower case; digits all alike, for numbers say nothing."""
+    """Split ``text`` into its first 200 words, in lower case and with all numbers alike."""
     return [_short(word) for word in _words(text)]
 
 
@@ -92,7 +92,7 @@ def _short(word: str) -> str:
 def train(
     samples: Sequence[Sample], roles: Sequence[str], until: int | None
 ) -> RoleClassifier | None:
-    """Profiles of the roles from the texts up to step ``until``.
+    """Train a classifier on the texts up to step ``until``.
 
     Args:
         samples: Texts of the run.

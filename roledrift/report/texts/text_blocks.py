@@ -1,4 +1,4 @@
-"""Texts of a report: single ones, two side by side with their words compared, and all of a run."""
+"""Blocks that hold texts: single ones, two side by side, and all of a run."""
 
 from __future__ import annotations
 

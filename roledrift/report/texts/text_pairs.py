@@ -41,7 +41,7 @@ def compare(
     when: tuple[str, str] = ("", ""),
     remark: str = "",
 ) -> Diff:
-    """Two stored texts with their words compared.
+    """Compare two stored texts word by word.
 
     Args:
         anchor: Begins the key.
@@ -100,7 +100,7 @@ def pairs_around_onset(
 
 
 def pairs_of_alert(view: View, finding: ReportedFinding, anchor: str) -> tuple[Diff, ...]:
-    """The texts that the live alert carries, for runs whose kept texts are gone."""
+    """Compare the texts stored with the live alert, for runs that kept no other texts."""
     alert = finding.alert
     live = next((live for live in view.live_alerts if live.id == alert.id and live.pairs), alert)
     return tuple(
@@ -122,7 +122,9 @@ def pairs_of_alert(view: View, finding: ReportedFinding, anchor: str) -> tuple[D
 def samples_around_onset(
     view: View, finding: ReportedFinding, limit: int = 3
 ) -> list[tuple[Sample, Sample, str]]:
-    """Texts of the alerted role before and after the onset, on the same prompt where there is one.
+    """Pair texts of the alerted role from before and after the onset.
+
+    Both answer the same prompt where one was kept on both sides.
 
     The text before is the last before the onset; the text after is the first at or after the alert
     (the finding is established there), else the last after the onset. The third is a remark on how
@@ -150,7 +152,7 @@ def samples_around_onset(
 
 
 def pairings_of_run(view: View, classifier: RoleClassifier | None) -> tuple[Pairing, ...]:
-    """The pairings of one run; the fifth is of two, see :func:`pairing_of_runs`."""
+    """Make the pairings of one run; the fifth compares two, see :func:`pairing_of_runs`."""
     onset = view.findings[0].alert.onset if view.findings else None
     groups = episodes(view.samples)
     return (
@@ -328,7 +330,7 @@ def _imposters(view: View, classifier: RoleClassifier | None) -> Pairing:
 
 
 def pairing_of_runs(a: View, b: View, links: tuple[str, str]) -> Pairing:
-    """The same prompt, role, slot and step in two runs, latest steps first.
+    """Pair texts of two runs with the same prompt, role, slot and step, latest steps first.
 
     Args:
         a: One run.
