@@ -1,7 +1,7 @@
 """Notices to a person while a run goes on: one per change of an incident that matters.
 
-An incident is told when it opens, when it gets worse, when another cause is found for it and when
-it closes, with its own sentence, word for word. Findings that it only gains are told in one line.
+An incident is reported when it opens, when it gets worse, when another cause is found for it and
+when it closes, with its own sentence, word for word. Further findings are reported in one line.
 """
 
 from __future__ import annotations

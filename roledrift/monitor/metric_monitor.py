@@ -62,8 +62,8 @@ class MetricMonitor(Monitor):
             step: Optimizer iteration; it grows from call to call.
 
         Returns:
-            What the host should do. What is wrong with the dictionary or the step is said once on
-            the log and counted; nothing is raised.
+            What the host should do. Errors in the dictionary or the step are logged once and
+            counted; nothing is raised.
         """
         in_order = False
         with self.fenced("step of metrics"):

@@ -33,7 +33,7 @@ class Heartbeat:
     Too long is the larger of ``minutes`` and ``steps`` times the median time between two steps.
 
     Args:
-        notifiers: Who is told.
+        notifiers: Where notices go.
         header: Of the run.
         minutes: Silence is at least so long; 0 for no such bound.
         steps: Median steps of silence; counts once three steps have been timed. 0 for no bound.

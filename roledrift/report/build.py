@@ -52,12 +52,13 @@ def build_report(
     Args:
         paths: Run directories, or folders that hold some.
         config: Judge with this configuration instead of each run's own.
-        sharing: What may be shown; None is everything.
-        command: How the report says it was made; None makes one of ``paths``.
-        by: What the runs of one curve have in common; see
+        sharing: What may be shown; None for everything.
+        command: The command that the report names for making it again; None derives it from
+            ``paths``.
+        by: Settings by which runs are grouped into one curve; see
             :func:`~roledrift.report.sweep.folder_overview.overview`.
-        paper: With the paper's tables and figures even if no run is of its grid.
-        costs: What the estimate of costs cannot know by itself.
+        paper: Show the paper's tables and figures even if no run is of its grid.
+        costs: Number of GPUs and price of a GPU hour, if the run does not say.
 
     Returns:
         The report; equal runs give an equal report.

@@ -40,7 +40,7 @@ class Asked:
             :func:`~roledrift.report.sweep.folder_overview.overview`.
         jobs: Processes that share the work.
         paper: With the paper's tables and figures even if no run is of its grid.
-        costs: What the estimate of costs cannot know by itself.
+        costs: Number of GPUs and price of a GPU hour, if the run does not say.
     """
 
     formats: tuple[str, ...] = ("html", "md", "json")
@@ -82,8 +82,8 @@ def write_folder(
     Args:
         paths: Run directories, or folders that hold some.
         out_dir: Directory; made if it is not there.
-        asked: What is written and how; None for pages, Markdown and JSON of all there is.
-        seen: Told after every run how many are done, and of how many.
+        asked: What to write and how; None for pages, Markdown and JSON with everything shown.
+        seen: Called after every run with the number done and the total.
 
     Returns:
         The files of the index; the pages and the data of the runs are in ``runs/``.

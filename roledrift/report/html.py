@@ -32,7 +32,7 @@ _LONG = 60
 def render_html(report: Report) -> str:
     """Render ``report`` as an HTML document that works from a file.
 
-    The same report gives the same bytes.
+    Several runs are one page. The same report gives the same bytes.
     """
     style, script = _style(), _asset("texts.js") + _asset("page.js")
     policy = "; ".join(

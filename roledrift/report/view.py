@@ -285,7 +285,7 @@ def load(
         key: Anchor in the page.
         config: Judge with this configuration instead of the run's own.
         sharing: What may be shown; None is everything.
-        costs: What the estimate of costs cannot know by itself, over what the configuration says.
+        costs: Number of GPUs and price of a GPU hour; these override the configuration.
 
     Raises:
         StoreError: If there is no run.
