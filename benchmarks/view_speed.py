@@ -79,12 +79,14 @@ def update(page: Page, path: Path, step: int) -> tuple[float, float, float]:
 
     def busy() -> float:
         metrics = client.send("Performance.getMetrics")["metrics"]
-        return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
+        return next(
+            float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration"
+        )
 
     append(path, step)
     before, served = busy(), time.process_time()
-    said = f"document.querySelector('#headline .facts').textContent.includes('step {step},')"
-    page.wait_for_function(said)
+    condition = f"document.querySelector('#headline .facts').textContent.includes('step {step},')"
+    page.wait_for_function(condition)
     page.wait_for_function("document.documentElement.dataset.tookMs")
     page.wait_for_timeout(50)
     took = float(page.evaluate("document.documentElement.dataset.tookMs"))

@@ -74,7 +74,7 @@ def numbers(figures: Figures) -> dict[str, object]:
         "lengthened": [
             {key: plain(value) for key, value in row.items()} for row in figures.bootstrap
         ],
-        "runs": [_run(one) for one in figures.ours],
+        "runs": [_run(outcome) for outcome in figures.ours],
     }
 
 
@@ -86,16 +86,16 @@ def _numbers(outcomes: Sequence[Outcome], scale: tables.Scale) -> dict[str, obje
     }
 
 
-def _run(one: Outcome) -> dict[str, object]:
+def _run(outcome: Outcome) -> dict[str, object]:
     return {
-        "run": one.name,
-        "family": one.truth.family,
-        "counts": one.counts,
-        "harmed": one.effect.harmed,
-        "delay": {scale: one.delay(scale) for scale in one.told},
-        "cliff": one.cliff,
-        "capture": one.capture,
-        "told": list(one.names),
+        "run": outcome.name,
+        "family": outcome.truth.family,
+        "counts": outcome.counts,
+        "harmed": outcome.effect.harmed,
+        "delay": {scale: outcome.delay(scale) for scale in outcome.told},
+        "cliff": outcome.cliff,
+        "capture": outcome.capture,
+        "told": list(outcome.names),
     }
 
 

@@ -90,8 +90,8 @@ def _times(stat: Stat, factor: float) -> Stat:
 def _groups(step: StepRecord, change: Callable[[str, Stat], Stat | None]) -> StepRecord:
     groups: dict[str, Stats] = {}
     for group, stats in step.groups.items():
-        told = {name: change(name, stats[name]) for name in stats}
-        groups[group] = {name: stat for name, stat in told.items() if stat is not None}
+        changed = {name: change(name, stats[name]) for name in stats}
+        groups[group] = {name: stat for name, stat in changed.items() if stat is not None}
     return replace(step, groups=groups)
 
 

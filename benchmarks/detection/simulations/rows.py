@@ -97,7 +97,9 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
     ]
     counts: Counter[str] = Counter()
     for run in runs:
-        counts.update({f"{one.severity}: {one.name} ({one.role})" for one in run.findings})
+        counts.update(
+            {f"{finding.severity}: {finding.name} ({finding.role})" for finding in run.findings}
+        )
     return Row(
         cell=cell,
         failing=failing,
@@ -119,21 +121,25 @@ def _right(run: Tried) -> list[Finding]:
     onset, roles = run.trial.onset, run.trial.roles
     if onset is None:
         return list(run.findings)
-    return [one for one in run.findings if one.step >= onset and one.role in roles]
+    return [finding for finding in run.findings if finding.step >= onset and finding.role in roles]
 
 
 def _early(run: Tried) -> bool:
-    return any(one.step < (run.trial.onset or 0) for one in run.findings)
+    return any(finding.step < (run.trial.onset or 0) for finding in run.findings)
 
 
 def _ahead(run: Tried, scale: Scale) -> bool:
     fall = run.trial.fall or 0
-    return any(one.step < fall and not one.outcome and one.counts(scale) for one in _right(run))
+    return any(
+        finding.step < fall and not finding.outcome and finding.counts(scale)
+        for finding in _right(run)
+    )
 
 
 def _soon(run: Tried) -> bool:
     fall = run.trial.fall or 0
     last = fall + VALIDATIONS * max(run.trial.plan.validation, 1)
     return any(
-        fall <= one.step <= last and one.outcome and one.counts("serious") for one in run.findings
+        fall <= finding.step <= last and finding.outcome and finding.counts("serious")
+        for finding in run.findings
     )
