@@ -19,7 +19,7 @@ from roledrift.report.sanitise import clean
 from roledrift.report.sections import first_screen, method
 from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.overviews import measured
-from roledrift.report.sweep.summary import Unreadable, summarise
+from roledrift.report.sweep.summary import Result, Unreadable, readable, summarise
 from roledrift.report.texts.text_pairs import pairing_of_runs
 from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
@@ -70,27 +70,43 @@ def build_report(
     """
     given, run_paths = runs_in(paths)
     command = command or command_of(given)
+    if len(run_paths) == 1:
+        view = load(run_paths[0], key_of(0, run_paths[0]), config, sharing, costs)
+        return cleaned(report_of_run(build_run(view, command), command), sharing)
     views: list[View] = []
-    unreadable: list[Unreadable] = []
+    results: list[Result] = []
     for at, path in enumerate(run_paths):
         try:
-            views.append(load(path, key_of(at, path), config, sharing, costs))
+            view = load(path, key_of(at, path), config, sharing, costs)
         except (RoleDriftError, OSError) as error:
-            if len(run_paths) == 1:
-                raise
-            unreadable.append(Unreadable(str(path), str(error)))
-    built = [(view, build_run(view, command)) for view in views]
-    if not built:
-        raise StoreError(unreadable[0].why)
-    runs = tuple(run for _, run in built)
-    report = Report(
-        title=runs[0].name if len(run_paths) == 1 else f"{len(runs)} runs",
-        version=__version__,
-        command=command,
-        overview=_overview(views, runs, by, unreadable, paper=paper) if len(run_paths) > 1 else (),
-        runs=runs,
-    )
-    return cleaned(report, sharing)
+            results.append(Unreadable(str(path), str(error)))
+            continue
+        run = build_run(view, command)
+        views.append(view)
+        results.append((summarise(view, run, page_of(run.key), measured(view)), run))
+    texts = _texts_of_two(*views) if len(views) == 2 else ()
+    return cleaned(report_of_runs(results, command, by, texts, paper=paper), sharing)
+
+
+def report_of_run(run: RunReport, command: str, home: str = "") -> Report:
+    """Make the report on a single run; ``home`` links to the index of its folder."""
+    return Report(run.name, __version__, command, (), (run,), home=home)
+
+
+def report_of_runs(
+    results: Sequence[Result], command: str, by: Sequence[str], texts: Sequence[Block] = (), *,
+    paper: bool,
+) -> Report:  # fmt: skip
+    """Make the report on several runs; ``texts`` come right after the table of runs.
+
+    Raises:
+        ConfigError: If no run has a name in ``by``.
+        StoreError: If none of the runs could be read.
+    """
+    done, unreadable = readable(results)
+    blocks = overview([summary for summary, _ in done], by, unreadable, paper=paper)
+    blocks = (*blocks[:2], *texts, *blocks[2:])
+    return Report(f"{len(done)} runs", __version__, command, blocks, tuple(run for _, run in done))
 
 
 def runs_in(paths: Sequence[Path | str] | Path | str) -> tuple[list[Path], list[Path]]:
@@ -176,24 +192,8 @@ def _facts(view: View) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _overview(
-    views: Sequence[View],
-    runs: Sequence[RunReport],
-    by: Sequence[str],
-    unreadable: Sequence[Unreadable],
-    *,
-    paper: bool,
-) -> tuple[Block, ...]:
-    summaries = [
-        summarise(view, run, page_of(run.key), measured(view))
-        for view, run in zip(views, runs, strict=True)
-    ]
-    blocks = overview(summaries, by, unreadable, paper=paper)
-    if len(views) == 2:
-        # Two runs are meant to be compared: their texts side by side come right after the table.
-        a, b = views
-        links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
-        pairing = pairing_of_runs(a, b, links)
-        texts = Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent)
-        blocks = (*blocks[:2], texts, *blocks[2:])
-    return blocks
+def _texts_of_two(a: View, b: View) -> tuple[Block, ...]:
+    """Two runs are meant to be compared: their texts side by side."""
+    links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
+    pairing = pairing_of_runs(a, b, links)
+    return (Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent),)

@@ -9,22 +9,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError
-from roledrift.report.build import PAGES, build_run, cleaned, command_of, key_of, runs_in
-from roledrift.report.model import Report, RunReport
-from roledrift.report.sweep.folder_overview import overview
+from roledrift.report.build import (
+    PAGES,
+    build_run,
+    cleaned,
+    command_of,
+    key_of,
+    report_of_run,
+    report_of_runs,
+    runs_in,
+)
 from roledrift.report.sweep.overviews import measured
-from roledrift.report.sweep.summary import Summary, Unreadable, readable, summarise
+from roledrift.report.sweep.summary import Result, Unreadable, summarise
 from roledrift.report.view import Sharing, load
 from roledrift.report.worker_pool import end_with_parent, start_context
 from roledrift.report.write import write_page, write_report
 
 _GARBAGE = 1_000_000
-
-Result = tuple[Summary, RunReport] | Unreadable
-"""What is known of a run when its page is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +108,8 @@ def write_folder(
             results.append(result)
             if seen is not None:
                 seen(len(results), len(todo))
-    done, unreadable = readable(results)
-    summaries = [summary for summary, _ in done]
-    index = Report(
-        title=f"{len(done)} runs",
-        version=__version__,
-        command=asked.command or command_of(given),
-        overview=overview(summaries, asked.by, unreadable, paper=asked.paper),
-        runs=tuple(run for _, run in done),
-    )
+    command = asked.command or command_of(given)
+    index = report_of_runs(results, command, asked.by, paper=asked.paper)
     return write_report(cleaned(index, asked.sharing), out, asked.formats)
 
 
@@ -162,7 +158,7 @@ def _write_run(task: RunTask) -> Result:
         return Unreadable(str(task.path), str(error))
     run = build_run(view, task.command)
     if page or body:
-        alone = Report(run.name, __version__, task.command, (), (run,), home="../index.html")
+        alone = report_of_run(run, task.command, home="../index.html")
         alone = cleaned(alone, task.asked.sharing)
         for name in filter(None, (page, body)):
             write_page(alone, task.out / name)

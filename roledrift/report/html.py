@@ -109,20 +109,16 @@ def _embedded_json(browser: Browser) -> Markup:
 
 def heading(excerpt: Excerpt, short: bool = False) -> str:
     """Describe a text on one line: step, turn, reward, ...; ``short`` gives the essentials."""
-    parts = [f"step {excerpt.step}"]
-    if short:
-        parts += [f"{excerpt.tokens} tokens"] if excerpt.tokens else []
-        parts += [f"reward {excerpt.reward.text}"] if excerpt.reward.text != UNKNOWN.text else []
-        return " · ".join(parts)
-    parts += [f"turn {excerpt.turn}"] if excerpt.turn else []
-    parts += [f"reward {excerpt.reward.text}"] if excerpt.reward.text != UNKNOWN.text else []
-    parts += (
-        [f"advantage {excerpt.advantage.text}"] if excerpt.advantage.text != UNKNOWN.text else []
-    )
-    parts += [f"{excerpt.tokens} tokens"] if excerpt.tokens else []
-    parts += [f"finish: {excerpt.finish}"] if excerpt.finish not in ("", "unknown") else []
-    parts += [f"prompt {excerpt.prompt}"] if excerpt.prompt else []
-    return " · ".join(parts)
+    known = {
+        "turn": (excerpt.turn, f"turn {excerpt.turn}"),
+        "reward": (excerpt.reward != UNKNOWN, f"reward {excerpt.reward.text}"),
+        "advantage": (excerpt.advantage != UNKNOWN, f"advantage {excerpt.advantage.text}"),
+        "tokens": (excerpt.tokens, f"{excerpt.tokens} tokens"),
+        "finish": (excerpt.finish not in ("", "unknown"), f"finish: {excerpt.finish}"),
+        "prompt": (excerpt.prompt, f"prompt {excerpt.prompt}"),
+    }
+    chosen = ("tokens", "reward") if short else known
+    return " · ".join((f"step {excerpt.step}", *(known[key][1] for key in chosen if known[key][0])))
 
 
 def spoken(panel: Panel) -> str:

@@ -136,9 +136,9 @@ def _cell(cell: Cell) -> str:
 def _pairs(block: Pairs) -> list[str]:
     lines = [f"{escaped(block.title)}:", ""]
     for pair in block.pairs:
-        for excerpt, sign in ((pair.left, "-"), (pair.right, "+")):
+        sides = ((pair.left, side(pair.pieces, "-")), (pair.right, side(pair.pieces, "+")))
+        for excerpt, text in sides:
             head = f"{excerpt.when}, step {excerpt.step}, {excerpt.tokens} tokens"
             head += f", reward {excerpt.reward.text}"
-            text = side(pair.pieces, "-" if sign == "-" else "+")
             lines += [f"{escaped(head)}:", "", *fenced(one_line(text, _TEXT)).split("\n"), ""]
     return lines

@@ -96,11 +96,11 @@ def _refused(view: View) -> list[str]:
 
 def _odd(view: View, known: set[str]) -> list[str]:
     """What an import skipped or found odd and could lay to no step; the rest are faults."""
-    named = ((name.removeprefix("odd: "), remark) for name, remark in view.header.notes.items())
+    odd = [(name, remark) for name, remark in view.header.notes.items() if name.startswith("odd: ")]
     return [
         f"in the imported log: {what} ({remark})"
-        for what, remark in sorted(named)
-        if f"odd: {what}" in view.header.notes and what not in known
+        for name, remark in sorted(odd)
+        if (what := name.removeprefix("odd: ")) not in known
     ]
 
 

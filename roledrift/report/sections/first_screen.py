@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from roledrift.judgement import Incident
 from roledrift.records import Sample
 from roledrift.report.curves import limits, line, overlaid
 from roledrift.report.model import (
@@ -80,18 +79,15 @@ def notices(view: View) -> tuple[str, ...]:
 
 
 def _action(view: View) -> Advice | None:
+    """The plan of the open incident, or what would lead to a verdict."""
     incident = view.conclusion.incident
     if incident is not None:
-        return _plan(incident) if incident.state == "open" else None
+        wanted = incident.state == "open" and incident.advice
+        return Advice("Do this", incident.advice) if wanted else None
     if view.conclusion.outcome == "no verdict" and view.conclusion.needs:
         needs = plain_words(f"record {', '.join(view.conclusion.needs)}")
         return Advice("To get a verdict", (needs,))
     return None
-
-
-def _plan(incident: Incident) -> Advice | None:
-    """The one plan of the incident; it names the checkpoint to return to."""
-    return Advice("Do this", incident.advice) if incident.advice else None
 
 
 def _figure(view: View, finding: ReportedFinding | None) -> list[Block]:

@@ -82,9 +82,11 @@ class Unreadable:
     why: str
 
 
-def readable(
-    results: Iterable[tuple[Summary, RunReport] | Unreadable],
-) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
+Result = tuple[Summary, RunReport] | Unreadable
+"""A run that was read, or why it could not be."""
+
+
+def readable(results: Iterable[Result]) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
     """Separate the runs that were read from those that could not be.
 
     Raises:
