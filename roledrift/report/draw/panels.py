@@ -35,19 +35,19 @@ def draw_panel(canvas: Canvas, panel: Panel) -> None:
     """Draw one panel without its title; several lines are named at their right ends."""
     width, height = canvas.size
     labelled = _labelled(panel)
-    right = 0.985 * width
+    edge = 0.985 * width
     most = max(int(0.25 * width / _NARROW_LETTER), 8)
     letters = max((min(len(line.label), most) for line in labelled), default=0)
     room = max(letters if len(labelled) > 1 else 0, min(panel.margin, most))
     if room:
-        right -= 10 + _NARROW_LETTER * room
+        edge -= 10 + _NARROW_LETTER * room
     first, last = panel.span
     side = 0.015 * (last - first) or 0.5
     top = 10.0 if len(panel.marks) < 2 else 17.5
     limits = _limits(panel)
     low, high = (math.log10(edge) for edge in limits) if panel.log else limits
     canvas.lay(
-        (33.0, top, max(right, 90.0), height - 19.4), (first - side, last + side), (low, high)
+        (33.0, top, max(edge, 90.0), height - 19.4), (first - side, last + side), (low, high)
     )
     if panel.baseline is not None:
         a, b = panel.baseline
