@@ -92,7 +92,7 @@ def _write(
     from rich.progress import Progress
 
     from roledrift.report.build import build_report
-    from roledrift.report.folder import Asked, write_folder
+    from roledrift.report.folder import FolderOptions, write_folder
     from roledrift.report.view import Sharing
     from roledrift.report.write import write_report
 
@@ -118,7 +118,7 @@ def _write(
         return write_folder(
             paths,
             how.out,
-            Asked(formats, config, sharing, command, by, jobs, how.paper, how.costs),
+            FolderOptions(formats, config, sharing, command, by, jobs, how.paper, how.costs),
             seen=lambda done, _: progress.update(task, completed=done),
         )
 

@@ -41,7 +41,7 @@ def role_line(view: View, role: str, curve: Mapping[int, float], *, label: str =
     return line(label or role_name(role), curve, role, tone=tone(role, view.roles))
 
 
-def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
+def overlay_panel(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
              marked: Sequence[Mark] | None = None, slots: Sequence[Line] = (),
              limit: Sequence[Line] = ()) -> Panel:  # fmt: skip
     """Draw all roles in one panel over the whole run, with its baseline window shaded.
@@ -68,7 +68,7 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
     log = log and sum(value > 0 for value in finite) > _POSITIVE * len(finite)
     own = (role_line(view, role, curve) for role, curve in curves.items() if curve)
     lines = (*slots, *own, *limit)
-    odd = odd_values(list(curves.values()), log=log)
+    odd = undrawn_values(list(curves.values()), log=log)
     shown = Panel(
         f"{title}, log scale" if log else title,
         lines,
@@ -117,7 +117,7 @@ def _drawn(values: Sequence[float], *, log: bool) -> Sequence[float]:
     return [value for value in values if math.isfinite(value) and (value > 0 or not log)]
 
 
-def level(curves: Curves) -> str:
+def constant_values(curves: Curves) -> str:
     """Name the roles' values if none of them ever changes; empty otherwise."""
     values_of = {role: set(curve.values()) for role, curve in curves.items() if curve}
     if not values_of or any(len(curve) < 2 for curve in curves.values() if curve):
@@ -127,7 +127,7 @@ def level(curves: Curves) -> str:
     return ", ".join(f"{role} {cell(values.pop()).text}" for role, values in values_of.items())
 
 
-def odd_values(curves: Sequence[Mapping[int, float]], *, log: bool) -> str:
+def undrawn_values(curves: Sequence[Mapping[int, float]], *, log: bool) -> str:
     """Say which values a chart cannot show; empty if it shows all."""
     values = [value for curve in curves for value in curve.values()]
     if len(_drawn(values, log=log)) == len(values):

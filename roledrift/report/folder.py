@@ -31,7 +31,7 @@ _GARBAGE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FolderOptions:
     """What to write about a folder, how to judge its runs, and how to share the work.
 
     Attributes:
@@ -63,20 +63,20 @@ class RunTask:
     Attributes:
         out: Directory of the report.
         command: The command that makes the run's page alone.
-        asked: As for the folder; ``html`` writes its page, ``json`` its report as data.
+        options: As for the folder; ``html`` writes its page, ``json`` its report as data.
     """
 
     path: Path
     key: str
     out: Path
     command: str
-    asked: Asked
+    options: FolderOptions
 
 
 def write_folder(
     paths: Sequence[Path | str] | Path | str,
     out_dir: Path | str,
-    asked: Asked | None = None,
+    options: FolderOptions | None = None,
     *,
     seen: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -85,7 +85,7 @@ def write_folder(
     Args:
         paths: Run directories, or folders that hold some.
         out_dir: Directory; made if it is not there.
-        asked: What to write and how; None for pages, Markdown and JSON with everything shown.
+        options: What to write and how; None for pages, Markdown and JSON with everything shown.
         seen: Called after every run with the number done and the total.
 
     Returns:
@@ -95,22 +95,22 @@ def write_folder(
         ConfigError: If no run has a name in ``by``.
         StoreError: If there is no run, if none can be read, or the directory cannot be written.
     """
-    asked = asked or Asked()
+    options = options or FolderOptions()
     given, run_paths = runs_in(paths)
     out = Path(out_dir)
     todo = [
-        RunTask(path, key_of(at, path), out, command_of([path]), asked)
+        RunTask(path, key_of(at, path), out, command_of([path]), options)
         for at, path in enumerate(run_paths)
     ]
     results: list[Result] = []
-    with _workers(min(asked.jobs, len(todo))) as run_all:
+    with _workers(min(options.jobs, len(todo))) as run_all:
         for result in run_all(todo):
             results.append(result)
             if seen is not None:
                 seen(len(results), len(todo))
-    command = asked.command or command_of(given)
-    index = report_of_runs(results, command, asked.by, paper=asked.paper)
-    return write_report(cleaned(index, asked.sharing), out, asked.formats)
+    command = options.command or command_of(given)
+    index = report_of_runs(results, command, options.by, paper=options.paper)
+    return write_report(cleaned(index, options.sharing), out, options.formats)
 
 
 @contextmanager
@@ -149,17 +149,19 @@ def write_run(task: RunTask) -> Result:
 
 def _write_run(task: RunTask) -> Result:
     page, body = (
-        f"{PAGES}/{task.key}.{name}" if name in task.asked.formats else ""
+        f"{PAGES}/{task.key}.{name}" if name in task.options.formats else ""
         for name in ("html", "json")
     )
     try:
-        view = load(task.path, task.key, task.asked.config, task.asked.sharing, task.asked.costs)
+        view = load(
+            task.path, task.key, task.options.config, task.options.sharing, task.options.costs
+        )
     except (RoleDriftError, OSError) as error:
         return Unreadable(str(task.path), str(error))
     run = build_run(view, task.command)
     if page or body:
         alone = report_of_run(run, task.command, home="../index.html")
-        alone = cleaned(alone, task.asked.sharing)
+        alone = cleaned(alone, task.options.sharing)
         for name in filter(None, (page, body)):
             write_page(alone, task.out / name)
     short = replace(run, sections=(), page=page or "index.html", data=body)

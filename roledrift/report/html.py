@@ -16,11 +16,11 @@ from roledrift.report.cells import UNKNOWN, Cell
 from roledrift.report.draw.palette import tone, variables
 from roledrift.report.draw.svg import panel_svg, plot_svg, stacked_svg
 from roledrift.report.model import (
-    Browser,
     Excerpt,
     Panel,
     Plot,
     Report,
+    TextBrowser,
 )
 from roledrift.report.numbers import number
 from roledrift.report.texts.embedded_json import embedded_json
@@ -61,11 +61,11 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
     )
     environment.globals.update(panel_svg=_panel, stacked_svg=_stacked)
-    environment.globals.update(plot_svg=_plot, spoken=spoken)
+    environment.globals.update(plot_svg=_plot, alt_text=alt_text)
     environment.filters.update(
         cells=_cells,
         embedded_json=_embedded_json,
-        heading=heading,
+        caption=caption,
         slug=_slug,
         run_of=_run_of,
         tone=tone,
@@ -103,11 +103,11 @@ def _plot(plot: Plot) -> Markup:
     return Markup(plot_svg(plot))
 
 
-def _embedded_json(browser: Browser) -> Markup:
+def _embedded_json(browser: TextBrowser) -> Markup:
     return Markup(embedded_json(browser))
 
 
-def heading(excerpt: Excerpt, short: bool = False) -> str:
+def caption(excerpt: Excerpt, short: bool = False) -> str:
     """Describe a text on one line: step, turn, reward, ...; ``short`` gives the essentials."""
     known = {
         "turn": (excerpt.turn, f"turn {excerpt.turn}"),
@@ -121,7 +121,7 @@ def heading(excerpt: Excerpt, short: bool = False) -> str:
     return " · ".join((f"step {excerpt.step}", *(known[key][1] for key in chosen if known[key][0])))
 
 
-def spoken(panel: Panel) -> str:
+def alt_text(panel: Panel) -> str:
     """Describe a panel in words: where each line begins and ends, and the marks."""
     sentences = []
     for line in panel.lines:

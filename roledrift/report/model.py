@@ -17,13 +17,12 @@ from roledrift.judgement import Incident
 from roledrift.report.cells import Cell, Table
 from roledrift.report.draw.plots import Plot
 from roledrift.report.statuses import Status
-from roledrift.report.texts.text_blocks import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
+from roledrift.report.texts.text_blocks import Diff, Diffs, Excerpt, Pairing, Pairs, TextBrowser
 
 __all__ = [
     "Advice",
     "AlertCard",
     "Block",
-    "Browser",
     "Cell",
     "Diff",
     "Diffs",
@@ -42,6 +41,7 @@ __all__ = [
     "Section",
     "Status",
     "Table",
+    "TextBrowser",
     "map_text",
     "plain",
 ]  # fmt: skip
@@ -177,7 +177,7 @@ class AlertCard:
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | Browser | AlertCard
+Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | TextBrowser | AlertCard
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,9 @@ class Canvas(ABC):
         """
         self.size = size
         self._at = at
-        self.lay((0.0, 0.0, *size), (0.0, 1.0), (0.0, 1.0))
+        self.set_axes((0.0, 0.0, *size), (0.0, 1.0), (0.0, 1.0))
 
-    def lay(
+    def set_axes(
         self,
         box: tuple[float, float, float, float],
         across: tuple[float, float],
@@ -86,7 +86,7 @@ class Canvas(ABC):
         places = [self._places(ring, frame) for ring in rings]
         self._area(places, ink, alpha, clipped=frame == "data")
 
-    def stamp(
+    def marker(
         self,
         shape: Ring | float,
         place: tuple[float, float],
@@ -106,7 +106,7 @@ class Canvas(ABC):
         """
         middle = self._places([place], frame)[0]
         ring = None if isinstance(shape, float) else np.asarray(shape) * (1, -1) + middle
-        self._stamp(middle if ring is None else ring, shape, inks, link)
+        self._marker(middle if ring is None else ring, shape, inks, link)
 
     def text(
         self,
@@ -115,15 +115,15 @@ class Canvas(ABC):
         *,
         ink: str,
         frame: str,
-        away: tuple[float, float] = (0.0, 0.0),
+        offset: tuple[float, float] = (0.0, 0.0),
         align: Align = "center",
         size: float = 7.5,
     ) -> None:
-        """Write ``words`` with their baseline at ``place``, moved ``away`` right and upwards."""
+        """Write ``words`` with their baseline at ``place``, moved ``offset`` right and upwards."""
         x, y = self._places([place], frame)[0].tolist()
         words = words.replace("\n", " ")
         if words:
-            self._text((x + away[0], y - away[1]), words, ink, align, size)
+            self._text((x + offset[0], y - offset[1]), words, ink, align, size)
 
     def _places(self, points: Any, frame: str) -> Floats:
         """Points in a frame, ``(n, 2)``, as places on what is drawn on."""
@@ -150,7 +150,7 @@ class Canvas(ABC):
         """Fill polygons."""
 
     @abstractmethod
-    def _stamp(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
+    def _marker(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
         """Draw a polygon, or a circle of the radius ``shape`` around the place ``ring``."""
 
     @abstractmethod

@@ -46,7 +46,7 @@ def draw_panel(canvas: Canvas, panel: Panel) -> None:
     top = 10.0 if len(panel.marks) < 2 else 17.5
     limits = _limits(panel)
     low, high = (math.log10(edge) for edge in limits) if panel.log else limits
-    canvas.lay(
+    canvas.set_axes(
         (33.0, top, max(edge, 90.0), height - 19.4), (first - side, last + side), (low, high)
     )
     if panel.baseline is not None:
@@ -83,10 +83,10 @@ def _limits(panel: Panel) -> tuple[float, float]:
     edges = [edge for line in panel.lines for edge in (line.values, line.low, line.high)]
     values = np.concatenate([np.asarray(edge, dtype=float) for edge in edges]) if edges else _NONE
     values = values[np.isfinite(values) & ((values > 0) | (not panel.log))]
-    return room_around(values, log=panel.log, share=0.05)
+    return padded_range(values, log=panel.log, share=0.05)
 
 
-def room_around(values: Any, *, log: bool, share: float) -> tuple[float, float]:
+def padded_range(values: Any, *, log: bool, share: float) -> tuple[float, float]:
     """Compute the ends of an axis that shows all ``values`` with a small margin."""
     if len(values) == 0:
         return (0.1, 1.0) if log else (0.0, 1.0)
@@ -98,19 +98,19 @@ def room_around(values: Any, *, log: bool, share: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def round_values(low: float, high: float, most: int) -> tuple[float, ...]:
+def value_ticks(low: float, high: float, most: int) -> tuple[float, ...]:
     """Choose at most ``most + 1`` round numbers from ``low`` to ``high``."""
-    return tuple(_round(value) for value in _even(low, high, most, (1.0, 2.0, 2.5, 5.0, 10.0)))
+    return tuple(_round(value) for value in _multiples(low, high, most, (1.0, 2.0, 2.5, 5.0, 10.0)))
 
 
 @lru_cache(maxsize=256)
-def round_steps(low: int, high: int, most: int) -> tuple[int, ...]:
+def step_ticks(low: int, high: int, most: int) -> tuple[int, ...]:
     """Choose at most ``most + 1`` round steps from ``low`` to ``high``."""
-    steps = _even(low, high, most, (1.0, 2.0, 5.0, 10.0), least=1.0)
+    steps = _multiples(low, high, most, (1.0, 2.0, 5.0, 10.0), least=1.0)
     return tuple(round(value) for value in steps)
 
 
-def _even(
+def _multiples(
     low: float, high: float, most: int, digits: Sequence[float], least: float = 0.0
 ) -> Iterator[float]:
     """Multiples of the smallest round distance with at most ``most`` of them from end to end."""
@@ -128,7 +128,7 @@ def _even(
 
 
 @lru_cache(maxsize=256)
-def round_powers(low: float, high: float) -> tuple[float, ...]:
+def log_ticks(low: float, high: float) -> tuple[float, ...]:
     """Choose powers of ten from ``low`` to ``high``, with 3 or with 2 and 5 between if they fit."""
     if not 0 < low < high:
         return ()
@@ -145,11 +145,11 @@ def _round(value: float) -> float:
 
 
 def _axes(canvas: Canvas, panel: Panel, limits: tuple[float, float]) -> None:
-    values = round_powers(*limits) if panel.log else round_values(*limits, most=4)
+    values = log_ticks(*limits) if panel.log else value_ticks(*limits, most=4)
     heights = [math.log10(value) for value in values] if panel.log else values
     _rules(canvas, heights)
     for height, value in zip(heights, values, strict=True):
-        canvas.text((0, height), number(value), ink=_SOFT, frame="beside", away=(-3, -2.6),
+        canvas.text((0, height), number(value), ink=_SOFT, frame="beside", offset=(-3, -2.6),
                    align="right")  # fmt: skip
     _steps(canvas, panel.span, most=max(2, round(1.3 * canvas.size[0] / 72)))
 
@@ -163,9 +163,9 @@ def _rules(canvas: Canvas, heights: Sequence[float]) -> None:
 
 def _steps(canvas: Canvas, span: tuple[int, int], *, most: int, down: float = 10.0) -> None:
     canvas.line((0, 1), (0, 0), ink=_RULE, width=0.8, frame="inside")
-    canvas.text((0, 0), "step", ink=_SOFT, frame="inside", away=(-5, -down), align="right")
-    for step in round_steps(*span, most=most):
-        canvas.text((step, 0), str(step), ink=_SOFT, frame="over", away=(0, -down))
+    canvas.text((0, 0), "step", ink=_SOFT, frame="inside", offset=(-5, -down), align="right")
+    for step in step_ticks(*span, most=most):
+        canvas.text((step, 0), str(step), ink=_SOFT, frame="over", offset=(0, -down))
 
 
 def _line(canvas: Canvas, line: Line, ends: tuple[float, float], *, log: bool, dash: Dash) -> None:
@@ -229,7 +229,7 @@ def _marks(canvas: Canvas, panel: Panel, *, per_step: float) -> None:
             return False
         taken.append(room)
         align: Literal["right", "left"] = "right" if leftward else "left"
-        canvas.text((step, 1), text, ink=ink, frame="over", away=(0, 2 + 7.5 * row), align=align,
+        canvas.text((step, 1), text, ink=ink, frame="over", offset=(0, 2 + 7.5 * row), align=align,
                    size=_SMALL)  # fmt: skip
         return True
 
@@ -280,5 +280,5 @@ def _end_labels(
     for height, (_, line) in zip(heights, line_ends, strict=True):
         plain = line.style in ("limit", "other") or line.tone < 0
         ink = _SOFT if plain else WORDS[line.tone].light
-        canvas.text((1, height), _cut(line.label, most), ink=ink, frame="inside", away=(4, -2.4),
+        canvas.text((1, height), _cut(line.label, most), ink=ink, frame="inside", offset=(4, -2.4),
                    align="left", size=7.0)  # fmt: skip

@@ -67,15 +67,15 @@ def _figure_png(figure: Figure) -> bytes:
     rows = math.ceil(len(figure.panels) / columns)
     width, height = _PANEL
     canvas = PngCanvas((columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP))
-    canvas.say((_GAP, 16.0), figure.title, ink=_INK, size=10.0)
+    canvas.write((_GAP, 16.0), figure.title, ink=_INK, size=10.0)
     for index, panel in enumerate(figure.panels):
         left = _GAP + index % columns * (width + _GAP)
         top = _TITLE + index // columns * (height + _NAME)
-        canvas.say((left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
+        canvas.write((left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
         if panel.absent:
-            canvas.say((left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
+            canvas.write((left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
         else:
-            draw_panel(canvas.part(_PANEL, (left, top + _NAME)), panel)
+            draw_panel(canvas.inset(_PANEL, (left, top + _NAME)), panel)
     return canvas.png(_DPI)
 
 
@@ -83,8 +83,8 @@ def _figure_png(figure: Figure) -> bytes:
 def _plot_png(plot: Plot) -> bytes:
     width, height = plot_size(plot)
     canvas = PngCanvas((width + 2 * _GAP, height + _TITLE + _GAP))
-    canvas.say((_GAP, 16.0), plot.title, ink=_INK, size=10.0)
-    draw_plot(canvas.part((width, height), (_GAP, _TITLE)), plot)
+    canvas.write((_GAP, 16.0), plot.title, ink=_INK, size=10.0)
+    draw_plot(canvas.inset((width, height), (_GAP, _TITLE)), plot)
     return canvas.png(_DPI)
 
 
@@ -112,14 +112,16 @@ class PngCanvas(Canvas):
         self._here = points + self._figure.dpi_scale_trans
         super().__init__(size, at)
 
-    def part(self, size: tuple[float, float], at: tuple[float, float]) -> PngCanvas:
+    def inset(self, size: tuple[float, float], at: tuple[float, float]) -> PngCanvas:
         """Make a canvas on a part of the same picture."""
         return PngCanvas(size, at, self._figure)
 
-    def say(self, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
+    def write(self, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
         """Write words at a place given from the top left corner."""
         x, down = place
-        self.text((0, 1), words, ink=ink, frame="inside", away=(x, -down), align="left", size=size)
+        self.text(
+            (0, 1), words, ink=ink, frame="inside", offset=(x, -down), align="left", size=size
+        )
 
     def png(self, dpi: int) -> bytes:
         """Encode the picture; equal pictures give equal bytes."""
@@ -158,7 +160,7 @@ class PngCanvas(Canvas):
         path = Path.make_compound_path(*(Path([*ring, ring[0]], closed=True) for ring in rings))
         self._draw(PathPatch(path, color=ink, linewidth=0, alpha=alpha), clipped=clipped)
 
-    def _stamp(
+    def _marker(
         self,
         ring: Floats,
         shape: Ring | float,

@@ -6,7 +6,7 @@ import math
 
 from roledrift.report.draw.canvas import Canvas, Ring
 from roledrift.report.draw.palette import INKS, TONES
-from roledrift.report.draw.panels import room_around, round_powers, round_values
+from roledrift.report.draw.panels import log_ticks, padded_range, value_ticks
 from roledrift.report.draw.plots import SHAPES, Dot, Plot
 from roledrift.report.numbers import number
 
@@ -47,29 +47,29 @@ def _rows(canvas: Canvas, plot: Plot) -> None:
         return math.isfinite(value) and (value > 0 or not plot.log)
 
     values = [dot.x for dot in dots_of(plot) if drawable(dot.x)]
-    low, high = room_around(values + [0.0] * plot.zero, log=plot.log, share=0.06)
+    low, high = padded_range(values + [0.0] * plot.zero, log=plot.log, share=0.06)
 
     def place(value: float) -> float:
         return math.log10(value) if plot.log else value
 
     rows = len(plot.rows)
     box = (200.0, 6.0, 648.0, 6.0 + _PITCH * rows)
-    canvas.lay(box, (place(low), place(high)), (rows, 0))
-    for tick in round_powers(low, high) if plot.log else round_values(low, high, 6):
+    canvas.set_axes(box, (place(low), place(high)), (rows, 0))
+    for tick in log_ticks(low, high) if plot.log else value_ticks(low, high, 6):
         _upright(canvas, place(tick), _RULE)
-        canvas.text((place(tick), 0), number(tick), ink=_SOFT, frame="over", away=(0, -11),
+        canvas.text((place(tick), 0), number(tick), ink=_SOFT, frame="over", offset=(0, -11),
                    size=_SIZE)  # fmt: skip
     if plot.zero and not plot.log:
         _upright(canvas, 0.0, _SOFT)
     index = 0
     for row, (label, dots) in enumerate(plot.rows):
-        canvas.text((0, row + 0.5), label, ink=_INK, frame="beside", away=(-8, -3), align="right",
+        canvas.text((0, row + 0.5), label, ink=_INK, frame="beside", offset=(-8, -3), align="right",
                    size=_SIZE)  # fmt: skip
         for dot in dots:
             if drawable(dot.x):
                 _dot(canvas, dot, (place(dot.x), row + 0.5), index)
             index += 1
-    canvas.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", away=(0, -24), size=_SIZE)
+    canvas.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", offset=(0, -24), size=_SIZE)
 
 
 def _upright(canvas: Canvas, at: float, ink: str) -> None:
@@ -78,26 +78,26 @@ def _upright(canvas: Canvas, at: float, ink: str) -> None:
 
 def _against(canvas: Canvas, plot: Plot) -> None:
     values = [v for dot in plot.dots for v in (dot.x, dot.y) if math.isfinite(v)]
-    low, high = room_around(values, log=False, share=0.06)
-    canvas.lay((44.0, 8.0, 322.0, 296.0), (low, high), (low, high))
-    for tick in round_values(low, high, 5):
+    low, high = padded_range(values, log=False, share=0.06)
+    canvas.set_axes((44.0, 8.0, 322.0, 296.0), (low, high), (low, high))
+    for tick in value_ticks(low, high, 5):
         canvas.line((0, 1), (tick, tick), ink=_RULE, width=0.7, frame="beside")
-        canvas.text((tick, 0), number(tick), ink=_SOFT, frame="over", away=(0, -12), size=_SIZE)
-        canvas.text((0, tick), number(tick), ink=_SOFT, frame="beside", away=(-4, -3),
+        canvas.text((tick, 0), number(tick), ink=_SOFT, frame="over", offset=(0, -12), size=_SIZE)
+        canvas.text((0, tick), number(tick), ink=_SOFT, frame="beside", offset=(-4, -3),
                    align="right", size=_SIZE)  # fmt: skip
     if plot.diagonal:
         canvas.line((0, 1), (0, 1), ink=_SOFT, width=0.7, dash=(0, (5.7, 4.3)), frame="inside")
     for index, dot in enumerate(plot.dots):
         if math.isfinite(dot.x) and math.isfinite(dot.y):
             _dot(canvas, dot, (dot.x, dot.y), index)
-    canvas.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", away=(0, -26), size=_SIZE)
-    canvas.text((0, 1), plot.axes[1], ink=_SOFT, frame="inside", away=(0, 1), align="left",
+    canvas.text((0.5, 0), plot.axes[0], ink=_SOFT, frame="inside", offset=(0, -26), size=_SIZE)
+    canvas.text((0, 1), plot.axes[1], ink=_SOFT, frame="inside", offset=(0, 1), align="left",
                size=_SIZE)  # fmt: skip
 
 
 def _dot(canvas: Canvas, dot: Dot, place: tuple[float, float], index: int) -> None:
     inks = (TONES[dot.tone % len(TONES)].light, _PAGE)
-    canvas.stamp(_shape(dot.shape, dot.size), place, inks=inks, link=f"dot:{index}")
+    canvas.marker(_shape(dot.shape, dot.size), place, inks=inks, link=f"dot:{index}")
 
 
 def _shape(shape: int, size: float) -> Ring | float:
@@ -118,8 +118,8 @@ def _keys(canvas: Canvas, plot: Plot) -> None:
             ink = TONES[tone % len(TONES)].light if tone >= 0 else _SOFT
             x = (at + 4) / (right - left)
             stamp = _shape(shape, 3.2)
-            canvas.stamp(stamp, (x, 3 / rise - down), inks=(ink, _PAGE), frame="inside")
-            canvas.text((x, -down), label, ink=_SOFT, frame="inside", away=(7, 0), align="left",
+            canvas.marker(stamp, (x, 3 / rise - down), inks=(ink, _PAGE), frame="inside")
+            canvas.text((x, -down), label, ink=_SOFT, frame="inside", offset=(7, 0), align="left",
                        size=_SIZE)  # fmt: skip
             at += _key_width(label)
 

@@ -38,7 +38,7 @@ def status_image(report: Report) -> bytes:
 def _say(
     canvas: PngCanvas, at: tuple[float, float], words: str, *, ink: str = _INK, size: float = 10.0
 ) -> None:
-    canvas.say(at, words, ink=ink, size=size)
+    canvas.write(at, words, ink=ink, size=size)
 
 
 def _of_one(canvas: PngCanvas, run: RunReport) -> None:
@@ -69,7 +69,7 @@ def _of_one(canvas: PngCanvas, run: RunReport) -> None:
         height = room * (1 if at else 1.5)
         _say(canvas, (_EDGE, down + 12), panel.title, size=9)
         size = (SIZE[0] - 2 * _EDGE, height - 18)
-        draw_panel(canvas.part(size, (_EDGE, down + 16)), panel)
+        draw_panel(canvas.inset(size, (_EDGE, down + 16)), panel)
         down += height
 
 

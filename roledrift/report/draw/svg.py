@@ -103,7 +103,7 @@ class SvgCanvas(Canvas):
         points = np.concatenate([part for ring in rings for part in (ring, gap)])
         self._path(points, f' fill="{_ink(ink)}"{_faint("fill", alpha)}', clipped=clipped)
 
-    def _stamp(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
+    def _marker(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
         begin = end = ""
         if link:
             begin, end = _named(self._named_dots[int(link.removeprefix("dot:"))])

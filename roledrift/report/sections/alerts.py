@@ -9,7 +9,7 @@ from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import SEVERITIES, Alert
 from roledrift.measure.catalogue import charted
 from roledrift.report.change import change_of
-from roledrift.report.curves import line, overlaid
+from roledrift.report.curves import line, overlay_panel
 from roledrift.report.model import (
     AlertCard,
     Block,
@@ -154,7 +154,7 @@ def _statistic(view: View, finding: ReportedFinding) -> Block:
     marks = [Mark(alert.onset, f"onset {alert.onset}")]
     if finding.raised != alert.onset:
         marks.append(Mark(finding.raised, f"alert {finding.raised}"))
-    panel = overlaid(view, shown.title, shown.curves, log=shown.log, share=shown.share,
+    panel = overlay_panel(view, shown.title, shown.curves, log=shown.log, share=shown.share,
                      marked=marks, limit=_limit(shown.limit))  # fmt: skip
     return Figure(f"{_anchor(view, finding)}-statistic", "", "", (panel,))
 

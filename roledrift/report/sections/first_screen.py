@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from roledrift.records import Sample
-from roledrift.report.curves import limits, line, overlaid
+from roledrift.report.curves import limits, line, overlay_panel
 from roledrift.report.model import (
     Advice,
     Block,
@@ -99,7 +99,7 @@ def _figure(view: View, finding: ReportedFinding | None) -> list[Block]:
     if finding is not None:
         shown = evidence_of(view, finding.alert)
         if shown.curves:
-            cause = overlaid(view, shown.title, shown.curves, log=shown.log, share=shown.share,
+            cause = overlay_panel(view, shown.title, shown.curves, log=shown.log, share=shown.share,
                              marked=marks)  # fmt: skip
             panels.append(cause)
     accuracy = _accuracy(view, marks)
@@ -171,7 +171,7 @@ def _others(view: View, marks: tuple[Mark, ...], most: int, titles: list[str]) -
     ):
         curves = {role: curve for role in view.roles if (curve := view.curve(role, name))}
         if curves and title not in titles:
-            panels.append(overlaid(view, title, curves, marked=marks))
+            panels.append(overlay_panel(view, title, curves, marked=marks))
     return panels[:most]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from roledrift import gram
 from roledrift.records import GramRecord, StepRecord
-from roledrift.report.curves import line, marks, overlaid, role_line
+from roledrift.report.curves import line, marks, overlay_panel, role_line
 from roledrift.report.draw.palette import TONES
 from roledrift.report.model import Block, Figure, Line, Note, Panel, Prose, Section
 from roledrift.report.numbers import percent
@@ -148,7 +148,7 @@ def _ordered(view: View, curves: dict[str, Curve]) -> dict[str, Curve]:
 
 
 def _norms(view: View, curves: dict[str, Curve]) -> Panel:
-    shown = overlaid(view, "Gradient norm, before clipping", _ordered(view, curves), log=True)
+    shown = overlay_panel(view, "Gradient norm, before clipping", _ordered(view, curves), log=True)
     healthy = "Healthy: level, and no role far above the others for long."
     return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
@@ -207,6 +207,8 @@ def _coherence(view: View, kappas: dict[str, Curve]) -> Panel:
                 default=2)  # fmt: skip
     ceiling = math.sqrt(max(slots, 2))
     limit = Line(f"ceiling √{slots}", view.span, (ceiling, ceiling), style="limit")
-    shown = overlaid(view, "Coherence of slots (kappa)", _ordered(view, kappas), limit=(limit,))
+    shown = overlay_panel(
+        view, "Coherence of slots (kappa)", _ordered(view, kappas), limit=(limit,)
+    )
     healthy = "1: the slots' gradients are orthogonal; √N: identical. Healthy: no steady climb."
     return replace(shown, limits=(0.0, 1.08 * ceiling), note=healthy)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from roledrift.measure.cards import Statistic
 from roledrift.measure.catalogue import charted
 from roledrift.report.change import within
-from roledrift.report.curves import level, line, overlaid
+from roledrift.report.curves import constant_values, line, overlay_panel
 from roledrift.report.draw.palette import tone
 from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
 from roledrift.report.numbers import average, cell, count
@@ -25,7 +25,7 @@ def build(view: View) -> Section:
     same: list[str] = []
     for statistic in charted():
         curves = {role: curve for role in view.roles if (curve := view.curve(role, statistic.name))}
-        if constant := level(curves):
+        if constant := constant_values(curves):
             same.append(f"{statistic.heading(view.length_unit)}: {constant}")
         elif curves:
             panels.append(_panel(view, statistic, curves))
@@ -75,7 +75,9 @@ def _rest(view: View) -> Table | None:
 def _panel(view: View, statistic: Statistic, curves: dict[str, dict[int, float]]) -> Panel:
     slots = [line for role in curves for line in _slots(view, statistic, role)]
     title = statistic.heading(view.length_unit)
-    shown = overlaid(view, title, curves, log=statistic.log, share=statistic.share, slots=slots)
+    shown = overlay_panel(
+        view, title, curves, log=statistic.log, share=statistic.share, slots=slots
+    )
     healthy = f"Healthy: {statistic.healthy}." if statistic.healthy else ""
     return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 

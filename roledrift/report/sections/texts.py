@@ -9,13 +9,13 @@ from roledrift.measure.catalogue import charted
 from roledrift.records import Sample
 from roledrift.report.model import (
     Block,
-    Browser,
     Diffs,
     Excerpt,
     Note,
     Pairing,
     Prose,
     Section,
+    TextBrowser,
 )
 from roledrift.report.texts.embedded_json import as_json, pack
 from roledrift.report.texts.episodes import episodes, order
@@ -80,7 +80,9 @@ def build(view: View) -> Section:
     return Section("texts", "Texts", tuple(blocks), f"{view.texts:,} kept, of {len(steps)} steps")
 
 
-def _browser(view: View, classifier: RoleClassifier | None, pairings: Sequence[Pairing]) -> Browser:
+def _browser(
+    view: View, classifier: RoleClassifier | None, pairings: Sequence[Pairing]
+) -> TextBrowser:
     place = {role: index for index, role in enumerate(view.roles)}
     grouped = episodes(view.samples).values()
     alone = [sample for sample in view.samples if not (sample.prompt or sample.episode)]
@@ -115,7 +117,7 @@ def _browser(view: View, classifier: RoleClassifier | None, pairings: Sequence[P
     )
     items = tuple(_entry(sample, classifier, limit) for sample in kept)
     packed = _size(kept, limit) > room
-    return Browser(f"{view.key}-browser", note, items, view.roles, packed)
+    return TextBrowser(f"{view.key}-browser", note, items, view.roles, packed)
 
 
 def _entry(sample: Sample, classifier: RoleClassifier | None, limit: int) -> Excerpt:
@@ -177,7 +179,7 @@ def _share(samples: Sequence[Sample], limit: int) -> float:
     each = -(-count // _PARTS)
     starts = [part * len(samples) // _PARTS for part in range(_PARTS)]
     probed = [sample for start in starts for sample in samples[start : start + each]]
-    texts = as_json(Browser("", "", tuple(excerpt(sample, limit=limit) for sample in probed)))
+    texts = as_json(TextBrowser("", "", tuple(excerpt(sample, limit=limit) for sample in probed)))
     return 1.05 * len(pack(texts)) / len(texts.encode("utf-8", "replace"))
 
 

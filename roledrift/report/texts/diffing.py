@@ -17,7 +17,7 @@ _WORDS = re.compile(r"(?:\w+|[][(){}]|[^\w\s\][(){}]+)\s*|\s+")
 _OFTEN = 120
 
 
-def pieces(left: str, right: str) -> tuple[Piece, ...]:
+def word_diff(left: str, right: str) -> tuple[Piece, ...]:
     """Split two texts into common and differing words, each with the white space after it."""
     a, b = _WORDS.findall(left), _WORDS.findall(right)
     plain_a, plain_b = [word.strip() for word in a], [word.strip() for word in b]
@@ -54,10 +54,10 @@ def side(parts: Sequence[Piece], sign: Literal["-", "+"]) -> str:
     return "".join(text for mark, text in parts if mark in ("=", sign))
 
 
-grams = lru_cache(maxsize=1024)(trigrams)
+trigrams_of = lru_cache(maxsize=1024)(trigrams)
 """The word 3-grams of a text; a page compares the same texts several times."""
 
 
-def contained(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
+def containment(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
     """Share of ``a`` that is also in ``b``: how much of a text was copied."""
     return len(a & b) / len(a) if a else 0.0

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from roledrift.report.texts.episodes import episodes
-from roledrift.report.texts.text_blocks import Browser, Excerpt
+from roledrift.report.texts.text_blocks import Excerpt, TextBrowser
 
 
-def embedded_json(browser: Browser) -> str:
+def embedded_json(browser: TextBrowser) -> str:
     """Encode the texts of ``browser`` as JSON that cannot break out of its script element.
 
     Packed, it is one JSON string; else an object, in which every ``<`` is an escape.
@@ -32,7 +32,7 @@ def pack(text: str) -> str:
     return base64.b64encode(squeezed).decode("ascii")
 
 
-def as_json(browser: Browser) -> str:
+def as_json(browser: TextBrowser) -> str:
     """Encode the texts of ``browser`` as compact JSON.
 
     Rows are short lists and every word that repeats is there once: ten thousand texts have to fit.

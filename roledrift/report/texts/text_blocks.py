@@ -103,7 +103,7 @@ class Diffs:
 
 
 @dataclass(frozen=True, slots=True)
-class Browser:
+class TextBrowser:
     """All texts of a run that fit the size budget, for searching.
 
     Attributes:

@@ -10,7 +10,7 @@ from roledrift.measure.shape import boxed, boxes, hedging
 from roledrift.measure.wording import jaccard
 from roledrift.records import Sample
 from roledrift.report.numbers import number, percent
-from roledrift.report.texts.diffing import contained, grams, pieces
+from roledrift.report.texts.diffing import containment, trigrams_of, word_diff
 from roledrift.report.texts.episodes import Episode, episodes, order
 from roledrift.report.texts.excerpts import excerpt, of_role
 from roledrift.report.texts.role_classifier import RoleClassifier
@@ -52,7 +52,7 @@ def compare(
     """
     left, right = pair
     a, b = excerpt(left, when[0], PAIR_LIMIT), excerpt(right, when[1], PAIR_LIMIT)
-    a_grams, b_grams = grams(a.text), grams(b.text)
+    a_grams, b_grams = trigrams_of(a.text), trigrams_of(b.text)
     rows = [
         ("tokens", str(left.tokens or "–"), str(right.tokens or "–")),
         ("finish", left.finish, right.finish),
@@ -61,15 +61,15 @@ def compare(
         ("boxed", _yes(boxed(a.text)), _yes(boxed(b.text))),
         (
             "3-grams also on the other side",
-            percent(contained(a_grams, b_grams)),
-            percent(contained(b_grams, a_grams)),
+            percent(containment(a_grams, b_grams)),
+            percent(containment(b_grams, a_grams)),
         ),
     ]
     return Diff(
         f"{anchor}-{a.key}-{b.key}",
         replace(a, text="", run=runs[0]),
         replace(b, text="", run=runs[1]),
-        pieces(a.text, b.text),
+        word_diff(a.text, b.text),
         tuple(rows),
         remark,
     )
@@ -227,7 +227,7 @@ def _two_slots(groups: Mapping[Episode, list[Sample]]) -> dict[Episode, tuple[Sa
 
 
 def _overlap(a: Sample, b: Sample) -> float:
-    return jaccard(grams(a.text[:4000]), grams(b.text[:4000]))
+    return jaccard(trigrams_of(a.text[:4000]), trigrams_of(b.text[:4000]))
 
 
 def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
@@ -254,7 +254,7 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
         taker, candidates = chosen[name]
         selects = takers[taker.role] == "select"
         candidate, how = _took(taker, candidates, selects=selects)
-        share = contained(grams(taker.text[:4000]), grams(candidate.text[:4000]))
+        share = containment(trigrams_of(taker.text[:4000]), trigrams_of(candidate.text[:4000]))
         remark = f"{how}; {percent(share)} of the {taker.role}'s 3-grams are the candidate's."
         when = ("selecting role" if selects else "synthesizing role", "candidate")
         diffs.append(
@@ -278,9 +278,9 @@ def _took(taker: Sample, candidates: Sequence[Sample], *, selects: bool) -> tupl
         if named:
             return named[0], f"Its stamp names candidate {inside}"
     same = [sample for sample in candidates if inside and _last_box(sample) == inside]
-    own = grams(taker.text[:4000])
+    own = trigrams_of(taker.text[:4000])
     among = same or candidates
-    shares = [contained(own, grams(sample.text[:4000])) for sample in among]
+    shares = [containment(own, trigrams_of(sample.text[:4000])) for sample in among]
     best = max(range(len(among)), key=lambda index: (shares[index], -index))
     why = (
         "The candidate with the same answer" if same else "The candidate with most words in common"
@@ -315,11 +315,11 @@ def _imposters(view: View, classifier: RoleClassifier | None) -> Pairing:
         samples = [sample for sample in of_role(view, role) if sample.step <= classifier.until][
             :_REFERENCES
         ]
-        first[role] = [(sample, grams(sample.text[:4000])) for sample in samples]
+        first[role] = [(sample, trigrams_of(sample.text[:4000])) for sample in samples]
     diffs = []
     runs = _own(view)
     for away, sample, near in scored[:LIMIT]:
-        own = grams(sample.text[:4000])
+        own = trigrams_of(sample.text[:4000])
         nearest = max(first[near], key=lambda pair: jaccard(own, pair[1]))[0]
         remark = f"Reads like {near} by {number(away)} nats per word more than like {sample.role}."
         when = (f"{sample.role} now", f"{near} at the start")

@@ -24,7 +24,7 @@ def inked(canvas: PngCanvas) -> np.ndarray:
 
 def test_values_lie_where_the_axes_say() -> None:
     canvas = PngCanvas((100, 50))
-    canvas.lay((10, 10, 90, 40), (0, 8), (0, 3))
+    canvas.set_axes((10, 10, 90, 40), (0, 8), (0, 3))
     canvas.area([rectangle(2, 1, 4, 2)], ink="#000000")
     rows, columns = np.nonzero(inked(canvas))
     assert (columns.min(), columns.max()) == (30, 49)
@@ -40,7 +40,7 @@ def test_what_is_drawn_later_lies_on_top() -> None:
 
 def test_lines_stop_at_the_plot_and_gaps_stay_gaps() -> None:
     canvas = PngCanvas((100, 50))
-    canvas.lay((10, 10, 90, 40), (0, 1), (0, 1))
+    canvas.set_axes((10, 10, 90, 40), (0, 1), (0, 1))
     canvas.line((-5, 0.4, np.nan, 0.6, 5), (0.5,) * 5, ink="#000000", width=2.0)
     seen = inked(canvas)[25]
     assert not seen[:7].any()
@@ -57,9 +57,9 @@ def test_dots_stand_at_the_points_of_a_line() -> None:
 
 def test_stamps_are_circles_and_polygons() -> None:
     canvas = PngCanvas((100, 50))
-    canvas.stamp(10.0, (0.25, 0.5), inks=("#000000", "#000000"), frame="inside")
+    canvas.marker(10.0, (0.25, 0.5), inks=("#000000", "#000000"), frame="inside")
     triangle = ((-10, -10), (10, -10), (0, 10))
-    canvas.stamp(triangle, (0.75, 0.5), inks=("#000000", "#000000"), frame="inside")
+    canvas.marker(triangle, (0.75, 0.5), inks=("#000000", "#000000"), frame="inside")
     widths = inked(canvas).reshape(50, 2, 50).sum(axis=2)
     assert widths[25, 0] > widths[17, 0]
     assert widths[17, 1] < widths[25, 1] < widths[33, 1]
@@ -68,10 +68,10 @@ def test_stamps_are_circles_and_polygons() -> None:
 @pytest.mark.parametrize(("align", "side"), [("right", slice(0, 40)), ("left", slice(60, 100))])
 def test_words_outside_the_plot_are_seen_in_a_picture(align: str, side: slice) -> None:
     canvas = PngCanvas((100, 50))
-    canvas.lay((40, 10, 60, 40), (0, 1), (0, 1))
-    away = -3 if align == "right" else 3
+    canvas.set_axes((40, 10, 60, 40), (0, 1), (0, 1))
+    offset = -3 if align == "right" else 3
     place = (0.0, 0.5) if align == "right" else (1.0, 0.5)
-    canvas.text(place, "a\n$", ink="#000000", frame="data", away=(away, 0), align=align)  # type: ignore[arg-type]
+    canvas.text(place, "a\n$", ink="#000000", frame="data", offset=(offset, 0), align=align)  # type: ignore[arg-type]
     columns = inked(canvas).any(axis=0)
     assert columns[side].any()
     assert not np.delete(columns, np.arange(100)[side]).any()

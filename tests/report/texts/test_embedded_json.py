@@ -6,17 +6,17 @@ import json
 from dataclasses import replace
 
 from roledrift.report.texts.embedded_json import embedded_json, pack
-from roledrift.report.texts.text_blocks import Browser, Excerpt
+from roledrift.report.texts.text_blocks import Excerpt, TextBrowser
 
 TEXTS = ("</script><b>&amp;", "größer", "line\u2028break", "\ud800")
 
 
-def block(*, packed: bool) -> Browser:
+def block(*, packed: bool) -> TextBrowser:
     items = tuple(
         Excerpt(at, "generator", text, key=f"{at:08x}", prompt="<p>", prompt_text="2 < 3?")
         for at, text in enumerate(TEXTS)
     )
-    return Browser("b", "", items, ("generator",), packed)
+    return TextBrowser("b", "", items, ("generator",), packed)
 
 
 def test_a_packed_island_holds_the_same_as_a_plain_one() -> None:
@@ -44,6 +44,6 @@ def test_what_belongs_together_has_one_number() -> None:
         Excerpt(0, role, "t", episode=episode)
         for role, episode in (("a", "e"), ("b", "e"), ("a", "f"), ("a", ""), ("a", ""))
     )
-    groups = [row[12] for row in json.loads(embedded_json(Browser("b", "", items)))["rows"]]
+    groups = [row[12] for row in json.loads(embedded_json(TextBrowser("b", "", items)))["rows"]]
     assert groups[0] == groups[1]
     assert len({*groups}) == 4
