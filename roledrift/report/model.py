@@ -20,30 +20,9 @@ from roledrift.report.statuses import Status
 from roledrift.report.texts.text_blocks import Diff, Diffs, Excerpt, Pairing, Pairs, TextBrowser
 
 __all__ = [
-    "Advice",
-    "AlertCard",
-    "Block",
-    "Cell",
-    "Diff",
-    "Diffs",
-    "Excerpt",
-    "Figure",
-    "Line",
-    "Mark",
-    "Note",
-    "Pairing",
-    "Pairs",
-    "Panel",
-    "Plot",
-    "Prose",
-    "Report",
-    "RunReport",
-    "Section",
-    "Status",
-    "Table",
-    "TextBrowser",
-    "map_text",
-    "plain",
+    "Advice", "AlertCard", "Block", "Cell", "Diff", "Diffs", "Excerpt", "Figure", "Line",
+    "Mark", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report", "RunReport",
+    "Section", "Status", "Table", "TextBrowser", "map_text", "plain",
 ]  # fmt: skip
 
 REPORT_SCHEMA = 4
@@ -246,7 +225,6 @@ class Report:
     command: str
     overview: tuple[Block, ...]
     runs: tuple[RunReport, ...]
-    problems: tuple[str, ...] = ()
     home: str = ""
 
 

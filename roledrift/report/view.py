@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -148,6 +148,8 @@ class View:
     config: Config
     config_note: str
     replay: Replay
+    _groups: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict, init=False)
+    _curves: dict[tuple[str, str, str], dict[int, float]] = field(default_factory=dict, init=False)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -230,14 +232,6 @@ class View:
             stats = record.groups.get(group)
             if stats is not None:
                 yield record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats)
-
-    @cached_property
-    def _groups(self) -> dict[str, dict[str, dict[int, float]]]:
-        return {}
-
-    @cached_property
-    def _curves(self) -> dict[tuple[str, str, str], dict[int, float]]:
-        return {}
 
     def total(self, name: str) -> dict[int, float]:
         """One number of the whole step, as step to value."""

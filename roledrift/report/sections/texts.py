@@ -121,7 +121,7 @@ def _browser(
 
 
 def _entry(sample: Sample, classifier: RoleClassifier | None, limit: int) -> Excerpt:
-    return excerpt(sample, limit=limit, flagged=flags(sample, classifier))
+    return excerpt(sample, limit, flagged=flags(sample, classifier))
 
 
 def _room(view: View, pairings: Sequence[Pairing]) -> int:
@@ -179,7 +179,7 @@ def _share(samples: Sequence[Sample], limit: int) -> float:
     each = -(-count // _PARTS)
     starts = [part * len(samples) // _PARTS for part in range(_PARTS)]
     probed = [sample for start in starts for sample in samples[start : start + each]]
-    texts = as_json(TextBrowser("", "", tuple(excerpt(sample, limit=limit) for sample in probed)))
+    texts = as_json(TextBrowser("", "", tuple(excerpt(sample, limit) for sample in probed)))
     return 1.05 * len(pack(texts)) / len(texts.encode("utf-8", "replace"))
 
 

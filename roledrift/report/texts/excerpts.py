@@ -15,9 +15,6 @@ from roledrift.report.texts.role_classifier import RoleClassifier
 from roledrift.report.texts.text_blocks import Excerpt
 from roledrift.report.view import View
 
-TEXT_LIMIT = 2_000
-"""Characters of an answer that are shown."""
-
 PROMPT_LIMIT = 1_200
 """Characters of a prompt that are shown."""
 
@@ -26,17 +23,17 @@ _SHAPE_LIMIT = 4_000
 
 def excerpt(
     sample: Sample,
-    when: str = "",
-    limit: int = TEXT_LIMIT,
+    limit: int,
     *,
+    when: str = "",
     flagged: tuple[tuple[str, ...], str, float | None] | None = None,
 ) -> Excerpt:
     """Make a stored text harmless and cut it to a readable length.
 
     Args:
         sample: The text.
-        when: Why it is shown.
         limit: Characters of it.
+        when: Why it is shown.
         flagged: What :func:`flags` says of it; None for the flags that it was kept with.
     """
     words, near, away = flagged or (sample.flags, "", None)

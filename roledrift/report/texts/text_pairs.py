@@ -51,7 +51,7 @@ def compare(
         remark: How far the two are comparable.
     """
     left, right = pair
-    a, b = excerpt(left, when[0], PAIR_LIMIT), excerpt(right, when[1], PAIR_LIMIT)
+    a, b = (excerpt(text, PAIR_LIMIT, when=why) for text, why in zip(pair, when, strict=True))
     a_grams, b_grams = trigrams_of(a.text), trigrams_of(b.text)
     rows = [
         ("tokens", str(left.tokens or "–"), str(right.tokens or "–")),

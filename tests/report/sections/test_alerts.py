@@ -19,9 +19,7 @@ def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
     figure, numbers = length.blocks[2:4]
     assert isinstance(figure, Figure)
     (panel,) = figure.panels
-    assert [line.label for line in panel.lines] == ["generator", "aggregator"], (
-        "all roles overlaid"
-    )
+    assert [line.label for line in panel.lines] == ["generator", "aggregator"], "all roles overlaid"
     assert panel.log, "10 and 100 tokens on one axis"
     assert isinstance(numbers, Table)
     assert numbers.rows[0][0].text == "Response length, tokens, mean"
