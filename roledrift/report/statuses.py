@@ -69,11 +69,6 @@ def holds(incident: Incident, alert: Alert) -> bool:
     return alert.id in incident.alerts
 
 
-def is_cause(incident: Incident, alert: Alert) -> bool:
-    """True if the alert is the cause of the incident."""
-    return incident.alerts[:1] == (alert.id,)
-
-
 def incident_status(incident: Incident) -> Status:
     """Return the severity of an incident, or ``closed``."""
     return "closed" if incident.state == "closed" else incident.severity

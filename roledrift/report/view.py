@@ -17,7 +17,7 @@ from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
 from roledrift.records import LENGTH_UNIT, RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
-from roledrift.report.statuses import Status, holds, is_cause
+from roledrift.report.statuses import Status, holds
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
 
@@ -115,7 +115,7 @@ def findings(
             (n for n, incident in enumerate(incidents) if holds(incident, worst)), len(incidents)
         )
         incident = incidents[at] if at < len(incidents) else None
-        later = incident is None or not is_cause(incident, worst)
+        later = incident is None or incident.alerts[0] != worst.id
         severity = SEVERITIES.index(worst.graded) if incident is None else 0
         key = (at, later, severity, worst.onset, worst.role)
         keyed.append((key, ReportedFinding(worst, group[0].step, escalated, closed, incident)))

@@ -6,7 +6,6 @@ from roledrift.report.statuses import (
     STATUSES,
     holds,
     incident_status,
-    is_cause,
     status_of,
     still_open,
     urgency,
@@ -46,8 +45,6 @@ def test_the_worst_run_comes_first_then_the_damaged_then_the_earliest() -> None:
 
 
 def test_an_alert_belongs_to_the_incident_that_names_it() -> None:
-    assert is_cause(INCIDENT, ALERT)
-    assert not is_cause(INCIDENT, replace(ALERT, id="b"))
     assert holds(INCIDENT, ALERT)
     assert holds(INCIDENT, replace(ALERT, id="b", finding="accuracy_cliff", role="*"))
     assert not holds(INCIDENT, replace(ALERT, id="c", onset=90))

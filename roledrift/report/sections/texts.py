@@ -10,7 +10,6 @@ from roledrift.records import Sample
 from roledrift.report.model import (
     Block,
     Diffs,
-    Excerpt,
     Note,
     Pairing,
     Prose,
@@ -115,13 +114,9 @@ def _browser(
             sample.slot,
         ),
     )
-    items = tuple(_entry(sample, classifier, limit) for sample in kept)
+    items = tuple(excerpt(sample, limit, flagged=flags(sample, classifier)) for sample in kept)
     packed = _size(kept, limit) > room
     return TextBrowser(f"{view.key}-browser", note, items, view.roles, packed)
-
-
-def _entry(sample: Sample, classifier: RoleClassifier | None, limit: int) -> Excerpt:
-    return excerpt(sample, limit, flagged=flags(sample, classifier))
 
 
 def _room(view: View, pairings: Sequence[Pairing]) -> int:
