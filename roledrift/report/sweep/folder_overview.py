@@ -81,9 +81,7 @@ def _same(summaries: Sequence[Summary], name: str) -> str:
     """The value that all runs have; empty if they differ or none has it."""
     values = {getattr(summary, name) for summary in summaries}
     value = values.pop() if len(values) == 1 else None
-    if value in (None, ""):
-        return ""
-    return f"seed {value}" if name == "seed" else str(value)
+    return "" if value in (None, "") else f"{name} {value}"
 
 
 def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Table:
