@@ -202,6 +202,14 @@ def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> C
     return built
 
 
+def watched_with(body: Mapping[str, Any]) -> tuple[Config, str]:
+    """As :func:`recorded`; the default and what is wrong if it cannot be read."""
+    try:
+        return recorded(body), ""
+    except ConfigError as error:
+        return Config(), f"run.json: judged by the default configuration, {error}"
+
+
 def recorded(body: Mapping[str, Any]) -> Config:
     """Read the configuration in a run's header; settings that no longer exist are dropped.
 

@@ -65,10 +65,6 @@ def extensions(kind: Kind) -> tuple[Extension, ...]:
 def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the extensions of a kind that can be used, and why the others cannot.
 
-    Args:
-        kind: Which.
-        shipped: Names that roledrift's own parts have.
-
     Returns:
         Name to part, and name to fault.
     """
@@ -89,11 +85,6 @@ def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dic
 
 def attempt(what: str, call: Callable[..., _Made], *arguments: object) -> tuple[_Made | None, str]:
     """Call code of another distribution; log once what it raises.
-
-    Args:
-        what: What is called, for the log.
-        call: The call.
-        arguments: Its arguments.
 
     Returns:
         The result and nothing, or None and what went wrong.

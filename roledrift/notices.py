@@ -62,12 +62,7 @@ class Notices:
         return tuple(self._known.values())
 
     def update(self, changed: Iterable[Incident], alerts: Sequence[Alert]) -> tuple[Notice, ...]:
-        """Compare incidents with what was last reported about them.
-
-        Args:
-            changed: Incidents that a step changed, as they stand now.
-            alerts: Transitions of that step.
-        """
+        """Compare incidents with what was last reported about them."""
         notices = []
         for incident in changed:
             change = _change(self._known.get(incident.id), incident)

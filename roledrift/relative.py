@@ -25,9 +25,6 @@ def relative(sums: Sums) -> Sums:
     ``advantage_between`` of ``"*"``: the share of that sum which lies between the roles' means
     ==================== ==========================================================================
 
-    Args:
-        sums: The sums of a step, after the reduction over ranks.
-
     Returns:
         New keys only; a statistic whose denominator is 0 or NaN is left out.
     """

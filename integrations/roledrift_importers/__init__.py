@@ -1,1 +1,1 @@
-"""Readers of logs that few users have: ``roledrift.importers`` entry points of this project."""
+"""Readers of logs of trackers and trainers: ``roledrift.importers`` entry points we bring."""

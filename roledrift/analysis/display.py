@@ -30,12 +30,7 @@ def headline(outcome: str, sentence: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table.
-
-    Args:
-        heads: Heads of the columns; none for a table without.
-        rows: Cells, already HTML.
-    """
+    """A table."""
     left = ' style="text-align:left"'
     head = "".join(f"<th{left}>{safe(head)}</th>" for head in heads)
     body = "".join(

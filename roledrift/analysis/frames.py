@@ -36,10 +36,6 @@ def frame_of(records: Iterable[StepRecord], roles: Sequence[str]) -> pd.DataFram
     """Statistics as a tidy frame with the columns :data:`COLUMNS`.
 
     A row is unique by ``step``, ``scope``, ``role``, ``slot`` and ``statistic``.
-
-    Args:
-        records: Records of a run, one per step.
-        roles: Names of the run's roles.
     """
     import pandas as pd
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from roledrift.analysis import display, frames
-from roledrift.config import Config, CostsConfig, recorded
+from roledrift.config import Config, CostsConfig, watched_with
 from roledrift.costs import Costs, costs, with_given
 from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay_run
-from roledrift.errors import ConfigError, RoleDriftError, StoreError
+from roledrift.errors import RoleDriftError, StoreError
 from roledrift.judgement import Alert, Incident, Verdict
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store import reader
@@ -30,19 +30,19 @@ class Run:
     Open one with :func:`open_run`.
 
     Attributes:
-        path: Where it lies; a remote run's URL as text.
+        path: Where it lies.
         header: What the run is: name, workflow, host, task, configuration, notes.
     """
 
     def __init__(self, stored: StoredRun) -> None:
         self._stored = stored
-        self.path: Path | str = stored.path
+        self.path: Path = stored.path
         self.header: RunHeader = stored.header
 
     @property
     def name(self) -> str:
         """Name of the run; of its directory if it was given none."""
-        return self.header.run or Path(self.path).name
+        return self.header.run or self.path.name
 
     @property
     def workflow(self) -> Workflow:
@@ -119,7 +119,7 @@ class Run:
         Args:
             config: What to judge by; None is what the run was watched with.
         """
-        config = config or _config_of(self.header)
+        config = config or watched_with(self.header.config)[0]
         reference = reference_steps(config.baseline.reference, self.workflow)
         return replay_run(self.header, self.steps(), config, reference=reference)
 
@@ -161,7 +161,9 @@ class Run:
             devices: GPUs that the run occupies; 0 is what the run or its configuration says.
             gpu_hour_cost: What a GPU hour costs; 0 is what the configuration says.
         """
-        given = with_given(_config_of(self.header).costs, CostsConfig(devices, gpu_hour_cost))
+        given = with_given(
+            watched_with(self.header.config)[0].costs, CostsConfig(devices, gpu_hour_cost)
+        )
         return costs(self.steps(), self.header, given)
 
     def __repr__(self) -> str:
@@ -273,7 +275,7 @@ def open_run(path: Path | str) -> Run:
     """Open a recorded run.
 
     Args:
-        path: Run directory, its ``run.json``, or the URL of one (needs fsspec and its driver).
+        path: Run directory, or its ``run.json``.
 
     Raises:
         StoreError: If there is no run at ``path``, or its header cannot be read.
@@ -320,13 +322,6 @@ def _known(run: Run) -> tuple[str, str]:
     if run._stored.judged:
         return "", "No incident was recorded."
     return "", "Not judged while it was recorded; .verdict judges it."
-
-
-def _config_of(header: RunHeader) -> Config:
-    try:
-        return recorded(header.config)
-    except ConfigError:
-        return Config()
 
 
 def _roles(workflow: Workflow) -> str:

@@ -34,12 +34,7 @@ _WIDTH = 4093
 
 
 class Closure:
-    """What autograd delivers to the parameters of one policy, beside what its taps see.
-
-    Args:
-        ledger: The policy's taps.
-        like: A weight of it: device and dtype.
-    """
+    """What autograd delivers to the parameters of one policy, beside what its taps see."""
 
     def __init__(self, ledger: Accumulator, like: Tensor) -> None:
         self.ledger = ledger

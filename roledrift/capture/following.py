@@ -138,13 +138,7 @@ Followed = Parameter | Shards
 
 
 def follow(model: nn.Module, closures: Mapping[str, Closure], places: Places) -> list[Followed]:
-    """All parameters that may be trained, each with the closures of its policies.
-
-    Args:
-        model: Their owner.
-        closures: One per adapter.
-        places: Which layers are tapped.
-    """
+    """All parameters that may be trained, each with the closures of its policies."""
     units = _units(model)
     shards: dict[str | None, Shards] = {}
     followed: list[Followed] = []

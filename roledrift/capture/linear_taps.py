@@ -31,12 +31,7 @@ _LABELS = 4096
 
 
 class Accumulator:
-    """What is known about one policy's gradients in the current step.
-
-    Args:
-        policy: Name of the policy.
-        n_groups: Groups in the registry.
-    """
+    """What is known about one policy's gradients in the current step."""
 
     def __init__(self, policy: str, n_groups: int) -> None:
         self.policy = policy

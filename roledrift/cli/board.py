@@ -27,7 +27,7 @@ _RATIO = 7  # of these the ratio, which is shown alone where there is little roo
 _PER_BAR = 4
 _VERDICT = 15
 _LEAST_DOUBLINGS = 2.0
-_ORDER = ("", "no verdict", *(mood for mood in STATUSES if mood not in ("", "no verdict")))
+_ORDER = ("", "no verdict", *(status for status in STATUSES if status not in ("", "no verdict")))
 """Here a role that some detector could judge is not one without a verdict."""
 
 
@@ -60,13 +60,7 @@ SHOWN = (
 
 
 def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) -> Text:
-    """Draw a headline per run and a line per role, with sparklines as wide as there is room.
-
-    Args:
-        watched: The runs, in any order; the worst is shown first.
-        plain: Draw sparklines with ASCII characters.
-        width: Columns of the terminal.
-    """
+    """Draw a headline per run and a line per role, with sparklines as wide as there is room."""
     from rich.text import Text
 
     roles = [role for one in watched for role, _ in _worst(one)]
@@ -81,14 +75,14 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
     text = Text(f"{blank}{heads}".rstrip(), style="bold", no_wrap=True, overflow="crop")
     for one in sorted(watched, key=_urgency):
         _headline(text, one, plain=plain, width=width, bars=bars)
-        for role, mood in _worst(one):
+        for role, status in _worst(one):
             cells = (
                 _cell(one, role, shown, plain=plain, bars=bars, brief=brief) for shown in SHOWN
             )
             curves = "".join(f"{cell:<{column}}" for cell in cells).rstrip()
             text.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
-            colour = console.COLOURS.get(mood, "")
-            text.append(f"{mood:<{_VERDICT}}", style=f"not bold {colour}".replace("bold b", "b"))
+            colour = console.COLOURS.get(status, "")
+            text.append(f"{status:<{_VERDICT}}", style=f"not bold {colour}".replace("bold b", "b"))
             text.append(curves, style="not bold")
     return text
 
@@ -148,8 +142,8 @@ def _worst(one: Watched) -> list[tuple[str, Status]]:
     states: dict[str, Status] = dict.fromkeys(one.roles, "")
     alerts = still_open(one.alerts)
     for verdict in one.suite.verdicts:
-        there, mood = states.get(verdict.role, ""), status_of(verdict, alerts)
-        states[verdict.role] = max(there, mood, key=_ORDER.index)
+        there, status = states.get(verdict.role, ""), status_of(verdict, alerts)
+        states[verdict.role] = max(there, status, key=_ORDER.index)
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 
 

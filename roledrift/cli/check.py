@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -15,15 +14,14 @@ from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.cli.options import Judged
 from roledrift.codec import plain
-from roledrift.config import Config, recorded
+from roledrift.config import Config, watched_with
 from roledrift.costs import Costs, with_given
 from roledrift.costs import costs as costs_of
 from roledrift.detect.conclusion import OUTCOMES, Conclusion, Outcome, conclude
 from roledrift.detect.settings import load
-from roledrift.detect.suite import Replay, replay_run
+from roledrift.detect.suite import replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
-from roledrift.records import RunHeader, StepRecord
 from roledrift.report.statuses import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
@@ -59,34 +57,13 @@ class Checked:
     failed: console.Failure | None = None
 
 
-def _span(steps: str) -> tuple[int, int]:
-    """First and last of the steps ``A:B``, each of which may be left out; empty for all.
-
-    Raises:
-        ConfigError: If it is no range.
-    """
-    match = re.fullmatch(r"(-?\d+)?:(-?\d+)?", steps.strip() or ":")
-    if match is None or (steps and not any(match.groups())):
-        raise ConfigError(f"--step-range {steps!r}: give A:B, A: or :B, such as 100:200")
-    first = int(match[1]) if match[1] else -sys.maxsize
-    last = int(match[2]) if match[2] else sys.maxsize
-    if first > last:
-        raise ConfigError(f"--step-range {steps!r}: {first} is after {last}; swap them")
-    return first, last
-
-
 def check(paths: Sequence[str], how: Judged) -> int:
-    """Check runs and print the outcome.
-
-    Args:
-        paths: Runs or folders of runs; the worst is printed first.
-        how: What is judged, by what, and how it is printed.
+    """Check runs and print the outcome, the worst first.
 
     Returns:
         The exit code: that of the worst run, in the order 2 > 1 > 3 > 0.
     """
     try:
-        _span(how.steps)
         check_names(how.findings or ())
     except ConfigError as error:
         failed = console.failure("usage", str(error), "roledrift check --help")
@@ -143,32 +120,21 @@ def check_run(
     *,
     now: float | None = None,
 ) -> Checked:
-    """Judge one run.
-
-    Args:
-        run: The run.
-        config: What to judge by; None is what the run was watched with.
-        how: What is judged; silence is looked for only if all findings are.
-        now: Seconds since 1970, to tell an open run from a silent one; None is the present.
-    """
+    """Judge one run."""
     how = how or Judged()
     problems = list(run.problems)
     if config is None:
-        config, trouble = _watched_with(run.header)
-        problems += trouble
-    everything = run.steps()
-    first, final = _span(how.steps)
-    records = [one for one in everything if first <= one.step <= final]
+        config, trouble = watched_with(run.header.config)
+        problems += [trouble] if trouble else []
+    records = run.steps()
     if how.findings:
         config = replace(config, findings=tuple(how.findings))
-    replayed = _replayed(run.header, records, config)
+    reference = reference_steps(config.baseline.reference, run.header.workflow)
+    replayed = replay_run(run.header, records, config, reference=reference)
     problems += [f"detector {name} failed: {text}" for name, text in replayed.faults.items()]
     findings = findings_of(replayed)
     conclusion = conclude(replayed.verdicts, replayed.incidents, len(records))
-    if everything and not records:
-        steps = f"{everything[0].step} to {everything[-1].step}"
-        problems.append(f"--step-range {how.steps}: the run has the steps {steps}")
-    elif not how.findings and records == everything:
+    if not how.findings:
         quiet = silent_for(records, state=run.state, now=time.time() if now is None else now)
         if quiet is not None:
             findings += (silence(records[-1].step, quiet),)
@@ -201,18 +167,6 @@ def _not_clean(conclusion: Conclusion, silent: str) -> Conclusion:
     if conclusion.outcome != "clean":
         return conclusion
     return replace(conclusion, outcome="suspicious", sentence=silent)
-
-
-def _replayed(header: RunHeader, records: list[StepRecord], config: Config) -> Replay:
-    reference = reference_steps(config.baseline.reference, header.workflow)
-    return replay_run(header, records, config, reference=reference)
-
-
-def _watched_with(header: RunHeader) -> tuple[Config, list[str]]:
-    try:
-        return recorded(header.config), []
-    except ConfigError as error:
-        return Config(), [f"run.json: judged by the default configuration, {error}"]
 
 
 def _document(checked: Sequence[Checked], code: int) -> dict[str, Any]:

@@ -71,12 +71,6 @@ class Difference:
 def compare(first: str, second: str, *, out: Path | None = None, as_json: bool = False) -> int:
     """Compare two runs and print the differences.
 
-    Args:
-        first: A run, or another tool's log.
-        second: Another.
-        out: Also write a report on both to this directory.
-        as_json: Print one JSON document.
-
     Returns:
         The exit code: 0, 2 if a run cannot be read, 3 if the two share nothing to compare.
     """

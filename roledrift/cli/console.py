@@ -80,12 +80,7 @@ _HINTS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something could not be done.
-
-    Attributes:
-        message: One line.
-        hint: What to do next.
-    """
+    """Why something could not be done."""
 
     kind: Kind
     message: str
@@ -137,12 +132,7 @@ def failure(kind: Kind, message: str, hint: str = "") -> Failure:
 
 
 def failure_of(error: Exception, path: Path | str | None = None) -> Failure:
-    """Translate an error into a failure.
-
-    Args:
-        error: What was raised.
-        path: What was being read, if anything.
-    """
+    """Translate an error into a failure."""
     if isinstance(error, SchemaError):
         return failure("schema_too_new", str(error))
     if isinstance(error, ConfigError):
@@ -228,13 +218,7 @@ def print_rows(
     heads: Sequence[str] = (),
     colours: Mapping[str, str] | None = None,
 ) -> None:
-    """Print rows whose last cell is a sentence: beside the other cells if it fits, else below.
-
-    Args:
-        rows: Cells; what they hold is made safe for a terminal.
-        heads: Heads of the columns; none for no line of heads.
-        colours: Word to the colour of a first cell that says it.
-    """
+    """Print rows whose last cell is a sentence: beside the other cells if it fits, else below."""
     from rich.cells import cell_len
     from rich.text import Text
 

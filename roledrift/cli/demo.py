@@ -16,11 +16,6 @@ HOME = Path("roledrift-demo")
 def demo(name: str = "", out: Path | None = None, *, as_json: bool = False) -> int:
     """Unpack a recorded run, judge it and write its report.
 
-    Args:
-        name: Which one; empty is the default.
-        out: Directory that gets ``run/`` and ``report/``; None is ``roledrift-demo/NAME``.
-        as_json: Print one JSON document.
-
     Returns:
         The exit code: 0, 2 for an unknown name or if ``out`` cannot be written.
     """
@@ -65,10 +60,6 @@ def demo(name: str = "", out: Path | None = None, *, as_json: bool = False) -> i
 
 def list_demos(name: str = "", *, as_json: bool = False) -> int:
     """Print the name of every demo, what happened in it and what roledrift says about it.
-
-    Args:
-        name: Must be empty: a list is of all.
-        as_json: Print one JSON document.
 
     Returns:
         The exit code: 0, 2 if a name was given.

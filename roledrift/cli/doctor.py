@@ -31,23 +31,14 @@ _OPTIONAL = {
     "trl": "for RoleDriftCallback (pip install torch transformers trl peft)",
     "transformers": "for RoleDriftCallback (pip install torch transformers trl peft)",
     "wandb": "to log beside Weights & Biases (pip install wandb)",
-    "fsspec": "to read runs from s3:// and the like (pip install fsspec)",
 }
 
 
-def doctor(
-    path: str | None = None, *, strict: bool = False, webhook: bool = False, as_json: bool = False
-) -> int:
+def doctor(path: str | None = None, *, webhook: bool = False, as_json: bool = False) -> int:
     """Check this machine and its settings and, with a path, a run.
 
-    Args:
-        path: A run, or another tool's log; None looks at the machine only.
-        strict: Take a question that the run leaves open for want of a switch as inconclusive.
-        webhook: Send a test message to the webhook; nothing is sent otherwise.
-        as_json: Print one JSON document.
-
     Returns:
-        The exit code: 0; 2 if something is broken or the run cannot be read; 3 under ``strict``.
+        The exit code: 0; 2 if something is broken or the run cannot be read.
     """
     parts: dict[str, Sequence[Item]] = {"machine": machine(), "settings": settings(test=webhook)}
     parts["run"] = ()
@@ -66,10 +57,7 @@ def doctor(
         _print("Settings", parts["settings"])
         if path is not None:
             _print(f"What {printable(path)} can answer", parts["run"])
-    if any(one.state == "broken" for one in items):
-        return console.FAILED
-    left_open = any(one.state == "absent" and one.advice for one in parts["run"])
-    return console.INCONCLUSIVE if strict and left_open else console.CLEAN
+    return console.FAILED if any(one.state == "broken" for one in items) else console.CLEAN
 
 
 def machine() -> Sequence[Item]:

@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Todo:
-    """One run to be imported.
-
-    Attributes:
-        source: What the user named.
-        found: The run at that path, where there may be several.
-    """
+    """One run to be imported."""
 
     source: str
     out: Path | None
@@ -108,11 +103,7 @@ def _failed(error: RoleDriftError | OSError, source: str, wanted: Importing) -> 
 
 
 class _Remarks:
-    """What a person should know of imports; of many runs, the same remark once.
-
-    Args:
-        source: What was imported.
-    """
+    """What a person should know of imports; of many runs, the same remark once."""
 
     def __init__(self, source: str) -> None:
         self._source = source

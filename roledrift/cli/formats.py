@@ -20,12 +20,7 @@ _WATCH = STATUSES.index("watch")
 
 
 def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
-    """Print one line per run with its verdicts below, worst first; of several runs the bad ones.
-
-    Args:
-        checked: The runs.
-        everything: Also verdicts that do not apply, and what each finding rests on.
-    """
+    """Print one line per run with its verdicts below, worst first; of several runs the bad ones."""
     from rich.text import Text
 
     out = console.console()
@@ -53,7 +48,7 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
         console.say(f"{len(checked)} runs: {words}" + ("" if everything else " (--all for more)"))
 
 
-def _moods(one: Checked) -> list[tuple[Status, Verdict]]:
+def _statuses(one: Checked) -> list[tuple[Status, Verdict]]:
     """Verdicts with their states, the worst first."""
     alerts = still_open(one.alerts)
     states = [(status_of(verdict, alerts), verdict) for verdict in one.verdicts]
@@ -62,9 +57,9 @@ def _moods(one: Checked) -> list[tuple[Status, Verdict]]:
 
 def _verdicts(one: Checked, *, whole: bool, everything: bool) -> None:
     rows = [
-        ("", mood, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
-        for mood, verdict in _moods(one)
-        if (whole and (everything or verdict.applies)) or STATUSES.index(mood) >= _WATCH
+        ("", status, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
+        for status, verdict in _statuses(one)
+        if (whole and (everything or verdict.applies)) or STATUSES.index(status) >= _WATCH
     ]
     if rows:
         console.print_rows(rows)
@@ -108,11 +103,11 @@ def markdown(checked: Sequence[Checked]) -> str:
         if one.verdicts:
             lines += ["", f"**{_cell(one.run or one.path)}**", ""]
             lines += ["| role | finding | state | why |", "| --- | --- | --- | --- |"]
-            for mood, verdict in _moods(one):
+            for status, verdict in _statuses(one):
                 if not verdict.applies:
                     continue
                 name = verdict.finding or verdict.detector
-                cells4 = (verdict.role, name, mood, _why(verdict))
+                cells4 = (verdict.role, name, status, _why(verdict))
                 lines.append("| " + " | ".join(_cell(cell) for cell in cells4) + " |")
             notes = (_aside(one) and f"{_aside(one)}.", one.costs and one.costs.sentence)
             lines += [line for note in notes if note for line in ("", _cell(note))]

@@ -9,7 +9,6 @@ from pathlib import Path
 from roledrift.analysis.runs import Run
 from roledrift.cli import console
 from roledrift.cli.findings import silence
-from roledrift.config import near
 from roledrift.errors import RoleDriftError
 from roledrift.judgement import Incident
 from roledrift.records import StepRecord
@@ -48,46 +47,24 @@ class Row:
     sentence: str = ""
 
 
-STATES = ("open", "finished", "silent", "empty", "unreadable")
-
-
-def ls(folder: str, *, state: str = "", sort: str = "severity", as_json: bool = False) -> int:
-    """List runs.
-
-    Args:
-        folder: Folder of runs, or one run.
-        state: Comma-separated out of :data:`STATES`: only runs in one of these. Empty for all.
-        sort: ``severity``, the worst first; ``path``; or ``steps``, the longest first.
-        as_json: Print one JSON document instead of a table.
+def ls(folder: str, *, as_json: bool = False) -> int:
+    """List the runs in a folder, the worst first; or one run.
 
     Returns:
-        The exit code: 0, 2 if the folder cannot be read, 3 if no such run is in it.
+        The exit code: 0, 2 if the folder cannot be read, 3 if no run is in it.
     """
-    wanted = [name.strip() for name in state.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in STATES]
-    if unknown:
-        message = f"--state: unknown state {unknown[0]!r}{near(unknown[0], STATES)}"
-        return console.fail(
-            console.failure("usage", message, "roledrift ls --help"), as_json=as_json
-        )
     try:
-        found = find_runs(folder)
+        runs = find_runs(folder)
     except RoleDriftError as error:
         return console.fail(console.failure_of(error, folder), as_json=as_json)
-    keyed = [_row(path, folder) for path in found]
-    keyed = [(key, row) for key, row in keyed if not wanted or row.state in wanted]
-    if sort == "severity":
-        keyed.sort(key=lambda pair: pair[0])
-    elif sort == "steps":
-        keyed.sort(key=lambda pair: -pair[1].steps)
+    keyed = sorted((_row(path, folder) for path in runs), key=lambda pair: pair[0])
     rows = [row for _, row in keyed]
     if as_json:
         console.write_json({"schema": "roledrift.ls/2", "runs": [asdict(row) for row in rows]})
     elif rows:
         _print(rows)
     else:
-        what = f"no run that is {' or '.join(wanted)}" if wanted and found else "no run"
-        console.say(f"{folder}: {what} found here or below")
+        console.say(f"{folder}: no run found here or below")
     return console.CLEAN if rows else console.INCONCLUSIVE
 
 

@@ -18,7 +18,6 @@ from roledrift.cli.options import (
     Importing,
     Json,
     Judged,
-    Order,
     Reported,
     run_argument,
     with_options,
@@ -82,28 +81,17 @@ def _ls(
     folder: Annotated[
         str, typer.Argument(envvar="ROLEDRIFT_DIR", metavar="DIR", help="Folder of runs.")
     ] = "runs",
-    state: Annotated[
-        str,
-        typer.Option(
-            "--state",
-            metavar="LIST",
-            help="Only runs in these states: open, finished, silent, empty, unreadable.",
-        ),
-    ] = "",
-    sort: Annotated[
-        Order, typer.Option("--sort", help="Order: worst first, by path, or longest first.")
-    ] = Order.severity,
     as_json: Json = False,
 ) -> None:
     """List the runs in a folder.
 
     \b
     roledrift ls
-    roledrift ls runs/sweep --sort path --json
+    roledrift ls runs/sweep --json
     """
     from roledrift.cli.ls import ls
 
-    raise typer.Exit(ls(folder, state=state, sort=sort.value, as_json=as_json))
+    raise typer.Exit(ls(folder, as_json=as_json))
 
 
 @app.command("report")
@@ -212,10 +200,6 @@ def _compare(
 @app.command("doctor")
 def _doctor(
     path: Annotated[str | None, run_argument("RUN", "A run.")] = None,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Exit with 3 if a setting that supplies answers is off."),
-    ] = False,
     webhook: Annotated[
         bool, typer.Option("--test-webhook", help="Send a test message to the webhook.")
     ] = False,
@@ -231,7 +215,7 @@ def _doctor(
     """
     from roledrift.cli.doctor import doctor
 
-    raise typer.Exit(doctor(path, strict=strict, webhook=webhook, as_json=as_json))
+    raise typer.Exit(doctor(path, webhook=webhook, as_json=as_json))
 
 
 @app.command("demo")
@@ -297,9 +281,6 @@ def run() -> NoReturn:
 
 def main(arguments: list[str]) -> int:
     """Run the command.
-
-    Args:
-        arguments: What was typed after ``roledrift``.
 
     Returns:
         0 clean, 1 findings, 2 could not be done, 3 no verdict, 130 interrupted.

@@ -24,14 +24,6 @@ class Style(StrEnum):
     junit = "junit"
 
 
-class Order(StrEnum):
-    """In which order runs are listed."""
-
-    severity = "severity"
-    path = "path"
-    steps = "steps"
-
-
 def _named(path: Any) -> Any:
     """A path that is not empty: ``""`` would be the present directory, and is a variable unset."""
     for one in path if isinstance(path, list) else [path]:
@@ -98,11 +90,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 class _Costing:
-    """What the estimate of costs cannot know by itself.
-
-    Attributes:
-        devices: As the option; likewise ``gpu_hour_cost``.
-    """
+    """What the estimate of costs cannot know by itself."""
 
     devices: int
     gpu_hour_cost: float
@@ -162,10 +150,6 @@ class Judged(_Costing):
         list[str] | None,
         typer.Option("--finding", metavar="NAME", help="Judge only this finding; may be repeated."),
     ] = None
-    steps: Annotated[
-        str,
-        typer.Option("--step-range", metavar="A:B", help="Replay only steps A to B."),
-    ] = ""
     style: Annotated[Style, typer.Option("--format", help="Output format.")] = Style.text
     everything: Annotated[
         bool,
@@ -227,12 +211,7 @@ class Importing:
 
 
 def with_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Pass a command its options as the argument ``how``, and give typer a parameter for each.
-
-    Args:
-        kind: A dataclass; its fields are annotated as typer wants parameters to be, and all have a
-            default.
-    """
+    """Pass a command its options as the argument ``how``, and give typer a parameter for each."""
 
     def spread(verb: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(verb, eval_str=True).parameters.values()

@@ -24,10 +24,6 @@ COMPARED = 2
 def report(paths: Sequence[str], how: Reported) -> int:
     """Write a report.
 
-    Args:
-        paths: Runs or folders of runs.
-        how: Where, in which formats, and what may be shown.
-
     Returns:
         The exit code: 0, 2 if it could not be done, 3 if there is no run.
     """

@@ -44,11 +44,7 @@ class Item:
 
 
 def settings(*, test: bool = False) -> Sequence[Item]:
-    """List configuration, environment and webhook, each with its source.
-
-    Args:
-        test: Send a test message to the webhook.
-    """
+    """List configuration, environment and webhook, each with its source."""
     named, config = _config()
     variables = (_folder(), _switch("ROLEDRIFT_STRICT"), _switch("ROLEDRIFT_DISABLED"))
     return (*named, *variables, *_webhook(config, test=test), *_unknown())

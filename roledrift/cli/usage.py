@@ -10,12 +10,7 @@ from roledrift.cli import console
 
 
 def usage(error: Any, verbs: Sequence[str]) -> console.Failure:
-    """Explain what was wrong with the arguments, and what may have been meant.
-
-    Args:
-        error: What typer raised.
-        verbs: All that there are.
-    """
+    """Explain what was wrong with the arguments, and what may have been meant."""
     context = getattr(error, "ctx", None)
     verb = context.command_path if context is not None else "roledrift"
     message = str(error.format_message()).replace("Value error, ", "")

@@ -20,14 +20,6 @@ def view(
 ) -> int:
     """Serve the page until it is interrupted, or write a static copy.
 
-    Args:
-        paths: Runs, folders of runs, or other tools' logs.
-        host: Address to listen at.
-        port: Port; 0 for any free one.
-        out: Directory that gets a static copy; None serves the page.
-        look: Open the page in a browser.
-        as_json: Print what was made as one JSON document.
-
     Returns:
         The exit code: 0, 2 if it could not be done.
     """

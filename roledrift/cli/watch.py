@@ -14,9 +14,9 @@ from roledrift.cli import console
 from roledrift.cli.board import SHOWN, board
 from roledrift.cli.check import exit_code
 from roledrift.cli.watched import STEPS, Watched
-from roledrift.config import Config, recorded
+from roledrift.config import watched_with
 from roledrift.detect.suite import DetectorSuite
-from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.errors import RoleDriftError
 from roledrift.notices import Notice
 from roledrift.notify.console import line, printable
 from roledrift.records import LENGTH_UNIT, StepRecord
@@ -50,11 +50,6 @@ class Watching:
 
 def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = False) -> int:
     """Follow runs until all have finished, and print incidents and silences as they come.
-
-    Args:
-        paths: Runs or folders of runs.
-        how: Pace and end.
-        as_json: Say nothing and print one JSON document at the end.
 
     Returns:
         The exit code: 0; 1 if a run is failing, has an input problem or is silent at the end; 2 if
@@ -128,10 +123,7 @@ def _see(
 
 def _begin(path: Path, below: Path) -> Watched:
     run = open_run(path)
-    try:
-        config = recorded(run.header.config)
-    except ConfigError:
-        config = Config()
+    config, _ = watched_with(run.header.config)
     reference = reference_steps(config.baseline.reference, run.header.workflow)
     suite = DetectorSuite(
         run.header.workflow,

@@ -12,14 +12,7 @@ LONG = 8
 
 @lru_cache(maxsize=1024)
 def no_verdict(detector: str, role: str, reason: str, *needs: str) -> Verdict:
-    """A verdict that opens and closes nothing; said again it is the same object.
-
-    Args:
-        detector: Name of the detector.
-        role: Role that is not judged.
-        reason: Why, in one sentence.
-        needs: What is missing for a verdict, if something is.
-    """
+    """A verdict that opens and closes nothing; said again it is the same object."""
     return Verdict(detector, role, "no verdict", reason=reason, needs=needs)
 
 
@@ -29,12 +22,7 @@ def waiting(detector: str, role: str, *needs: str) -> Verdict:
 
 
 class Presence:
-    """Keeps a role that is no longer measured from being called fine.
-
-    Args:
-        detector: Name of the detector.
-        need: What it judges, for people: "entropy".
-    """
+    """Keeps a role that is no longer measured from being called fine."""
 
     def __init__(self, detector: str, need: str) -> None:
         self._detector, self._need = detector, need

@@ -17,11 +17,6 @@ from roledrift.workflow import Workflow
 class CheckedDetector:
     """Runs a detector and refuses what is no verdict of it.
 
-    Args:
-        card: What the detector says about itself.
-        detector: What does the work.
-        workflow: Roles that it may judge.
-
     Raises:
         ConfigError: If it has no ``update``, or cannot be copied: the suite goes back to a copy
             when a run is taken back to a checkpoint.

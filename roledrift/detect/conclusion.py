@@ -40,11 +40,6 @@ def conclude(verdicts: Sequence[Verdict], incidents: Sequence[Incident], steps: 
     Incidents that have closed count too, see :attr:`roledrift.judgement.Incident.outcome`. Without
     an incident, a run of which less than half of the applicable verdicts were reached has no
     verdict: missing evidence is never green.
-
-    Args:
-        verdicts: The latest per detector and role.
-        incidents: As :attr:`roledrift.detect.incidents.Incidents.incidents` orders them.
-        steps: Number of steps judged.
     """
     reached = sum(verdict.state != "no verdict" for verdict in verdicts)
     applicable = sum(verdict.applies for verdict in verdicts)

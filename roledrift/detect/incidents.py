@@ -66,12 +66,7 @@ class Incidents:
         return tuple(sorted(self._written.values(), key=lambda incident: incident.rank))
 
     def update(self, step: int, alerts: Sequence[Alert]) -> tuple[Incident, ...]:
-        """Take the alert transitions of one step; the incidents that changed.
-
-        Args:
-            step: The step.
-            alerts: Transitions of that step.
-        """
+        """Take the alert transitions of one step; the incidents that changed."""
         for alert in alerts:
             self._take(alert)
         changed = []

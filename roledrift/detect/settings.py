@@ -35,11 +35,6 @@ def checked(
 ) -> Config:
     """``config``, if detectors' sections and names of findings in it are right.
 
-    Args:
-        config: What was set.
-        cards: Detectors; None: those that ship and those that are installed.
-        source: Where it came from, for the message.
-
     Raises:
         ConfigError: With every problem found.
     """

@@ -310,14 +310,7 @@ def replay_run(
     *,
     reference: Iterable[StepRecord] = (),
 ) -> Replay:
-    """Judge a stored run by all that its header knows: workflow, host, starts of earlier runs.
-
-    Args:
-        header: Of the run.
-        records: As for :func:`replay`; likewise ``config`` and ``reference``.
-        config: See above.
-        reference: See above.
-    """
+    """Judge a stored run by all that its header knows: workflow, host, starts of earlier runs."""
     return replay(
         records,
         header.workflow,

@@ -22,9 +22,6 @@ def combined(runs: Sequence[Starts]) -> dict[str, dict[str, tuple[float, float]]
     The centre is the median over runs. The error is twice the standard deviation of a new run's
     start, ``s sqrt(1 + 1/n)`` with ``s`` the standard deviation between runs, so that only a start
     that none of them resembles is a finding.
-
-    Args:
-        runs: Starts of healthy runs of the same workflow, task and host.
     """
     if len(runs) < LEAST_RUNS:
         return {}

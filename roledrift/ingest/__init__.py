@@ -1,7 +1,8 @@
 """Foreign logs as runs: one file per format, none of which imports the framework that wrote it.
 
-The formats of few users are entry points of the group ``roledrift.importers``, those that ship with
-roledrift (``integrations/roledrift_importers``) like those of any other distribution.
+TRL, verl, TensorBoard and plain files are read here. All other formats are entry points of the
+group ``roledrift.importers``, those that ship with roledrift (``integrations/roledrift_importers``)
+like those of any other distribution.
 """
 
 from __future__ import annotations
@@ -14,17 +15,10 @@ from roledrift.config import near
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import (
     metrics,
-    mlflow_client,
-    mlflow_store,
-    paper,
-    rllm,
     table,
     tensorboard_events,
-    trackio_db,
     trl,
     verl,
-    wandb_client,
-    wandb_dir,
 )
 from roledrift.ingest.form import Format
 from roledrift.ingest.installed import installed_formats
@@ -32,40 +26,28 @@ from roledrift.ingest.installed import installed_formats
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
-        rllm.FORMAT,
-        paper.FORMAT,
         trl.FORMAT,
-        wandb_dir.FORMAT,
         verl.FORMAT,
         tensorboard_events.FORMAT,
-        trackio_db.FORMAT,
-        mlflow_store.FORMAT,
         metrics.FORMAT,
         table.FORMAT,
     )
 }
 """The formats of the core, by name, the most specific first."""
 
-REMOTE: Mapping[str, Format] = {
-    wandb_client.SCHEME: wandb_client.FORMAT,
-    mlflow_client.SCHEME: mlflow_client.FORMAT,
-}
-"""Formats that a client of their own is asked for, by what their addresses begin with."""
-
 
 def remote(text: str) -> Format | None:
     """The format of an address; None for a path."""
-    return next((form for scheme, form in REMOTE.items() if text.startswith(scheme)), None)
-
-
-_LAYOUTS = ("rllm", "paper", "trl")
-"""Formats told by their whole layout; the others may lie beside what another format holds."""
+    if "://" not in text:
+        return None
+    served = (form for form in formats().values() if form.scheme)
+    return next((form for form in served if text.startswith(form.scheme)), None)
 
 
 def formats() -> dict[str, Format]:
     """Every format that can be read: installed ones come before those that only keep numbers."""
-    layouts = {name: FORMATS[name] for name in _LAYOUTS}
-    return {**layouts, **installed_formats(shipped=FORMATS), **FORMATS}
+    # A folder of TRL is told by its whole layout; the others may lie beside what another holds.
+    return {trl.FORMAT.name: trl.FORMAT, **installed_formats(shipped=FORMATS), **FORMATS}
 
 
 def sniff(path: Path) -> tuple[Format, str]:

@@ -60,10 +60,6 @@ def _called(found: Found) -> str:
 def only(job: Job, runs: Mapping[str, str]) -> str:
     """The id of the run that a reader is to read.
 
-    Args:
-        job: Its ``part`` is the id of the run that is meant, if the user said which.
-        runs: Ids and names of the runs that the source holds.
-
     Raises:
         StoreError: If it holds none, or several and nobody said which.
     """

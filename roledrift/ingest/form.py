@@ -66,6 +66,32 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """One log of a tree of logs.
+
+    Attributes:
+        form: Its format.
+        part: Which of several runs at ``path`` is meant; empty if there is one.
+        name: What it is of.
+        dataset: Problems that it evaluates on; empty if it does not say.
+        steps: How many steps it has, roughly.
+        describe: Adds what the names in a tree say about the run to its facts.
+    """
+
+    form: Format
+    path: Path
+    name: str
+    part: tuple[str, ...] = ()
+    dataset: str = ""
+    steps: int = 0
+    describe: Callable[[Facts], object] | None = None
+
+
+Claim = tuple[list[Source], list[Path]]
+"""Logs in a folder, and the folders below it that are still to be looked through."""
+
+
+@dataclass(frozen=True, slots=True)
 class Format:
     """One foreign format.
 
@@ -77,6 +103,13 @@ class Format:
         supplies: What the framework needs to be told to write more, by the names in ``gaps``.
         runs: Ids and names of the runs at a path, for a format that can hold several; ``Job.part``
             is the id of the one to read.
+        scheme: What the addresses begin with that its ``read`` takes beside paths: ``mlflow://``.
+        claim: For a format that is spread over folders: the logs of this format that a folder of a
+            tree is, given the folders below it; no log if it is none. A format without it claims
+            what it sniffs.
+        settle: Corrects the logs of a whole tree, given its root and all logs in it.
+        evaluates: Whether it holds evaluations of checkpoints, and not what training logged.
+        only_numbers: Whether no outputs of roles are in it.
     """
 
     name: str
@@ -85,3 +118,8 @@ class Format:
     read: Callable[[Job], Events]
     supplies: Mapping[str, str] = field(default_factory=dict)
     runs: Callable[[Path], Mapping[str, str]] | None = None
+    scheme: str = ""
+    claim: Callable[[Format, Path, list[Path]], Claim] | None = None
+    settle: Callable[[Format, Path, list[Source]], list[Source]] | None = None
+    evaluates: bool = False
+    only_numbers: bool = False

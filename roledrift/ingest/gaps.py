@@ -66,11 +66,7 @@ LIVE = "watch it live (docs/integrations)"
 
 
 def missing(held: Collection[str]) -> list[Quantity]:
-    """What nobody measured for a single role.
-
-    Args:
-        held: Names of statistics, columns and totals that were there.
-    """
+    """What nobody measured for a single role."""
     return [one for one in QUANTITIES if not one.held_by & frozenset(held)]
 
 
@@ -80,14 +76,7 @@ def notes(
     held: Collection[str],
     together: Collection[str] = (),
 ) -> dict[str, str]:
-    """Two lines for the header; none if nothing is missing.
-
-    Args:
-        lacking: What is missing.
-        supplies: By quantity, what supplies it in the framework that the source is from.
-        held: As for :func:`missing`.
-        together: Statistics of all roles together, which are judged as such.
-    """
+    """Two lines for the header; none if nothing is missing."""
     if not lacking:
         return {}
     unknown = [one for one in lacking if not one.held_by & frozenset(together)]

@@ -1,52 +1,25 @@
-r"""Who of an episode was right, from what they wrote.
+r"""Whether an answer is right, from what was written.
 
-Trainers of multi-agent workflows often give every role the outcome of the whole workflow as its
-reward; the dump then says nothing about the roles. Where there is a reference answer, boxed answers
-are compared with it here. The comparison is by normalised text and by value, without a computer
-algebra system: an answer that only algebra could tell equal counts as wrong, the same way all run
-long. Code is not graded: that would mean running it.
+Boxed answers are compared with a reference answer, by normalised text and by value, without a
+computer algebra system: an answer that only algebra could tell equal counts as wrong, the same way
+all run long. Code is not graded: that would mean running it.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 
 from roledrift.measure.shape import boxes
 from roledrift.workflow import Duty, Workflow
 
-CORRECT = "correct"
-FALLBACK = "fallback"
-
-_TRUTHS = ("final_answer", "ground_truth", "answer", "gold", "target")
-_INDEX_BOX = re.compile(r"\\boxed\s*\{\s*(\d{1,4})\s*\}")
-_DIGIT = re.compile(r"(?<!\d)[1-9](?!\d)")
-_VERDICT = re.compile(r"\\boxed\s*\{\s*(correct|incorrect)\s*\}", re.IGNORECASE)
 _WRAPPER = re.compile(r"\\(?:text|mathrm|mathbf|textbf|mbox)\s*\{([^{}]*)\}")
 _FRACTION = re.compile(r"\\frac\{(-?[\d.]+)\}\{(-?[\d.]+)\}\Z")
 _PLAIN = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?(?:/\d{1,40})?\Z")
 _NOISE = ("\\left", "\\right", "\\!", "\\,", "\\;", "\\ ", "$", "\\%", "%", "^\\circ", "^{\\circ}")
 _LONGEST_TRUTH = 400
-
-
-def truth_of(task: object) -> str | None:
-    """The reference answer of a task; None if there is none that a boxed answer can equal."""
-    if isinstance(task, str):
-        try:
-            task = json.loads(task)
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(task, Mapping):
-        return None
-    for name in _TRUTHS:
-        found = answer_text(task.get(name))
-        if found is not None:
-            return found
-    inner = task.get("reward_model")
-    return truth_of(inner) if isinstance(inner, Mapping) else None
 
 
 def answer_text(value: object) -> str | None:
@@ -130,27 +103,6 @@ def _value(answer: str) -> Fraction | None:
         return None
 
 
-def selected(text: str, candidates: int) -> tuple[int, bool]:
-    """Which candidate a selecting role chose, from 0, and whether by a boxed number.
-
-    The first boxed number counts if it names a candidate; else the first digit on its own; else the
-    first candidate, which is what workflows of this kind fall back to.
-    """
-    box = _INDEX_BOX.search(text)
-    if box and 1 <= int(box[1]) <= candidates:
-        return int(box[1]) - 1, True
-    digit = _DIGIT.search(text)
-    if digit and 1 <= int(digit[0]) <= candidates:
-        return int(digit[0]) - 1, False
-    return 0, False
-
-
-def verdict(text: str) -> bool | None:
-    """What a judging role decided; None if it stamped nothing."""
-    found = _VERDICT.search(text)
-    return None if found is None else found[1].lower() == "correct"
-
-
 @lru_cache(maxsize=1024)
 def duty_of(role: str) -> Duty:
     """What a role is there for, by the well-known names; ``solve`` for any other."""
@@ -160,37 +112,3 @@ def duty_of(role: str) -> Duty:
 def answers(role: str) -> bool:
     """Whether a role's box holds an answer to the problem (and not a choice or a verdict)."""
     return duty_of(role) in ("solve", "synthesize")
-
-
-def regrade(outputs: Sequence[tuple[str, str | None]], truth: str | None) -> list[dict[str, bool]]:
-    """Facts about each output of an episode: ``correct`` and, for selecting roles, ``fallback``.
-
-    Args:
-        outputs: Role and text in the order of time.
-        truth: Reference answer; None grades nobody.
-
-    Returns:
-        One mapping per output; a fact that cannot be known is absent.
-    """
-    facts: list[dict[str, bool]] = []
-    latest: list[bool | None] = []
-    before = ""
-    for role, text in outputs:
-        what = duty_of(role)
-        mine: dict[str, bool] = {}
-        if text is not None and what == "select" and latest:
-            choice, stamped = selected(text, len(latest))
-            mine[FALLBACK] = not stamped
-            if latest[choice] is not None:
-                mine[CORRECT] = bool(latest[choice])
-        elif text is not None and what == "judge" and latest and latest[-1] is not None:
-            mine[CORRECT] = verdict(text) == latest[-1]
-        elif text is not None and what in ("solve", "synthesize") and truth is not None:
-            mine[CORRECT] = right(text, truth)
-        if what == "solve":
-            if role != before:
-                latest = []
-            latest.append(mine.get(CORRECT))
-        before = role
-        facts.append(mine)
-    return facts

@@ -48,11 +48,7 @@ _CLASSIFIER = frozenset({"eval_accuracy", "eval_f1", "eval_precision", "eval_rec
 
 
 class History:
-    """Collects logged rows in the order in which they were written.
-
-    Args:
-        job: Its ledger counts what is odd, its facts are filled in by :meth:`events`.
-    """
+    """Collects logged rows in the order in which they were written."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -62,13 +58,7 @@ class History:
         self._stepless = 0
 
     def add(self, step: int | None, data: Mapping[str, object], where: object = "") -> None:
-        """Take one row.
-
-        Args:
-            step: Its optimizer iteration; None if the row names none.
-            data: Keys and values.
-            where: File and line, for the ledger.
-        """
+        """Take one row."""
         numbers = [key for key, value in data.items() if number(value) is not None]
         self._keys.update(numbers)
         if step is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from roledrift import __version__
 from roledrift.config import Config
@@ -25,7 +26,6 @@ from roledrift.ingest.collect import (
 from roledrift.ingest.form import Facts, Format, Job
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap, workflow_of
-from roledrift.ingest.spool import Spool
 from roledrift.measure.milestones import ONE_OF_THE_FIRST, milestones
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store.writer import RunWriter
@@ -33,6 +33,8 @@ from roledrift.workflow import Routing, Workflow
 
 _TOLD = ("rules", "start", "also read", "roles", "lengths", "routing", "not in it", "next time")
 """Notes that a person is told at once."""
+
+_MOST_IN_MEMORY = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +88,6 @@ def import_run(
 
     The run directory appears when everything has been read: an import that fails leaves nothing.
 
-    Args:
-        found: The format and why; what ``sniff`` gives.
-        job: What to read and how.
-        out: Run directory; None reads everything and writes nothing.
-        routing: Overrides what the source says.
-
     Raises:
         StoreError: If ``out`` is taken, or nothing in the source can be used.
         ConfigError: If the mapping or the map of roles is wrong.
@@ -100,10 +96,10 @@ def import_run(
     if out is not None and (out / "run.json").exists():
         raise StoreError(f"{out}: a run is here already; give another directory")
     collector = Collector(job.ledger, count=job.count)
-    with tempfile.TemporaryFile() as file:
-        spool = Spool(file)
+    # Steps wait until the whole log has been read; those of a large one on the disk.
+    with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as waiting:
         for step in _steps(form, job, collector):
-            spool.add(step)
+            pickle.dump(step, waiting, pickle.HIGHEST_PROTOCOL)
         tally, facts = collector.tally, job.facts
         if not tally.steps:
             odd = "".join(f"; {what}: {times}" for what, times in job.ledger.counts.items())
@@ -122,7 +118,7 @@ def import_run(
             job.shown, out, form.name, reason, workflow, tally, job.ledger.counts, notes
         )
         if out is not None:
-            _write(out, _header(done, facts), spool, tally)
+            _write(out, _header(done, facts), waiting, tally)
     return done
 
 
@@ -181,7 +177,7 @@ def _header(done: Imported, facts: Facts) -> RunHeader:
     )
 
 
-def _write(out: Path, header: RunHeader, spool: Spool, tally: Tally) -> None:
+def _write(out: Path, header: RunHeader, waiting: IO[bytes], tally: Tally) -> None:
     there = out.exists()
     if there and any(out.iterdir()):
         raise StoreError(f"{out}: this directory holds something else; give an empty or a new one")
@@ -189,7 +185,9 @@ def _write(out: Path, header: RunHeader, spool: Spool, tally: Tally) -> None:
     whole = milestones(sorted(tally.with_texts), tally.validation)
     try:
         writer = RunWriter(out, header, writer="import")
-        for record, samples in spool:
+        waiting.seek(0)
+        for _ in range(tally.steps):
+            record, samples = pickle.load(waiting)
             record = _attributed(without_single_slots(record, slots), header.workflow)
             if _in_characters(tally, alone=len(slots) == 1):
                 record = in_characters(record, everyone=not tally.logged_length)
@@ -226,14 +224,6 @@ def job_for(
     address: str = "",
 ) -> Job:
     """An import of ``source``.
-
-    Args:
-        source: File or folder.
-        roles: As ``--roles`` takes it.
-        mapping: Mapping file for the ``table`` format.
-        ledger: Where to count; a new one by default.
-        tokenizer: As ``--tokenizer`` takes it; empty leaves tokens uncounted.
-        address: What the user typed if the source is no path.
 
     Raises:
         ConfigError: If the map of roles or the mapping file is wrong, or there is no such
@@ -275,11 +265,6 @@ def remarks(done: Imported) -> list[str]:
 
 
 def as_json(done: Iterable[Imported], failed: Mapping[str, str]) -> str:
-    """Imports as one JSON document.
-
-    Args:
-        done: Runs that were imported.
-        failed: By source, why it could not be imported.
-    """
+    """Imports as one JSON document."""
     body = {"runs": [one.plain() for one in done], "failed": dict(failed)}
     return json.dumps({"schema": "roledrift.import/2"} | body, indent=2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roledrift.errors import ConfigError, RoleDriftError, StoreError
 from roledrift.extensions import attempt, usable
-from roledrift.ingest.form import Format, Job
+from roledrift.ingest.form import Claim, Format, Job, Source
 from roledrift.ingest.rows import Event, Events
 
 
@@ -37,7 +37,21 @@ def _checked(name: str, part: object) -> Format:
         while (event := _next(name, job, events)) is not None:
             yield event
 
-    return replace(part, sniff=sniff, read=read)
+    def claim(form: Format, folder: Path, below: list[Path]) -> Claim:
+        assert part.claim is not None
+        return attempt(f"importer {name}", part.claim, form, folder, below)[0] or ([], below)
+
+    def settle(form: Format, root: Path, sources: list[Source]) -> list[Source]:
+        assert part.settle is not None
+        return attempt(f"importer {name}", part.settle, form, root, sources)[0] or sources
+
+    return replace(
+        part,
+        sniff=sniff,
+        read=read,
+        claim=None if part.claim is None else claim,
+        settle=None if part.settle is None else settle,
+    )
 
 
 def _next(name: str, job: Job, events: Iterator[Event]) -> Event | None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from roledrift.ingest.values import moment, number
 from roledrift.metric_names import CLOCKS, STEP_KEYS, TOTALS, not_understood, resolve
-from roledrift.spans import Source, describe
+from roledrift.spans import Provenance, describe
 from roledrift.sums import EVERYONE
 
 LEAVES: Mapping[str, tuple[str, ...]] = {
@@ -161,12 +161,7 @@ class Translator:
 
 
 def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, object]:
-    """The numbers of a row that a :class:`Translator` has a use for; a log is mostly others.
-
-    Args:
-        data: Logged keys and values.
-        passed: The names of the other numbers are added here.
-    """
+    """The numbers of a row that a :class:`Translator` has a use for; a log is mostly others."""
     found: dict[str, object] = {}
     for key, logged in data.items():
         if not _of_use(key):
@@ -220,7 +215,7 @@ def compared(keys: Iterable[str]) -> dict[str, str]:
     """
     if not any(_ENGINE in key for key in keys):
         return {}
-    return {"rollout": describe("rollout", [Source(None, None, 0)])}
+    return {"rollout": describe("rollout", [Provenance(None, None, 0)])}
 
 
 def flat(row: Mapping[str, object]) -> dict[str, object]:

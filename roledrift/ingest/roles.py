@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from roledrift.errors import ConfigError, StoreError
@@ -136,27 +136,6 @@ def safe_role(name: str) -> str:
     if not clean:
         return "unnamed"
     return clean if clean[0].isalpha() and clean[0].isascii() else f"r{clean}"
-
-
-def turns(roles: Iterable[str]) -> list[tuple[int, int]]:
-    """Slot and turn of each output of an episode that lists roles in the order of time.
-
-    Outputs of one role in a row are its slots (three generators); a role that comes again after
-    another one takes its next turn (generator, evaluator, generator).
-    """
-    found: list[tuple[int, int]] = []
-    taken: dict[str, int] = {}
-    before: str | None = None
-    slot = 0
-    for role in roles:
-        if role == before:
-            slot += 1
-        else:
-            slot = 0
-            taken[role] = taken.get(role, -1) + 1
-        found.append((slot, taken[role]))
-        before = role
-    return found
 
 
 def workflow_of(

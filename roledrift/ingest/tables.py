@@ -74,12 +74,7 @@ def _table(rows: list[SpanRow], roles: tuple[str, ...]) -> SpanTable:
 
 
 def stacked(tables: Sequence[SpanTable], roles: tuple[str, ...]) -> Iterator[SpanTable]:
-    """Tables of one layout as one, so that no advantage group is cut through.
-
-    Args:
-        tables: Made with ``roles`` or with the beginning of it.
-        roles: All roles.
-    """
+    """Tables of one layout as one, so that no advantage group is cut through."""
     layouts: dict[object, list[SpanTable]] = {}
     for table in tables:
         pairs = tuple(

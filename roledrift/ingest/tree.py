@@ -13,13 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roledrift.ingest import console_log, paper, rllm, verl, wandb_dir
-from roledrift.ingest.experiment import own_set, parsed
-from roledrift.ingest.form import Format
-from roledrift.ingest.ledger import Ledger
+from roledrift.ingest import console_log, verl
+from roledrift.ingest.form import Format, Source
 from roledrift.ingest.lines import first_document
-from roledrift.ingest.results import NAME as RESULTS
-from roledrift.ingest.results import experiments, is_result, results
 from roledrift.ingest.unpacking import plain
 
 _DEPTH = 6
@@ -29,28 +25,8 @@ _LEVELS = {"rollout_data", "rollout", "rollouts", "train", "episodes", "wandb", 
 
 _LOGS = (".log", ".out", ".txt", ".jsonl")
 _DATABASES = (".db", ".sqlite", ".sqlite3")
-_SPECIAL = ("paper", "rllm", "wandb", "verl", "table")
+_SPECIAL = ("verl", "table")
 _DUMPED = re.compile(r"\d{1,12}\.jsonl\Z")
-
-
-@dataclass(frozen=True, slots=True)
-class LogSource:
-    """One log of a tree.
-
-    Attributes:
-        form: Its format.
-        part: Which of several runs at ``path`` is meant; empty if there is one.
-        name: What it is of.
-        dataset: Problems that it evaluates on; empty if it does not say.
-        steps: How many steps it has, roughly.
-    """
-
-    form: Format
-    path: Path
-    name: str
-    part: tuple[str, ...] = ()
-    dataset: str = ""
-    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +39,17 @@ class Found:
     """
 
     name: str
-    sources: tuple[LogSource, ...]
+    sources: tuple[Source, ...]
 
 
 def find(root: Path, formats: dict[str, Format]) -> list[Found]:
-    """The runs of a tree, by name. One at most: ``root`` is one log, or none.
-
-    Args:
-        root: Folder, or a file that may hold several runs.
-        formats: Every format there is.
-    """
-    if not root.is_dir():
-        return runs_at(root, list(formats.values()))
+    """The runs of a tree, by name. One at most: ``root`` is one log, or none."""
     others = [form for name, form in formats.items() if name not in _SPECIAL]
-    there = list(_sources(root, others))
-    there += _of_results(root, there)
-    return _united(_without_bases(there))
+    sources = list(_sources(root, others)) if root.is_dir() else _runs_at(root, others)
+    for form in others:
+        if form.settle is not None:
+            sources = form.settle(form, root, sources)
+    return _united(sources)
 
 
 def runs_at(path: Path, forms: list[Format]) -> list[Found]:
@@ -86,7 +57,7 @@ def runs_at(path: Path, forms: list[Format]) -> list[Found]:
     return _united(_runs_at(path, forms))
 
 
-def _sources(root: Path, others: list[Format]) -> Iterator[LogSource]:
+def _sources(root: Path, others: list[Format]) -> Iterator[Source]:
     """What lies at or below a folder; nothing is looked for inside of something found."""
     todo, left = [(root, 0)], _FOLDERS
     while todo and left:
@@ -106,55 +77,37 @@ def _sources(root: Path, others: list[Format]) -> Iterator[LogSource]:
 
 def _claimed(
     folder: Path, below: list[Path], others: list[Format]
-) -> tuple[list[LogSource], list[Path]]:
+) -> tuple[list[Source], list[Path]]:
     """Sources in a folder, and the folders below it that are still to be looked through."""
-    starts = wandb_dir.below(folder)
-    if starts:
-        taken = {place for _, _, place in starts}
-        return list(_wandb(folder, starts)), [one for one in below if one not in taken]
-    steps = [one for one in below if paper.is_step(one)]
-    if steps and any(map(paper.holds_episodes, steps[:3])):
-        return [_paper(folder, len(steps))], []
-    episodes = [one for one in below if rllm.is_step(one)]
-    if episodes:
-        return [LogSource(rllm.FORMAT, folder, _named(folder), steps=len(episodes))], []
+    for form in others:
+        if form.claim is not None:
+            sources, rest = form.claim(form, folder, below)
+            if sources:
+                return sources, rest
     several = _runs_at(folder, others)
     if several:
         return several, []
     for form in others:
-        if form.sniff(folder):
-            return [LogSource(form, folder, _named(folder))], []
+        if form.claim is None and form.sniff(folder):
+            return [Source(form, folder, named_by(folder))], []
     dumps = verl.dumps(folder)
     if dumps and verl.is_dump(first_document(dumps[min(dumps)])):
         inside = next(iter(dumps.values())).parent
         rest = [one for one in below if one != inside]
-        return [LogSource(verl.FORMAT, folder, _named(folder), steps=len(dumps))], rest
+        return [Source(verl.FORMAT, folder, named_by(folder), steps=len(dumps))], rest
     return list(_logs(folder, others)), below
 
 
-def _paper(folder: Path, steps: int) -> LogSource:
-    name = paper.experiment_of(folder)
-    dataset = folder.name if name and folder.resolve().name != name else ""
-    return LogSource(paper.FORMAT, folder, name or _named(folder), dataset=dataset, steps=steps)
-
-
-def _wandb(folder: Path, starts: list[tuple[str, str, Path]]) -> Iterator[LogSource]:
-    for name in sorted({name for _, name, _ in starts}):
-        mine = [place for _, its, place in starts if its == name]
-        called = wandb_dir.called(mine) or name
-        yield LogSource(wandb_dir.FORMAT, folder, called, (name,), steps=1)
-
-
-def _runs_at(path: Path, forms: list[Format]) -> list[LogSource]:
+def _runs_at(path: Path, forms: list[Format]) -> list[Source]:
     """The runs of a database or a folder of a format that can hold several."""
     for form in forms:
         if form.runs is not None and form.sniff(path):
-            return [LogSource(form, path, name, (run,), steps=1)
+            return [Source(form, path, name, (run,), steps=1)
                     for run, name in form.runs(path).items()]  # fmt: skip
     return []
 
 
-def _logs(folder: Path, others: list[Format]) -> Iterator[LogSource]:
+def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
     """Loose logs: each is of an experiment of its own, a single one is named by its folder."""
     found = []
     for file in sorted(folder.iterdir()):
@@ -172,59 +125,20 @@ def _logs(folder: Path, others: list[Format]) -> Iterator[LogSource]:
             found.append(file)
     alone = len(found) == 1 and folder.name not in _LEVELS
     for file in found:
-        name = _named(folder) if alone else plain(file.name).rpartition(".")[0]
-        yield LogSource(verl.FORMAT, file, name, steps=1)
+        name = named_by(folder) if alone else plain(file.name).rpartition(".")[0]
+        yield Source(verl.FORMAT, file, name, steps=1)
 
 
-def _of_results(root: Path, there: list[LogSource]) -> Iterator[LogSource]:
-    """Experiments that only a file of results knows."""
-    known = {(one.name, one.dataset) for one in there if one.form is paper.FORMAT}
-    names = {name for name, _ in known}
-    for file in sorted({one for level in ("", "*/", "*/*/") for one in root.glob(level + RESULTS)}):
-        if not is_result(first_document(file)):
-            continue
-        for name, dataset in experiments(results(file, Ledger())):
-            if name and (name, dataset) not in known and (name, "") not in known:
-                label = f"{name} on {dataset}" if name in names else name
-                yield LogSource(paper.FORMAT, file, label, (name, dataset), dataset)
-
-
-def _named(folder: Path) -> str:
+def named_by(folder: Path) -> str:
+    """The name of what a folder holds: its own, or that of the folder that it is a part of."""
     there = folder.resolve()
     return next((one.name for one in (there, *there.parents) if one.name not in _LEVELS), "run")
 
 
-def _without_bases(there: list[LogSource]) -> list[LogSource]:
-    """Without evaluations of the base model that become a number of the trainings from it."""
-    taken = {
-        base.resolve()
-        for one in there
-        if one.form is paper.FORMAT and one.path.is_dir()
-        for base in paper.base_dumps(one.path, one.name, one.dataset)
-    }
-    cells = {
-        (name.cell, one.dataset)
-        for one in there
-        if (name := parsed(one.name)) is not None and name.trained
-    }
-    return [
-        one
-        for one in there
-        if one.path.resolve() not in taken and not (one.path.is_file() and _is_base(one) in cells)
-    ]
-
-
-def _is_base(one: LogSource) -> tuple[tuple[str, str, str], str] | None:
-    name = parsed(one.part[0]) if one.part else None
-    return (name.cell, one.dataset) if name is not None and name.kind == "base_model" else None
-
-
-def _united(there: list[LogSource]) -> list[Found]:
-    groups: dict[str, list[LogSource]] = {}
+def _united(there: list[Source]) -> list[Found]:
+    groups: dict[str, list[Source]] = {}
     for one in there:
-        known = parsed(one.name)
-        foreign = known is not None and one.dataset and not own_set(known.task, one.dataset)
-        groups.setdefault(f"{one.name} on {one.dataset}" if foreign else one.name, []).append(one)
+        groups.setdefault(one.name, []).append(one)
     found = []
     for name, mine in sorted(groups.items()):
         # A console beside a file logger, both of one name, is one training's.
@@ -242,16 +156,16 @@ def _united(there: list[LogSource]) -> list[Found]:
     ]
 
 
-def _outputs(one: LogSource) -> bool:
+def _outputs(one: Source) -> bool:
     """Whether outputs are in it, and not only numbers."""
-    return one.form is not wandb_dir.FORMAT and not one.path.is_file()
+    return not one.form.only_numbers and not one.path.is_file()
 
 
-def _kind(one: LogSource) -> tuple[str, object]:
+def _kind(one: Source) -> tuple[str, object]:
     """What kind of a source it is, and which one of that kind."""
     loose = one.path.is_file() and one.form is verl.FORMAT
     return ("loose log", one.path.parent) if loose else (one.form.name, (one.path, one.part))
 
 
-def _mark(one: LogSource) -> str:
+def _mark(one: Source) -> str:
     return one.part[-1] if one.part else one.dataset or one.path.parent.name or one.form.name

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from roledrift.ingest import paper
-from roledrift.ingest.experiment import named_after
-from roledrift.ingest.form import Facts, Format, Job
+from roledrift.ingest.form import Facts, Format, Job, Source
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
-from roledrift.ingest.tree import Found, LogSource
+from roledrift.ingest.tree import Found
 from roledrift.records import NOTE_SET
 
 _OF_LOG = "val_accuracy_of_log"
@@ -32,11 +30,11 @@ def united(found: Found) -> tuple[Format, str]:
 
     def read(job: Job) -> Events:
         logged: dict[int, list[Series]] = {}
-        told: list[tuple[LogSource, Facts]] = []
+        told: list[tuple[Source, Facts]] = []
         for other in others:
             facts = Facts()
             sub = replace(job, source=other.path, part=other.part, facts=facts)
-            for series in _series(other.form.read(sub), evaluated=first.form is paper.FORMAT):
+            for series in _series(other.form.read(sub), evaluated=first.form.evaluates):
                 logged.setdefault(series.step, []).append(series)
             told.append((other, facts))
         at: int | None = None
@@ -54,11 +52,11 @@ def united(found: Found) -> tuple[Format, str]:
     return replace(first.form, name=forms, read=read), f"{reason}, and {len(others)} more"
 
 
-def _named(found: Found, source: LogSource, job: Job) -> Events:
+def _named(found: Found, source: Source, job: Job) -> Events:
     main = replace(job, source=source.path, part=source.part)
     yield from source.form.read(main)
-    if not job.facts.scale:
-        named_after(source.name, job.facts)
+    if source.describe is not None and not job.facts.scale:
+        source.describe(job.facts)
     job.facts.run = found.name
 
 
@@ -81,7 +79,7 @@ def _series(events: Events, *, evaluated: bool) -> Iterator[Series]:
         yield replace(event, groups=groups, totals=totals)
 
 
-def _take_over(facts: Facts, told: Sequence[tuple[LogSource, Facts]]) -> None:
+def _take_over(facts: Facts, told: Sequence[tuple[Source, Facts]]) -> None:
     """What only another source says; what is about its own numbers stays with it."""
     for _, other in told:
         facts.task = facts.task or other.task

@@ -16,13 +16,13 @@ from typing import Any
 from roledrift.ingest import console_log, gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, boxed_run, right
-from roledrift.ingest.keys import useful
+from roledrift.ingest.keys import Translator, compared, passed_note, useful
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import documents, first_document
-from roledrift.ingest.rows import Events, SpanRow, StepDone
+from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.unpacking import matching, plain
 from roledrift.ingest.values import number, section, text, truth, whole
-from roledrift.ingest.wandb_dir import series_of
+from roledrift.records import NOTE_SET
 
 _DUMP = re.compile(r"(\d{1,12})\.jsonl\Z")
 _UID = re.compile(r"(.+)_(\d{1,9})_(\d{1,4})\Z", re.DOTALL)
@@ -30,6 +30,11 @@ _LOGS = (".log", ".txt", ".out")
 _ROLE_KEYS = ("role", "agent_id", "agent", "agent_name")
 _UNNAMED = "output"
 _LOOKED_AT = 200
+_LABELS = {
+    "source": "foreign series",
+    "pooling": "as logged: unweighted means over micro-batches, n unknown",
+    "log-prob temperatures": "not recorded; rollout.* has a floor if they differ",
+}
 
 
 def _sniff(path: Path) -> str | None:
@@ -98,6 +103,30 @@ def _read(job: Job) -> Events:
         if step in files:
             yield from _spans(files[step], step, job, boxed=boxed)
         yield StepDone(step)
+
+
+def series_of(rows: dict[int, dict[str, object]], job: Job, passed: dict[str, None]) -> Events:
+    """Logged numbers by step as series; sets what they say about roles and routing."""
+    translate = Translator(passed=passed)
+    labels = _LABELS | compared({key for data in rows.values() for key in data})
+    for step in sorted(rows):
+        groups, totals = translate(rows[step])
+        if "val_accuracy" in totals:
+            job.facts.notes.setdefault(NOTE_SET, "that of the log")
+        if groups or totals:
+            yield Series(step, groups, totals, labels)
+            yield StepDone(step)
+    implied = translate.implied or ({} if translate.roles else {"policy": 1})
+    job.facts.slots.update(
+        {role: n for role, n in implied.items() if not translate.roles or role in translate.roles}
+    )
+    if job.facts.routing is None:
+        job.facts.routing = "isolated" if translate.roles else "shared"
+    if not translate.roles:
+        job.facts.notes["roles"] = (
+            "the numbers are of all roles together: per-role statistics need trajectory dumps"
+        )
+    job.facts.notes.update(passed_note(translate.passed))
 
 
 def _done(event: object) -> bool:

@@ -88,14 +88,7 @@ Columns = Mapping[str, Column]
 
 @dataclass(frozen=True, slots=True)
 class SpanProbe:
-    """A :class:`roledrift.protocols.Probe` that derives columns once and sums them per group.
-
-    Attributes:
-        name: Name of the probe.
-        needs: Columns without which it measures nothing.
-        workflow: Says which roles have slots.
-        read: Spans to the columns of each statistic, by name.
-    """
+    """A :class:`roledrift.protocols.Probe` that derives columns once and sums them per group."""
 
     name: str
     needs: frozenset[str]

@@ -20,10 +20,6 @@ class InstalledProbe:
     Its statistics are named ``<name>`` or ``<name>.<anything>``: a statistic that shares its name
     with one of roledrift's own would be added to it.
 
-    Args:
-        name: Name of its entry point.
-        probe: What does the work.
-
     Raises:
         ConfigError: If it has another name, or not the shape of :class:`roledrift.protocols.Probe`.
     """
@@ -77,13 +73,7 @@ class InstalledProbes:
         self._probes: tuple[Probe, ...] = ()
 
     def measure(self, table: SpanTable, slots: Mapping[str, int], *, texts: bool) -> list[Sums]:
-        """Their sums.
-
-        Args:
-            table: Spans.
-            slots: Slots of the roles that are known.
-            texts: Ask those that read texts; else the others.
-        """
+        """Their sums."""
         if not extensions("probes"):
             return []
         if self._slots != slots:

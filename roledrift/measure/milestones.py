@@ -22,10 +22,6 @@ def phases(kept: Sequence[int], validation: Mapping[int, float]) -> dict[str, in
 
     Early is halfway from the first to the best validation. Without validations the best is not
     known: ``middle`` stands for it.
-
-    Args:
-        kept: Steps with texts, in order.
-        validation: Step to validation accuracy.
     """
     if not kept:
         return {}

@@ -30,12 +30,6 @@ class SiblingProbe:
     """A :class:`roledrift.protocols.Probe` of families of siblings.
 
     What it measures belongs to a role (and to ``"*"``), never to a slot: a pair has two.
-
-    Attributes:
-        name: Name of the probe and of its statistic.
-        needs: Columns without which it measures nothing.
-        workflow: Says which roles have several slots.
-        read: The pairs of one family to the mean over what counts.
     """
 
     name: str

@@ -72,9 +72,6 @@ class Openers:
     Paper (table 6): number of unique 3-word openers over the 100 episodes. Here: over the texts of
     the step, whose number is ``n``; empty texts have no opener. A role that has collapsed opens all
     its answers alike. The number grows with ``n``: compare steps with equal ``n``.
-
-    Attributes:
-        workflow: Says which roles have slots.
     """
 
     workflow: Workflow
@@ -180,9 +177,6 @@ class Words:
     written like another role's, its profile would have gone the share q of the way. A word is here
     a run of letters in lower case, a run of digits whatever its digits (a problem's numbers say
     nothing about the writer), or one sign. Texts without any are left out.
-
-    Attributes:
-        workflow: Names the roles.
     """
 
     workflow: Workflow

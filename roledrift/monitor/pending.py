@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from roledrift.errors import CaptureError
 from roledrift.protocols import Probe, Reducer
 from roledrift.records import GramRecord, Sample, Stat, StepRecord
-from roledrift.spans import Kind, Source, SpanTable, describe
+from roledrift.spans import Kind, Provenance, SpanTable, describe
 from roledrift.sums import Sums, add
 
 
@@ -27,7 +27,7 @@ class Pending:
     present: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     labels: dict[str, str] = field(default_factory=dict)
-    sources: dict[Kind, set[Source]] = field(default_factory=dict)
+    sources: dict[Kind, set[Provenance]] = field(default_factory=dict)
     updates: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     cost_ms: Counter[str] = field(default_factory=Counter)
@@ -42,12 +42,7 @@ class Pending:
         return measured
 
     def record(self, step: int, time: str) -> StepRecord:
-        """Make the record of ``step``, without the statistics of roles.
-
-        Args:
-            step: Optimizer iteration of the host.
-            time: UTC time, ISO 8601.
-        """
+        """Make the record of ``step``, without the statistics of roles."""
         compared: dict[str, str] = {
             kind: describe(kind, sources) for kind, sources in self.sources.items()
         }

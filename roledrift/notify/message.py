@@ -27,13 +27,7 @@ def subject(notice: Notice, header: RunHeader) -> str:
 
 
 def body(notice: Notice, header: RunHeader, *, texts: bool = False) -> str:
-    """Write the incident's sentence, its evidence, its checkpoint and its plan, a line each.
-
-    Args:
-        notice: What is said.
-        header: Of its run.
-        texts: Also the pairs of model texts that the alert carries, shortened.
-    """
+    """Write the incident's sentence, its evidence, its checkpoint and its plan, a line each."""
     lines = [printable(notice.text, _SENTENCE)]
     if notice.change == "followed":
         return "\n".join((*lines, _who(notice, header)))

@@ -64,7 +64,7 @@ def glance(path: Path) -> Glance:
         SchemaError: If its header was written by a newer version.
     """
     try:
-        header = read_header(layout.place(path))
+        header = read_header(path)
     except StoreError:
         raise
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from roledrift.codec import from_plain
 from roledrift.errors import SchemaError, StoreError
@@ -10,23 +11,24 @@ from roledrift.records import SCHEMA, RunHeader
 from roledrift.store import layout
 
 
-def read_header(where: layout.Place) -> RunHeader:
+def read_header(path: Path) -> RunHeader:
     """The header of the run in a directory.
 
     Raises:
-        StoreError: If it cannot be read.
+        StoreError: If it is no header.
+        OSError: If it cannot be read.
         SchemaError: If a newer version wrote it.
     """
-    shown = f"{where.shown}/{layout.HEADER}"
+    shown = path / layout.HEADER
     try:
-        body = json.loads(where.read(layout.HEADER))
+        body = json.loads(layout.read(shown))
     except (ValueError, RecursionError) as error:
         raise StoreError(
             f"{shown}: not readable as JSON ({error}); restore the file, it names the roles"
         ) from None
     if not isinstance(body, dict):
         raise StoreError(f"{shown}: holds no JSON object; restore the file")
-    refuse_newer(body.get("v"), shown)
+    refuse_newer(body.get("v"), str(shown))
     try:
         header = from_plain(body)
     except (SchemaError, OverflowError, RecursionError) as error:
@@ -36,18 +38,16 @@ def read_header(where: layout.Place) -> RunHeader:
     return header
 
 
-def no_header(where: layout.Place) -> str:
+def no_header(path: Path) -> str:
     """Why a directory without a header is no run, and what to do."""
-    names = where.names("")
-    if layout.writers(names, "steps"):
-        return f"{where.shown}: has steps but no {layout.HEADER}; restore it, it names the roles"
-    below = where.nested()
+    if layout.writers(layout.names(path), "steps"):
+        return f"{path}: has steps but no {layout.HEADER}; restore it, it names the roles"
+    below = layout.runs_below(path)
     if below:
-        example = f"{where.shown.rstrip('/')}/{below[0].rsplit('/', 1)[0]}"
         runs = f"{len(below)} run{'s' * (len(below) > 1)}"
-        return f"{where.shown}: a folder of {runs}, not a run; give one, such as {example}"
+        return f"{path}: a folder of {runs}, not a run; give one, such as {below[0]}"
     return (
-        f"{where.shown}: not a run directory, it has no {layout.HEADER}; give one, "
+        f"{path}: not a run directory, it has no {layout.HEADER}; give one, "
         "or `roledrift import` another tool's log"
     )
 

@@ -1,4 +1,4 @@
-"""Names of the files in a run directory, and where such a directory can lie.
+"""Names of the files in a run directory, and how they are found.
 
 ::
 
@@ -15,14 +15,11 @@ that can append will do.
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from roledrift.errors import StoreError
 from roledrift.store import regular
@@ -39,7 +36,7 @@ _LINES = re.compile(r"(steps|alerts|incidents)\.(.+)\.jsonl\Z")
 _SAMPLE = re.compile(r"(-?\d+)-(.+)\.parquet\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 # pathlib folds the two slashes of a URL into one; two letters at least, so that C:/ stays a drive.
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(?=[^/])")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/+(?=[^/])")
 
 
 def writer_name() -> str:
@@ -89,98 +86,35 @@ def sample_owner(name: str) -> tuple[int, str] | None:
     return (int(match[1]), match[2]) if match else None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A directory to read from, local or remote.
-
-    Attributes:
-        shown: The directory as it is named in messages.
-        read: Bytes of the file at a path inside the directory; raises OSError, also for what is no
-            regular file or too large.
-        names: File names directly in a sub-directory, ``""`` for the directory itself; empty if it
-            is not there.
-        nested: Paths inside the directory of all files called ``run.json``, at any depth.
-        exists: True if there is such a directory.
-    """
-
-    shown: str
-    read: Callable[[str], bytes]
-    names: Callable[[str], list[str]]
-    nested: Callable[[], list[str]]
-    exists: Callable[[], bool]
+def refuse_url(path: Path | str) -> None:
+    """Raise StoreError for what is no path of this machine, such as ``s3://bucket/run``."""
+    if _URL.match(str(path)):
+        raise StoreError(
+            f"{path}: run directories are read and written on local file systems; copy the runs, "
+            "or mount the bucket"
+        )
 
 
-def place(path: Path | str) -> Place:
-    """The directory at ``path``: a local path, or a URL that fsspec can open.
+def names(folder: Path) -> list[str]:
+    """File names directly in a folder, sorted; empty if it is not there."""
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+
+def runs_below(root: Path) -> list[Path]:
+    """Folders with a ``run.json`` at any depth below, sorted; a run is not looked into."""
+    runs = []
+    for folder, below, files in os.walk(root):
+        below[:] = [name for name in below if not name.startswith(".")]
+        if HEADER in files:
+            below.clear()
+            runs.append(Path(folder))
+    return sorted(runs, key=lambda run: run.as_posix() + "/")
+
+
+def read(file: Path) -> bytes:
+    """Bytes of a file of a run directory.
 
     Raises:
-        StoreError: If the URL needs a package that is not installed, or nobody knows its protocol.
+        OSError: If it cannot be read, is no regular file, or is too large.
     """
-    url = as_url(path)
-    return _local(Path(path)) if url is None else _remote(url)
-
-
-def as_url(path: Path | str) -> str | None:
-    """``path`` as a URL, None if it is a local path."""
-    match = _URL.match(str(path))
-    if match is None or match[1] == "file":
-        return None
-    return f"{match[1]}://{str(path)[match.end() :]}"
-
-
-def _local(root: Path) -> Place:
-    def names(folder: str) -> list[str]:
-        where = root / folder
-        return sorted(os.listdir(where)) if where.is_dir() else []
-
-    def nested() -> list[str]:
-        found = []
-        for folder, below, files in os.walk(root):
-            below[:] = [name for name in below if not name.startswith(".")]
-            if HEADER in files:
-                below.clear()
-                found.append((Path(folder) / HEADER).relative_to(root).as_posix())
-        return sorted(found)
-
-    def read(name: str) -> bytes:
-        return regular.content(root / name, _most(name))
-
-    return Place(str(root), read, names, nested, root.is_dir)
-
-
-def _most(name: str) -> int:
-    return MOST_OF_HEADER if name == HEADER else MOST_BYTES
-
-
-def _remote(url: str) -> Place:
-    """The only place that knows fsspec."""
-    try:
-        import fsspec  # type: ignore[import-untyped]
-
-        files, root = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise StoreError(
-            f"{url}: cannot be opened ({error}); install fsspec with the driver of this protocol"
-        ) from error
-    root = str(root).rstrip("/")
-
-    def names(folder: str) -> list[str]:
-        try:
-            listed = files.ls(f"{root}/{folder}".rstrip("/"), detail=False)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(PurePosixPath(one).name for one in listed)
-
-    def nested() -> list[str]:
-        found = (str(one) for one in files.find(root))
-        skip = len(root) + 1
-        return sorted(one[skip:] for one in found if PurePosixPath(one).name == HEADER)
-
-    def read(name: str) -> bytes:
-        most = _most(name)
-        body = bytes(files.cat_file(f"{root}/{name}", start=0, end=most + 1))
-        if len(body) > most:
-            raise OSError(errno.EFBIG, "too large", f"{root}/{name}")
-        return body
-
-    return Place(url, read, names, nested, lambda: bool(files.isdir(root)))
+    return regular.content(file, MOST_OF_HEADER if file.name == HEADER else MOST_BYTES)

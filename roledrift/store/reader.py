@@ -35,23 +35,17 @@ _Told = TypeVar("_Told", Alert, Incident)
 
 @dataclass
 class StoredRun:
-    """A run directory. Files are read when they are first asked for, then kept.
+    """A run directory. Files are read when they are first asked for, then kept."""
 
-    Attributes:
-        path: Where it lies; a remote run's URL as text.
-        header: What the run is.
-    """
-
-    path: Path | str
+    path: Path
     header: RunHeader
-    _place: layout.Place = field(repr=False)
     _notes: dict[str, None] = field(default_factory=dict, repr=False)
     _chunks: dict[str, Chunk] = field(default_factory=dict, repr=False)
 
     def reread(self) -> StoredRun:
         """The run as it is now; lines of steps that were read before are kept, not read again."""
         notes = {note: None for note in self._notes if _HALF not in note}
-        return StoredRun(self.path, self.header, self._place, notes, dict(self._chunks))
+        return StoredRun(self.path, self.header, notes, dict(self._chunks))
 
     def steps(self) -> list[StepRecord]:
         """One record per step, in the order of steps, merged over writers.
@@ -116,13 +110,13 @@ class StoredRun:
         for _, name in self._sample_files:
             # What cannot be read is named by samples(); here it only has no rows.
             with suppress(*texts.BROKEN):
-                total += texts.count(self._place.read(name))
+                total += texts.count(layout.read(self.path / name))
         return total
 
     @property
     def judged(self) -> bool:
         """Whether its incidents were recorded; false for imported logs and for older runs."""
-        return bool(layout.writers(self._place.names(""), "incidents"))
+        return bool(layout.writers(layout.names(self.path), "incidents"))
 
     @property
     def sample_steps(self) -> tuple[int, ...]:
@@ -133,7 +127,9 @@ class StoredRun:
     def _sample_files(self) -> list[tuple[int, str]]:
         """Step and path of the files of texts that no later segment replaced."""
         replaced = self._merged[1]
-        files = [(layout.sample_owner(name), name) for name in self._place.names(layout.SAMPLES)]
+        files = [
+            (layout.sample_owner(name), name) for name in layout.names(self.path / layout.SAMPLES)
+        ]
         owned = sorted((owner, name) for owner, name in files if owner is not None)
         return [
             (step, f"{layout.SAMPLES}/{name}")
@@ -182,7 +178,7 @@ class StoredRun:
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """What each process start wrote, earliest first."""
-        found = [self._segment(name) for name in layout.writers(self._place.names(""), "steps")]
+        found = [self._segment(name) for name in layout.writers(layout.names(self.path), "steps")]
         return tuple(sorted(found, key=lambda one: one.order))
 
     @cached_property
@@ -205,7 +201,7 @@ class StoredRun:
         order = {segment.writer: rank for rank, segment in enumerate(self.segments)}
         found = [
             (record.step, order.get(writer, -1), record)
-            for writer in layout.writers(self._place.names(""), kind)
+            for writer in layout.writers(layout.names(self.path), kind)
             for body, where in self._lines(f"{kind}.{writer}.jsonl")
             if (record := self._decoded(body, where, of)) is not None
             and (writer, record.step) not in replaced
@@ -243,7 +239,7 @@ class StoredRun:
     def _lines_after(self, name: str, known: Chunk) -> tuple[list[tuple[Any, str]], int, int]:
         """Lines after those that are known, and the size and number of all that are whole."""
         try:
-            content = self._place.read(name)
+            content = layout.read(self.path / name)
         except OSError as error:
             self._note(f"{name}: cannot be read ({error.strerror or error}); left out")
             return [], 0, 0
@@ -264,7 +260,7 @@ class StoredRun:
 
     def _decoded(self, body: Any, where: str, kind: type[_Kind]) -> _Kind | None:
         if isinstance(body, dict):
-            refuse_newer(body.get("v"), f"{self._place.shown}: {where}")
+            refuse_newer(body.get("v"), f"{self.path}: {where}")
         try:
             if not isinstance(body, dict):
                 raise SchemaError(f"a record is a JSON object, got {type(body).__name__}")
@@ -282,7 +278,7 @@ class StoredRun:
         samples: list[Sample] = []
         read = 0
         try:
-            rows = texts.rows(self._place.read(name), f"{self._place.shown}: {name}")
+            rows = texts.rows(layout.read(self.path / name), f"{self.path}: {name}")
             for read, row in enumerate(islice(rows, limit), start=1):
                 sample = self._decoded(row, f"{name}:{read}", Sample)
                 if sample is not None:
@@ -302,28 +298,24 @@ class StoredRun:
 def open_run(path: Path | str) -> StoredRun:
     """The run in a directory.
 
-    Args:
-        path: Run directory, its ``run.json``, or the URL of one (needs fsspec and its driver).
-
     Raises:
         StoreError: If there is no run at ``path``, or its header cannot be read.
         SchemaError: If the run was written by a newer version.
     """
-    if str(path).endswith("/" + layout.HEADER) or str(path) == layout.HEADER:
-        path = str(path)[: -len(layout.HEADER)].rstrip("/") or "."
-    where = layout.place(path)
-    shown = layout.as_url(path) or Path(path)
+    layout.refuse_url(path)
+    path = Path(path)
+    path = path.parent if path.name == layout.HEADER else path
     try:
-        if not where.exists():
+        if not path.is_dir():
             raise StoreError(_no_directory(path, "`roledrift ls DIR` lists the runs in DIR"))
-        if layout.HEADER not in where.names(""):
-            raise StoreError(no_header(where))
-        return StoredRun(shown, read_header(where), where)
+        if layout.HEADER not in layout.names(path):
+            raise StoreError(no_header(path))
+        return StoredRun(path, read_header(path))
     except StoreError:
         raise
     except OSError as error:
         raise StoreError(
-            f"{shown}: cannot be read ({error.strerror or error}); check path and permissions"
+            f"{path}: cannot be read ({error.strerror or error}); check path and permissions"
         ) from error
 
 
@@ -352,22 +344,16 @@ def reference_steps(path: str, workflow: Workflow) -> list[StepRecord]:
 def find_runs(path: Path | str) -> list[Path]:
     """Run directories: ``path`` itself if it is one, else all below it, sorted.
 
-    The paths of remote runs are folded by pathlib (``s3:/bucket/run``); :func:`open_run` unfolds
-    them.
-
     Raises:
         StoreError: If there is no such directory.
     """
-    base = Path(path)
-    if base.name == layout.HEADER:
-        base = base.parent
-    where = layout.place(base)
+    layout.refuse_url(path)
+    path = Path(path)
+    path = path.parent if path.name == layout.HEADER else path
     try:
-        if not where.exists():
+        if not path.is_dir():
             raise StoreError(_no_directory(path, "give a run directory or a folder of runs"))
-        if layout.HEADER in where.names(""):
-            return [base]
-        return [base / Path(found).parent for found in where.nested()]
+        return layout.runs_below(path)
     except StoreError:
         raise
     except OSError as error:
@@ -384,11 +370,10 @@ def is_run(path: Path | str) -> bool:
         return False
 
 
-def _no_directory(path: Path | str, advice: str) -> str:
-    shown = layout.as_url(path) or str(path)
-    if shown == str(path) and Path(path).is_file():
+def _no_directory(path: Path, advice: str) -> str:
+    if path.is_file():
         return (
-            f"{shown}: a file, not a run directory; give the directory, or make another tool's log "
-            f"one with `roledrift import {shown}`"
+            f"{path}: a file, not a run directory; give the directory, or make another tool's log "
+            f"one with `roledrift import {path}`"
         )
-    return f"{shown}: no such directory; {advice}"
+    return f"{path}: no such directory; {advice}"

@@ -33,10 +33,6 @@ def opened(path: Path | str) -> IO[bytes]:
 def content(path: Path | str, most: int) -> bytes:
     """All bytes of a regular file.
 
-    Args:
-        path: The file.
-        most: Largest size that is read, in bytes.
-
     Raises:
         OSError: As for :func:`opened`, or if the file is larger than ``most``.
     """

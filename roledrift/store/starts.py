@@ -73,10 +73,6 @@ def earlier_starts(path: Path, header: RunHeader) -> list[Starts]:
     """Starts of the newest healthy runs beside ``path`` that are of the same kind.
 
     What cannot be read is passed over: another run's file must not keep this one from starting.
-
-    Args:
-        path: Run directory of the new run.
-        header: What the new run is.
     """
     try:
         beside = [one for one in path.resolve().parent.iterdir() if one != path.resolve()]

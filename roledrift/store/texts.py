@@ -27,10 +27,6 @@ def count(body: bytes) -> int:
 def rows(body: bytes, where: str) -> Iterator[dict[str, Any]]:
     """Rows of a file as plain records; a small file can unpack to more than memory holds.
 
-    Args:
-        body: The file.
-        where: Its name, for messages.
-
     Raises:
         SchemaError: If a newer version wrote it.
         OSError: After :data:`MOST_BYTES`; for damage, one of :data:`BROKEN`.

@@ -64,10 +64,7 @@ class RunWriter:
         writer: str | None = None,
         judged: bool = False,
     ) -> None:
-        if layout.as_url(path) is not None:
-            raise StoreError(
-                f"{path}: runs are written to local directories; write locally and copy afterwards"
-            )
+        layout.refuse_url(path)
         self.path = Path(path)
         self._seq = 0
         self._header = header

@@ -16,7 +16,6 @@ from roledrift.judgement import Incident
 from roledrift.report.sanitise import clean
 from roledrift.report.statuses import urgency
 from roledrift.store.glance import Glance, Stamp, glance, stamp
-from roledrift.store.layout import as_url
 from roledrift.store.reader import find_runs
 from roledrift.view import documents
 from roledrift.view.follow import FollowedRun
@@ -77,8 +76,6 @@ class Folder:
         shown: Sequence[str] | None = None,
     ) -> None:
         for path in paths:
-            if as_url(path) is not None:
-                raise StoreError(f"{path}: the view follows local folders; copy the runs, or mount")
             find_runs(path)
         self.paths = tuple(paths)
         self._shown = dict(zip(paths, shown or paths, strict=True))

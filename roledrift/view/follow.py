@@ -35,9 +35,6 @@ Address = tuple[str, str]
 class FollowedRun:
     """A run whose steps stay in memory, so that nothing is read twice.
 
-    Args:
-        path: Run directory.
-
     Raises:
         StoreError: From every method, if the run cannot be read or is gone.
         SchemaError: Likewise, if it was written by a newer version.

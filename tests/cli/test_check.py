@@ -183,25 +183,6 @@ def test_only_some_findings(tmp_path: Path) -> None:
     assert "silent" not in check(crashed, "--finding", "length_inflation", "--json")[1]
 
 
-def test_only_some_steps(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", inflate_from=15)
-    code, out, _ = check(run, "--step-range", ":14")
-    assert code == 0
-    assert "clean: Nothing found in 15 steps" in out
-    assert check(run, "--step-range", "16:")[0] == 0, "the baseline is what came first"
-    assert check(run, "--step-range", "3:29")[0] == 1
-    assert check(run, "--step-range", "3:6")[0] == 3
-    code, _, err = check(run, "--step-range", "100:200")
-    assert (code, "the run has the steps 0 to 29" in err) == (3, True)
-    for wrong in ("3-9", ":", "a:b", "9:3", "1:2:3", "1.5:3"):
-        code, out, err = check(run, "--step-range", wrong)
-        assert (code, out) == (2, "")
-        assert wrong in err
-    crashed = crash_run(tmp_path / "crashed", last=1e9)
-    assert "clean" in check(crashed, "--step-range", ":18")[1]
-    assert "suspicious" in check(crashed, "--step-range", ":19")[1]
-
-
 def test_of_several_runs_only_what_is_wrong_is_shown(tmp_path: Path) -> None:
     write_run(tmp_path / "a", inflate_from=15)
     write_run(tmp_path / "b")

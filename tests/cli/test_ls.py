@@ -151,24 +151,3 @@ def test_a_crashed_run_is_silent(tmp_path: Path) -> None:
     assert (crashed["state"], crashed["outcome"]) == ("silent", "suspicious")
     assert "since step 19. The run may have crashed." in crashed["sentence"]
     assert (running["state"], running["outcome"]) == ("open", "clean")
-
-
-def test_some_of_them_in_another_order(tmp_path: Path) -> None:
-    for name, steps in (("a", 3), ("b", 9), ("c", 0)):
-        write_run(tmp_path / name, steps)
-    record(tmp_path / "b", 6)
-
-    def names(*options: str) -> list[str]:
-        return [one["run"] for one in json.loads(ls(tmp_path, "--json", *options)[1])["runs"]]
-
-    assert names()[0] == names("--sort", "severity")[0] == "b"
-    assert names("--sort", "path") == ["a", "b", "c"]
-    assert names("--sort", "steps") == ["b", "a", "c"]
-    assert names("--state", "empty") == ["c"]
-    assert names("--state", "empty,finished") == ["b", "a", "c"]
-    code, out, err = ls(tmp_path, "--state", "silent")
-    assert (code, out) == (3, "")
-    assert "no run that is silent" in err
-    code, out, err = ls(tmp_path, "--state", "silnet")
-    assert (code, out) == (2, "")
-    assert "did you mean 'silent'?" in err

@@ -14,7 +14,7 @@ SHIPPED = (
     "roledrift_verl", "roledrift_vllm",
 )  # fmt: skip
 # Used if the user has them, never asked for.
-IF_PRESENT = {"fsspec", "mlflow", "tensorboard", "tokenizers"}
+IF_PRESENT = {"mlflow", "tensorboard", "tokenizers"}
 
 
 @cache

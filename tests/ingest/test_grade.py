@@ -7,12 +7,8 @@ from roledrift.ingest.grade import (
     answers,
     boxed_run,
     duty_of,
-    regrade,
     right,
     same,
-    selected,
-    truth_of,
-    verdict,
 )
 
 
@@ -47,24 +43,7 @@ def test_the_last_box_after_thinking_counts() -> None:
     assert not right("5", "5")
 
 
-def test_references() -> None:
-    assert truth_of({"final_answer": 5}) == "5"
-    assert truth_of({"reward_model": {"ground_truth": "x"}}) == "x"
-    assert truth_of('{"ground_truth": "\\\\boxed{3}"}') == "3"
-    assert truth_of({"ground_truth": '[{"input": "1", "output": "2"}]'}) is None
-    assert truth_of({"ground_truth": "x" * 1000}) is None
-    assert (truth_of("no json"), truth_of(None), answer_text(True)) == (None, None, None)
-
-
-def test_choices_and_verdicts() -> None:
-    assert selected("I take \\boxed{ 2 }", 3) == (1, True)
-    assert selected("candidate 3 it is", 3) == (2, False)
-    assert selected("\\boxed{9} or 12", 3) == (0, False)
-    assert (verdict("\\boxed{Correct}"), verdict("\\boxed{ incorrect }"), verdict("ok")) == (
-        True,
-        False,
-        None,
-    )
+def test_who_answers() -> None:
     assert (duty_of("aggregator"), duty_of("someone")) == ("select", "solve")
     assert [answers(role) for role in ("generator", "evaluator", "synthesizer")] == [
         True,
@@ -73,32 +52,13 @@ def test_choices_and_verdicts() -> None:
     ]
 
 
-def test_every_role_of_an_episode_is_graded_by_its_duty() -> None:
-    outputs = [
-        ("generator", "\\boxed{4}"),
-        ("generator", "\\boxed{5}"),
-        ("aggregator", "\\boxed{2}"),
-    ]
-    facts = regrade(outputs, "5")
-    assert facts == [{"correct": False}, {"correct": True}, {"fallback": False, "correct": True}]
-    rounds = [
-        ("generator", "\\boxed{4}"),
-        ("evaluator", "\\boxed{Incorrect}"),
-        ("generator", "\\boxed{5}"),
-        ("evaluator", "hm"),
-    ]
-    assert [one["correct"] for one in regrade(rounds, "5")] == [False, True, True, False]
-    plan = [("orchestrator", "x"), ("worker", "\\boxed{5}"), ("synthesizer", "\\boxed{5}")]
-    assert regrade(plan, "5") == [{}, {"correct": True}, {"correct": True}]
-    assert regrade(plan, None) == [{}, {}, {}]
+def test_what_is_no_reference() -> None:
+    assert (answer_text(True), answer_text("x" * 1000), answer_text(5)) == (None, None, "5")
 
 
 @given(st.text(max_size=300), st.text(max_size=60))
 def test_nothing_raises(text: str, truth: str) -> None:
     right("\\boxed{" + text + "}", truth)
-    selected(text, 3)
-    verdict(text)
-    truth_of(text)
 
 
 def test_whether_a_run_answers_in_boxes() -> None:

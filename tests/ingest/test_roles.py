@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roledrift.errors import ConfigError, StoreError
-from roledrift.ingest.roles import MAX_ROLES, RoleMap, safe_role, turns, workflow_of
+from roledrift.ingest.roles import MAX_ROLES, RoleMap, safe_role, workflow_of
 from roledrift.workflow import Workflow
 
 
@@ -58,11 +58,6 @@ def test_it_says_how_many_spans_each_rule_took() -> None:
 def test_what_cannot_be_read_is_named(written: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         RoleMap(written)
-
-
-def test_slots_and_turns_from_the_order() -> None:
-    assert turns(["g", "g", "g", "a"]) == [(0, 0), (1, 0), (2, 0), (0, 0)]
-    assert turns(["g", "e", "g", "e"]) == [(0, 0), (0, 0), (0, 1), (0, 1)]
 
 
 def test_the_workflow_is_the_preset_with_these_roles() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 import wandb
+from roledrift_importers.wandb_log import LoggedRow, entries
 from roledrift_trl import RoleDriftCallback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.wandb_log import LoggedRow, entries
 from roledrift.records import Checkpoint
 from roledrift.store.reader import open_run
 from tests.ingest.logs import imported

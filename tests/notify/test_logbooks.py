@@ -14,11 +14,11 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from roledrift_importers.wandb_log import History, _payloads, entries
 
 from roledrift import open_monitor
 from roledrift.errors import ConfigError
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.wandb_log import History, _payloads, entries
 from roledrift.notify.logbooks import TrackioNotifier, WandbNotifier, log_folder, logbook
 from roledrift.notify.metric_logger import MetricLogger
 from roledrift.records import Stat, StepRecord

@@ -41,21 +41,12 @@ def test_other_files_are_nobodys() -> None:
     ) == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("path", "url"),
-    [
-        ("runs/a", None),
-        ("/runs/a", None),
-        ("C:/runs", None),
-        ("file:///runs", None),
-        ("s3://bucket/a", "s3://bucket/a"),
-        (Path("s3://bucket/a"), "s3://bucket/a"),
-    ],
-)
-def test_urls_survive_pathlib(path: Path | str, url: str | None) -> None:
-    assert layout.as_url(path) == url
+@pytest.mark.parametrize("path", ["runs/a", "/runs/a", "C:/runs", "C:\\runs"])
+def test_a_path_of_this_machine_is_no_url(path: str) -> None:
+    layout.refuse_url(path)
 
 
-def test_an_unknown_protocol_is_a_store_error() -> None:
-    with pytest.raises(StoreError, match="install fsspec with the driver"):
-        layout.place("nosuchprotocol://x/y")
+@pytest.mark.parametrize("path", ["s3://bucket/a", Path("s3://bucket/a")])
+def test_a_url_is_refused(path: Path | str) -> None:
+    with pytest.raises(StoreError, match="copy the runs"):
+        layout.refuse_url(path)

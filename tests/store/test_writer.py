@@ -115,7 +115,7 @@ def test_an_unwritable_directory_is_reported_at_construction(tmp_path: Path, whe
 
 
 def test_a_remote_directory_is_refused() -> None:
-    with pytest.raises(StoreError, match="write locally"):
+    with pytest.raises(StoreError, match="copy the runs"):
         RunWriter("s3://bucket/run", HEADER)
 
 

@@ -51,7 +51,7 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class CliffSettings:
-    """CliffSettings of ``accuracy_cliff``.
+    """Settings of ``accuracy_cliff``.
 
     Attributes:
         share: Share of the best accuracy whose lasting loss is a fall.

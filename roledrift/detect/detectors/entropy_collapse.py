@@ -154,13 +154,7 @@ class _EntropyCollapse:
 
 
 def gradient_norm(record: StepRecord, policy: str, role: str) -> float | None:
-    """The norm of a policy's gradient, from whoever has measured it.
-
-    Args:
-        record: One step.
-        policy: The role's policy.
-        role: The role, for logs with norms per role.
-    """
+    """The norm of a policy's gradient, from whoever has measured it."""
     for gram in record.gradients:
         if gram.policy == policy:
             return total_norm(gram)

@@ -37,7 +37,7 @@ _PATIENCE = 3
 
 @dataclass(frozen=True, slots=True)
 class LengthSettings:
-    """LengthSettings of ``length_inflation``.
+    """Settings of ``length_inflation``.
 
     Attributes:
         roles: Roles that are watched. Empty: the terse roles of the workflow, else all roles.

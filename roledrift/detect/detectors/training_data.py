@@ -37,7 +37,7 @@ TRUNCATED = Stream("truncated", SHARES, 1, 0.15, 0.05, 0.03, 0.3, reader("trunca
 
 @dataclass(frozen=True, slots=True)
 class DataSettings:
-    """DataSettings of ``training_data``.
+    """Settings of ``training_data``.
 
     Attributes:
         duplicates: Share of rows that occur twice.

@@ -11,9 +11,6 @@ class Distance:
     """The mean logarithm of a role's distances, always of those that were measured at first.
 
     Their geometric mean is in proportion to the distance, as each of them is, and less noisy.
-
-    Args:
-        least: Smaller distances count as this.
     """
 
     def __init__(self, least: float) -> None:
@@ -25,12 +22,7 @@ class Distance:
         return role in self._names
 
     def log(self, role: str, parts: Mapping[str, float]) -> float | None:
-        """The mean logarithm; None if not all that belong to it were measured.
-
-        Args:
-            role: Whose distances.
-            parts: Name of a statistic to its value, as far as measured.
-        """
+        """The mean logarithm; None if not all that belong to it were measured."""
         if not parts:
             return None
         names = self._names.setdefault(role, tuple(parts))

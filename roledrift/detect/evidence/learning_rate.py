@@ -18,9 +18,6 @@ class LearningRates:
     Policy movement is in proportion to the rate, so during the warm-up it is compared per unit of
     rate, and afterwards per unit of the rate at which the warm-up ended: a decay, or a rise above
     that, is no excuse for anything.
-
-    Args:
-        workflow: Roles and policies.
     """
 
     def __init__(self, workflow: Workflow) -> None:

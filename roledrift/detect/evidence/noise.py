@@ -11,9 +11,6 @@ class Noise:
 
     A trend leaves those alone and a shift changes one of them once. The median absolute difference
     of independent normal values is 0.954 standard deviations.
-
-    Args:
-        remembered: Differences that count.
     """
 
     def __init__(self, remembered: int) -> None:

@@ -133,11 +133,7 @@ class _RoleProfiles:
 
 
 class Writing:
-    """The ways of writing of roles that share a policy.
-
-    Args:
-        roles: Their names.
-    """
+    """The ways of writing of roles that share a policy."""
 
     def __init__(self, roles: Sequence[str]) -> None:
         self._profiles = {role: _RoleProfiles() for role in roles}

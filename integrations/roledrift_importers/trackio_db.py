@@ -7,12 +7,13 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from roledrift.errors import StoreError
-from roledrift.ingest import gaps, sqlite_file
+from roledrift.ingest import gaps
 from roledrift.ingest.choosing import only
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.history import History
 from roledrift.ingest.keys import flat, step_of
 from roledrift.ingest.rows import Events
+from roledrift_importers import sqlite_file
 
 _WHAT = "trackio's database"
 _COLUMNS = {"run_name", "step", "metrics", "timestamp"}

@@ -4,8 +4,8 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roledrift_importers.episodes import Broadcast, spans_of, turns
 
-from roledrift.ingest.episodes import Broadcast, spans_of
 from tests.ingest.logs import episode, job, trajectory, voting
 
 
@@ -58,3 +58,8 @@ def test_damaged_episodes_never_raise(body: object) -> None:
     for row in spans_of(body, 0, "f", job(Path()), Broadcast()):
         assert row.text is None or isinstance(row.text, str)
         assert row.tokens is None or isinstance(row.tokens, int)
+
+
+def test_slots_and_turns_from_the_order() -> None:
+    assert turns(["g", "g", "g", "a"]) == [(0, 0), (1, 0), (2, 0), (0, 0)]
+    assert turns(["g", "e", "g", "e"]) == [(0, 0), (0, 0), (0, 1), (0, 1)]

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.episodes import Broadcast, spans_of
-from roledrift.ingest.form import Format, Job
+from roledrift.ingest.form import Claim, Format, Job, Source
 from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, documents, walk
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
+from roledrift.ingest.tree import named_by
 from roledrift.ingest.unpacking import matching
 from roledrift.ingest.values import section, whole
+from roledrift_importers.episodes import Broadcast, spans_of
 
 _FOLDER = re.compile(r"(train|val)_step_(\d{1,12})_epoch_(\d{1,12})\Z")
 _DEPTH = 4
@@ -34,9 +35,12 @@ def _sniff(path: Path) -> str | None:
     return None
 
 
-def is_step(folder: Path) -> bool:
-    """Whether a folder is called as a step's is, and holds episodes."""
-    return bool(_FOLDER.match(folder.name)) and any(folder.glob("episode_*"))
+def _claim(form: Format, folder: Path, below: list[Path]) -> Claim:
+    """The episode log that a folder of a tree is."""
+    steps = [one for one in below if _FOLDER.match(one.name) and any(one.glob("episode_*"))]
+    if not steps:
+        return [], below
+    return [Source(form, folder, named_by(folder), steps=len(steps))], []
 
 
 def _read(job: Job) -> Events:
@@ -126,4 +130,5 @@ FORMAT = Format(
         gaps.ENTROPY: "measured live in its older trainer only (docs/integrations/multi_agent.md)",
         gaps.VALIDATION: "validate during training: the same switch logs val_step_* episodes",
     },
+    claim=_claim,
 )

@@ -1,6 +1,6 @@
 import pytest
+from roledrift_importers.experiment import named_after, own_set, parsed
 
-from roledrift.ingest.experiment import named_after, own_set, parsed
 from roledrift.ingest.form import Facts
 
 

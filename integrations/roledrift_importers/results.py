@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from roledrift.ingest.experiment import Experiment, parsed
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import documents
 from roledrift.ingest.values import number, text, whole
+from roledrift_importers.experiment import Experiment, parsed
 
 NAME = "eval_results.jsonl"
 _OF_TRAINING = ("trained_checkpoint", "training_validation")

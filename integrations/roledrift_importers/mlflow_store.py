@@ -2,7 +2,7 @@
 
 In the folder, a metric of a run is a text file with a line ``<milliseconds> <value> <step>`` per
 logged value; slashes in its name are folders. In the database it is a table with the same columns.
-:mod:`roledrift.ingest.mlflow_client` asks a tracking server instead.
+:mod:`roledrift_importers.mlflow_server` asks a tracking server instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from sqlite3 import Connection
 
-from roledrift.ingest import gaps, sqlite_file
+from roledrift.ingest import gaps
 from roledrift.ingest.choosing import only
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.history import History
@@ -22,11 +22,8 @@ from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import head, lines
 from roledrift.ingest.rows import Events
 from roledrift.ingest.values import number, whole
-
-Point = tuple[int, int, str, float]
-"""When it was logged in milliseconds, at which step, the metric's name, and its value."""
-
-SUPPLIES = {one.name: "log it per role, or watch the run live" for one in gaps.QUANTITIES}
+from roledrift_importers import sqlite_file
+from roledrift_importers.mlflow_server import SCHEME, Point, points
 
 _WHAT = "mlflow's database"
 _COLUMNS = {"key", "value", "timestamp", "run_uuid", "step", "is_nan"}
@@ -90,7 +87,9 @@ def _meta(folder: Path, key: str) -> str:
 
 
 def _read(job: Job) -> Events:
-    if job.source.is_file():
+    if job.address.startswith(SCHEME):
+        history = collected(job, points(job))
+    elif job.source.is_file():
         with sqlite_file.database(job, _WHAT) as database:
             held = _held(database)
             run = only(job, held)
@@ -161,5 +160,11 @@ def collected(job: Job, points: Iterable[Point]) -> History:
 
 
 FORMAT = Format(
-    "mlflow", "mlflow's local stores: mlruns/ and SQLite", _sniff, _read, SUPPLIES, _runs
+    "mlflow",
+    "mlflow's runs: mlruns/, SQLite and tracking servers",
+    _sniff,
+    _read,
+    {one.name: "log it per role, or watch the run live" for one in gaps.QUANTITIES},
+    _runs,
+    SCHEME,
 )

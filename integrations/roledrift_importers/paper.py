@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
-from roledrift.ingest.episodes import Broadcast, spans_of
-from roledrift.ingest.experiment import named_after, own_set, parsed
-from roledrift.ingest.form import Format, Job
+from roledrift.ingest.form import Claim, Format, Job, Source
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import document, first_document, head, walk
-from roledrift.ingest.results import NAME as RESULTS
-from roledrift.ingest.results import Accuracies, accuracies, experiments, is_result, results
 from roledrift.ingest.rows import Events, Series, StepDone
+from roledrift.ingest.tree import named_by
 from roledrift.ingest.unpacking import matching, plain
 from roledrift.records import NOTE_SET
 from roledrift.workflow import PRESETS
+from roledrift_importers.episodes import Broadcast, spans_of
+from roledrift_importers.experiment import named_after, own_set, parsed
+from roledrift_importers.results import NAME as RESULTS
+from roledrift_importers.results import Accuracies, accuracies, experiments, is_result, results
 
 _STEP = re.compile(r"step_(\d{1,12})\Z")
 _DIGITS = re.compile(r"(\d+)")
@@ -43,9 +46,70 @@ def _sniff(path: Path) -> str | None:
     return None
 
 
-def is_step(folder: Path) -> bool:
-    """Whether a folder is called as a checkpoint's is."""
-    return _STEP.match(folder.name) is not None
+def _claim(form: Format, folder: Path, below: list[Path]) -> Claim:
+    """The dump that a folder of a tree is."""
+    steps = [one for one in below if _STEP.match(one.name)]
+    if not any(map(holds_episodes, steps[:3])):
+        return [], below
+    name = experiment_of(folder)
+    dataset = folder.name if name and folder.resolve().name != name else ""
+    source = Source(form, folder, name or named_by(folder), dataset=dataset, steps=len(steps))
+    return [source], []
+
+
+def _settle(form: Format, root: Path, sources: list[Source]) -> list[Source]:
+    """All logs of a tree, with experiments that only a file of results knows.
+
+    Evaluations of the base model are left out: they become a number of the trainings from it.
+    """
+    sources = [*sources, *_of_results(form, root, sources)]
+    taken = {
+        base.resolve()
+        for source in sources
+        if source.form.name == form.name and source.path.is_dir()
+        for base in base_dumps(source.path, source.name, source.dataset)
+    }
+    cells = {
+        (name.cell, source.dataset)
+        for source in sources
+        if (name := parsed(source.name)) is not None and name.trained
+    }
+    return [
+        _described(source)
+        for source in sources
+        if source.path.resolve() not in taken
+        and not (source.path.is_file() and _base_cell(source) in cells)
+    ]
+
+
+def _described(source: Source) -> Source:
+    """With the facts in its name; on other problems than its own it is another experiment."""
+    name = parsed(source.name)
+    if name is None:
+        return source
+    source = replace(source, describe=partial(named_after, source.name))
+    if source.dataset and not own_set(name.task, source.dataset):
+        return replace(source, name=f"{source.name} on {source.dataset}")
+    return source
+
+
+def _of_results(form: Format, root: Path, sources: list[Source]) -> Iterator[Source]:
+    known = {(one.name, one.dataset) for one in sources if one.form.name == form.name}
+    names = {name for name, _ in known}
+    levels = ("", "*/", "*/*/")
+    for file in sorted({one for level in levels for one in root.glob(level + RESULTS)}):
+        if not is_result(first_document(file)):
+            continue
+        for name, dataset in experiments(results(file, Ledger())):
+            if name and (name, dataset) not in known and (name, "") not in known:
+                label = f"{name} on {dataset}" if name in names else name
+                yield Source(form, file, label, (name, dataset), dataset)
+
+
+def _base_cell(source: Source) -> tuple[tuple[str, str, str], str] | None:
+    """The cell of the grid whose base model a source evaluates; None if it does not."""
+    name = parsed(source.part[0]) if source.part else None
+    return (name.cell, source.dataset) if name is not None and name.kind == "base_model" else None
 
 
 def holds_episodes(folder: Path) -> bool:
@@ -268,4 +332,7 @@ FORMAT = Format(
         gaps.ENTROPY: "logged for all roles together only; of each role if watched live "
         "(docs/integrations/verl.md)",
     },
+    claim=_claim,
+    settle=_settle,
+    evaluates=True,
 )

@@ -1,8 +1,9 @@
 from pathlib import Path
 from typing import Any
 
+from roledrift_importers.results import Accuracies, accuracies, experiments, results
+
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.results import Accuracies, accuracies, experiments, results
 from tests.ingest.logs import write_lines
 
 NAME = "voting-qwen3_1.7b-multi_lora-math"

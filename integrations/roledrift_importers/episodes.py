@@ -6,15 +6,15 @@ counts and the finish reason) and rllm's training-time episode log (without).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from roledrift.ingest.form import Job
-from roledrift.ingest.grade import duty_of, regrade, truth_of
-from roledrift.ingest.roles import turns
+from roledrift.ingest.grade import duty_of
 from roledrift.ingest.rows import SpanRow
 from roledrift.ingest.values import content, number, prompt_of, rows, section, text, whole
+from roledrift_importers.regrading import regrade, truth_of
 
 
 @dataclass(slots=True)
@@ -78,6 +78,27 @@ def spans_of(
         row.shares = mine
     _compare(body, outputs, broadcast)
     yield from outputs
+
+
+def turns(roles: Iterable[str]) -> list[tuple[int, int]]:
+    """Slot and turn of each output of an episode that lists roles in the order of time.
+
+    Outputs of one role in a row are its slots (three generators); a role that comes again after
+    another one takes its next turn (generator, evaluator, generator).
+    """
+    found: list[tuple[int, int]] = []
+    taken: dict[str, int] = {}
+    before: str | None = None
+    slot = 0
+    for role in roles:
+        if role == before:
+            slot += 1
+        else:
+            slot = 0
+            taken[role] = taken.get(role, -1) + 1
+        found.append((slot, taken[role]))
+        before = role
+    return found
 
 
 def _trajectories(

@@ -11,29 +11,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from roledrift.errors import StoreError
-from roledrift.ingest.form import Format, Job
-from roledrift.ingest.keys import flat, step_of, useful
-from roledrift.ingest.rows import Events
+from roledrift.ingest.form import Job
+from roledrift.ingest.keys import flat
 from roledrift.ingest.values import whole
-from roledrift.ingest.wandb_dir import FORMAT as FOLDER
-from roledrift.ingest.wandb_dir import about, series_of
-from roledrift.ingest.wandb_log import About
+from roledrift_importers.wandb_log import About, Entry, LoggedRow
 
 SCHEME = "wandb://"
 
 
-def _read(job: Job) -> Events:
-    rows: dict[int, dict[str, object]] = {}
-    passed: dict[str, None] = {}
-    for row in _asked(job):
-        data = flat(row)
-        step = step_of(data)
-        step = whole(data.get("_step")) if step is None else step
-        if step is None:
-            job.ledger.skip("history row without a step", job.shown)
-            continue
-        rows.setdefault(step, {}).update(useful(data, passed))
-    yield from series_of(rows, job, passed)
+def entries(job: Job) -> Iterator[Entry]:
+    """What the run is, and its history, as a log of it would say it.
+
+    Raises:
+        StoreError: If the client is not installed, or the server does not give the run.
+    """
+    for entry in _asked(job):
+        if isinstance(entry, About):
+            yield entry
+        else:
+            data = flat(entry)
+            yield LoggedRow(whole(data.get("_step")), data)
 
 
 def _parts(job: Job) -> tuple[str, str]:
@@ -49,8 +46,8 @@ def _parts(job: Job) -> tuple[str, str]:
     return "/".join(parts[:-1]), parts[-1]
 
 
-def _asked(job: Job) -> Iterator[dict[str, Any]]:
-    """Rows of the run's history; the run's facts are filled in."""
+def _asked(job: Job) -> Iterator[About | dict[str, Any]]:
+    """What the run is, then the rows of its history."""
     try:
         import wandb
         from wandb.errors import AuthenticationError, Error, UsageError
@@ -64,7 +61,7 @@ def _asked(job: Job) -> Iterator[dict[str, Any]]:
     try:
         run = wandb.Api().run(f"{project}/{run_id}")
         facts = {"id": run.id, "name": run.name or run.id, "project": project}
-        about(About(facts, dict(run.config)), job)
+        yield About(facts, dict(run.config))
         yield from run.scan_history()
     except UsageError as error:
         raise StoreError(
@@ -87,6 +84,3 @@ def _asked(job: Job) -> Iterator[dict[str, Any]]:
 
 def _words(error: BaseException) -> str:
     return " ".join(str(error).split())[:300].rstrip(".")
-
-
-FORMAT = Format("wandb", "a run of a wandb server", lambda _: None, _read, FOLDER.supplies)

@@ -3,10 +3,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from roledrift_importers.sqlite_file import columns, database, is_database
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
-from roledrift.ingest.sqlite_file import columns, database, is_database
 
 
 def test_the_columns_of_a_table(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roledrift_importers.wandb_log import About, LoggedRow, entries, is_log
 
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.wandb_log import About, LoggedRow, entries, is_log
 
 WRITE = """
 import json, sys, wandb

@@ -8,17 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roledrift.errors import StoreError
-from roledrift.ingest.form import Format, Job
-from roledrift.ingest.mlflow_store import SUPPLIES, Point, collected
-from roledrift.ingest.rows import Events
+from roledrift.ingest.form import Job
 from roledrift.ingest.values import whole
 
 SCHEME = "mlflow://"
 
+Point = tuple[int, int, str, float]
+"""When it was logged in milliseconds, at which step, the metric's name, and its value."""
 
-def _read(job: Job) -> Events:
-    points = sorted(_asked(job, job.address.removeprefix(SCHEME).strip("/")))
-    yield from collected(job, points).events()
+
+def points(job: Job) -> list[Point]:
+    """All logged values of the run, in the order of time.
+
+    Raises:
+        StoreError: If mlflow is not installed, or the server does not give the run.
+    """
+    return sorted(_asked(job, job.address.removeprefix(SCHEME).strip("/")))
 
 
 def _asked(job: Job, run_id: str) -> Iterator[Point]:
@@ -43,6 +48,3 @@ def _asked(job: Job, run_id: str) -> Iterator[Point]:
             f"{job.shown}: mlflow at {mlflow.get_tracking_uri()} does not give this run: {words}; "
             "MLFLOW_TRACKING_URI names the server"
         ) from None
-
-
-FORMAT = Format("mlflow", "a run of an mlflow tracking server", lambda _: None, _read, SUPPLIES)

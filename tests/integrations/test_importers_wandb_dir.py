@@ -7,7 +7,7 @@ import pytest
 from roledrift.errors import StoreError
 from roledrift.ingest import sniff
 from tests.ingest.logs import imported, read, series
-from tests.ingest.test_wandb_log import write
+from tests.integrations.test_importers_wandb_log import write
 
 
 def numbers(step: int, shift: float = 0.0) -> dict[str, Any]:

@@ -9,32 +9,27 @@ in the name of the log itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from roledrift.errors import StoreError
-from roledrift.ingest import console_log, gaps, wandb_log
-from roledrift.ingest.experiment import named_after, parsed
-from roledrift.ingest.form import Facts, Format, Job
-from roledrift.ingest.keys import Translator, compared, passed_note, step_of, useful
+from roledrift.ingest import console_log, gaps
+from roledrift.ingest.form import Claim, Facts, Format, Job, Source
+from roledrift.ingest.keys import step_of, useful
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import head
-from roledrift.ingest.rows import Events, Series, StepDone
+from roledrift.ingest.rows import Events
 from roledrift.ingest.unpacking import present
 from roledrift.ingest.values import section, text
-from roledrift.records import NOTE_SET
+from roledrift.ingest.verl import series_of
+from roledrift_importers import wandb_client, wandb_log
+from roledrift_importers.experiment import named_after, parsed
 
 _FOLDER = re.compile(r"(?:offline-)?run-(\d{8}_\d{6})-(.+)\Z")
 _CONFIGURED = re.compile(r"^\s+experiment_name:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
 _LATE = 3
 """A log that begins after more than so many of its usual intervals lacks its beginning."""
-
-_LABELS = {
-    "source": "foreign series",
-    "pooling": "as logged: unweighted means over micro-batches, n unknown",
-    "log-prob temperatures": "not recorded; rollout.* has a floor if they differ",
-}
 
 
 def _sniff(path: Path) -> str | None:
@@ -88,6 +83,10 @@ def _holds_run(folder: Path) -> bool:
 def _read(job: Job) -> Events:
     rows: dict[int, dict[str, object]] = {}
     passed: dict[str, None] = {}
+    if job.address.startswith(wandb_client.SCHEME):
+        _take(wandb_client.entries(job), rows, job, passed, job.shown)
+        yield from series_of(rows, job, passed)
+        return
     segments = [one for one in process_starts(job.source) if job.part in ((), (one[1],))]
     names = sorted({name for _, name, _ in segments})
     if len(names) > 1:
@@ -97,7 +96,7 @@ def _read(job: Job) -> Events:
         )
     starts: list[int] = []
     for _, _, folder in segments:
-        mine = dict(_segment(folder, job, passed))
+        mine = _segment(folder, job, passed)
         if mine:
             starts.append(min(mine))
         for step, data in mine.items():
@@ -120,6 +119,17 @@ def process_starts(path: Path) -> list[tuple[str, str, Path]]:
     beside = _segments(path.parent) if _FOLDER.match(path.parent.resolve().name) else []
     same = [one for one in beside if one[1] == path.stem.removeprefix("run-")]
     return same or [("", path.stem.removeprefix("run-"), path)]
+
+
+def _claim(form: Format, folder: Path, below_it: list[Path]) -> Claim:
+    """The runs whose folders lie directly in a folder of a tree."""
+    starts = below(folder)
+    taken = {place for _, _, place in starts}
+    sources = []
+    for name in sorted({name for _, name, _ in starts}):
+        mine = [place for _, of, place in starts if of == name]
+        sources.append(Source(form, folder, called(mine) or name, (name,), steps=1))
+    return sources, [one for one in below_it if one not in taken]
 
 
 def called(folders: Sequence[Path]) -> str:
@@ -151,59 +161,38 @@ def _late(steps: Sequence[int]) -> dict[str, str]:
     }
 
 
-def series_of(rows: dict[int, dict[str, object]], job: Job, passed: dict[str, None]) -> Events:
-    """Logged numbers by step as series; sets what they say about roles and routing.
-
-    Args:
-        rows: Keys and values by step.
-        job: Its facts are filled in.
-        passed: Keys of numbers that were left out of ``rows``.
-    """
-    translate = Translator(passed=passed)
-    labels = _LABELS | compared({key for data in rows.values() for key in data})
-    for step in sorted(rows):
-        groups, totals = translate(rows[step])
-        if "val_accuracy" in totals:
-            job.facts.notes.setdefault(NOTE_SET, "that of the log")
-        if groups or totals:
-            yield Series(step, groups, totals, labels)
-            yield StepDone(step)
-    implied = translate.implied or ({} if translate.roles else {"policy": 1})
-    job.facts.slots.update(
-        {role: n for role, n in implied.items() if not translate.roles or role in translate.roles}
-    )
-    if job.facts.routing is None:
-        job.facts.routing = "isolated" if translate.roles else "shared"
-    if not translate.roles:
-        job.facts.notes["roles"] = (
-            "the numbers are of all roles together: per-role statistics need trajectory dumps"
-        )
-    job.facts.notes.update(passed_note(translate.passed))
-
-
-def _segment(
-    folder: Path, job: Job, passed: dict[str, None]
-) -> Iterator[tuple[int, dict[str, object]]]:
+def _segment(folder: Path, job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
+    """Keys and values by step of one process start."""
     logs = [folder] if folder.is_file() else sorted(folder.glob("*.wandb"))
     rows: dict[int, dict[str, object]] = {}
     for log in logs:
-        for entry in wandb_log.entries(log, job.ledger):
-            if isinstance(entry, wandb_log.About):
-                about(entry, job)
-            if not isinstance(entry, wandb_log.LoggedRow):
-                continue
-            step = step_of(entry.data)
-            step = entry.step if step is None else step
-            if step is None:
-                job.ledger.skip("history row without a step", log.name)
-                continue
-            rows.setdefault(step, {}).update(useful(entry.data, passed))
+        _take(wandb_log.entries(log, job.ledger), rows, job, passed, log.name)
     console = present(folder / "files" / "output.log")
     if console is not None:
         for step, data in console_log.steps(console, job.ledger):
             # The log rounds less than the console: it wins where it has the number.
             rows[step] = useful(data, passed) | rows.get(step, {})
-    yield from rows.items()
+    return rows
+
+
+def _take(
+    entries: Iterable[wandb_log.Entry],
+    rows: dict[int, dict[str, object]],
+    job: Job,
+    passed: dict[str, None],
+    where: str,
+) -> None:
+    """Add the history of a log to ``rows``; facts of the run go to the job."""
+    for entry in entries:
+        if isinstance(entry, wandb_log.About):
+            _about(entry, job)
+            continue
+        step = step_of(entry.data)
+        step = entry.step if step is None else step
+        if step is None:
+            job.ledger.skip("history row without a step", where)
+            continue
+        rows.setdefault(step, {}).update(useful(entry.data, passed))
 
 
 def _name(entry: wandb_log.About, facts: Facts) -> None:
@@ -214,7 +203,7 @@ def _name(entry: wandb_log.About, facts: Facts) -> None:
         facts.run = experiment or facts.run
 
 
-def about(entry: wandb_log.About, job: Job) -> None:
+def _about(entry: wandb_log.About, job: Job) -> None:
     """What a log says of its run, into the facts of the import."""
     facts = job.facts
     _name(entry, facts)
@@ -237,4 +226,7 @@ FORMAT = Format(
         gaps.LOGPROBS: "with a policy per role the paper's code logs them per role; "
         "else watch it live (docs/integrations)",
     },
+    scheme=wandb_client.SCHEME,
+    claim=_claim,
+    only_numbers=True,
 )
