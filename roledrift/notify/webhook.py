@@ -153,7 +153,7 @@ class WebhookNotifier:
 def payload(
     notice: Notice, header: RunHeader, *, kind: str, texts: bool = False
 ) -> Mapping[str, Any]:
-    """Build the request body: for ``json`` incident and alert, else one readable message.
+    """Build the request body: for ``json`` incident and alert, else one readable message."""
     subject, body = message.subject(notice, header), message.body(notice, header, texts=texts)
     if kind == "slack":
         text = f"*{_slack(subject)}*\n{_slack(body)}"
