@@ -19,7 +19,7 @@ from roledrift.store.glance import Glance, Stamp, glance, stamp
 from roledrift.store.reader import find_runs
 from roledrift.view import documents
 from roledrift.view.follow import FollowedRun
-from roledrift.view.judging import AtOnce, Bench, Judgement
+from roledrift.view.judging import BackgroundJudge, ImmediateJudge, Judgement
 
 IN_MEMORY = 8
 """Runs whose steps are kept at most: a long one takes a hundred megabytes."""
@@ -62,7 +62,7 @@ class Folder:
 
     Args:
         paths: Runs or folders of runs on this machine.
-        bench: Judges runs that were not judged while they were recorded; None leaves them so.
+        judge: Judges runs that were not judged while they were recorded; None leaves them so.
         shown: What the paths are called on the page; None calls them what they are.
 
     Raises:
@@ -72,14 +72,14 @@ class Folder:
     def __init__(
         self,
         paths: Sequence[str],
-        bench: Bench | AtOnce | None = None,
+        judge: BackgroundJudge | ImmediateJudge | None = None,
         shown: Sequence[str] | None = None,
     ) -> None:
         for path in paths:
             find_runs(path)
         self.paths = tuple(paths)
         self._shown = dict(zip(paths, shown or paths, strict=True))
-        self._bench = bench
+        self._judge = judge
         self._lock = threading.Lock()
         self._seen: dict[Path, tuple[Stamp, Glance | str]] = {}
         self._judgements: dict[Path, Judgement] = {}
@@ -187,7 +187,7 @@ class Folder:
             stored = Judgement(first.outcome, first.sentence, seen.incidents)
             if seen.exact:
                 return stored
-        judged = None if self._bench is None else self._bench.result(path, now)
+        judged = None if self._judge is None else self._judge.result(path, now)
         waiting = "No incident so far." if seen.judged else "Not judged yet."
         return judged or stored or Judgement("", waiting)
 

@@ -41,7 +41,7 @@ def judge(path: Path) -> Judgement:
         return Judgement("unreadable", str(error))
 
 
-class AtOnce:
+class ImmediateJudge:
     """Judges a run when asked; for copies, which are made once."""
 
     def result(self, path: Path, now: Stamp) -> Judgement | None:
@@ -50,7 +50,7 @@ class AtOnce:
         return judge(path)
 
 
-class Bench:
+class BackgroundJudge:
     """Judges runs one after another in the background, so that the page never waits.
 
     A run that goes on is judged anew, but never twice at once.
