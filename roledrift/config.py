@@ -104,7 +104,7 @@ class NotifyConfig:
         webhook_kind: What the other side reads; ``auto`` knows Slack and Discord by their hosts.
         texts: Send texts of the run along. They leave the machine then.
         wandb: ``run.alert``, if the program has a wandb run open; likewise ``trackio``.
-        forward: Logs that get the statistics of every step, for loops of one's own: ``wandb``,
+        forward: Logs that get the statistics of every step, for your own loops: ``wandb``,
             ``wandb-rows``, ``trackio``, ``mlflow``. Trainers' integrations use their reporters.
         heartbeat_minutes: Tell of a silence of so many minutes; 0 switches that off.
         heartbeat_steps: Tell of a silence of so many median steps; 0 switches that off. With both,

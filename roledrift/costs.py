@@ -47,7 +47,7 @@ class Costs:
         hours: Wall time.
         devices: GPUs that were busy with it.
         gpu_hours: ``hours`` times ``devices``; ``idle_gpu_hours``: the share ``idle`` of them.
-        gpu_hour_cost: What a GPU hour costs, in the currency of whoever said so.
+        gpu_hour_cost: What a GPU hour costs, in any currency.
         money: ``gpu_hours`` times ``gpu_hour_cost``.
         basis: What ``idle``, ``hours``, ``devices`` and ``gpu_hour_cost`` rest on, or why they are
             unknown; in words.

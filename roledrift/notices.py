@@ -24,7 +24,7 @@ class Notice:
     Attributes:
         change: What happened.
         step: Step at which it happened.
-        text: What is said: the sentence of the incident, or one line.
+        text: The message: the sentence of the incident, or one line.
         incident: The incident as it stands now; None for notices about silence.
         alert: The alert that brought the change, with its numbers and texts, if one did.
         stops: True if the user opted in to stop the run on what was found.

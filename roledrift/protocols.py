@@ -1,7 +1,7 @@
 """Every extension point of the library on one page.
 
 An extension is an object of one of these shapes and a module with a card (``measure`` for probes,
-``detect/detectors``), or an entry point in a distribution of one's own
+``detect/detectors``), or an entry point in a distribution of your own
 (:mod:`roledrift.extensions`); there is nothing to inherit from.
 """
 

@@ -23,7 +23,7 @@ NOTE_SET = "validation set"
 """Note that names the problems behind the validation accuracy: different ones are not averaged."""
 
 LENGTH_UNIT = "unit of length"
-"""Label of a step whose ``length`` is not in tokens: ``characters``, where nobody counted them."""
+"""Label of a step whose ``length`` is in ``characters``, because tokens were not counted."""
 
 Finish = Literal["stop", "length", "unknown"]
 

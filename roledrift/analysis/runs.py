@@ -129,13 +129,13 @@ class Run:
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
-        """Transitions of alerts in order: as recorded, or replayed if nobody judged the run."""
+        """Transitions of alerts in order: as recorded, or replayed if the run was not judged."""
         alerts = self._stored.alerts()
         return tuple(alerts) if alerts or self._stored.judged else self._replayed.alerts
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
-        """Incidents, the worst first: as recorded, or replayed if nobody judged the run."""
+        """Incidents, the worst first: as recorded, or replayed if the run was not judged."""
         return self._stored.incidents() if self._stored.judged else self._replayed.incidents
 
     @property

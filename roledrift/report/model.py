@@ -165,7 +165,7 @@ class Section:
 
     Attributes:
         key: Stable name, also the anchor.
-        summary: What is in it, said beside its title while it is closed.
+        summary: What it holds, shown beside its title while it is collapsed.
         opened: Shown open.
     """
 

@@ -26,7 +26,7 @@ STATUSES: tuple[Status, ...] = (
     "input problem",
     "failing",
 )
-"""From what needs nobody to what needs somebody first."""
+"""From the least to the most urgent."""
 
 Open = Mapping[tuple[str, str], Severity]
 """Detector and role to the severity of an alert that is open."""

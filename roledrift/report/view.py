@@ -186,7 +186,7 @@ class View:
 
     @property
     def length_unit(self) -> str:
-        """Unit of lengths: ``tokens``, or ``characters`` if nobody counted tokens."""
+        """Unit of lengths: ``tokens``, or ``characters`` if tokens were not counted."""
         return next((record.labels.get(LENGTH_UNIT, "tokens") for record in self.records), "tokens")
 
     @property

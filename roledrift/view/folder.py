@@ -36,7 +36,7 @@ class RunRow:
         name: Path below the folder; ``run`` is what its header calls it.
         state: ``open``, ``finished``, ``empty`` or ``unreadable``.
         outcome: Empty while it is not known.
-        time: When the last step was written, seconds since 1970; None if nobody knows.
+        time: When the last step was written, seconds since 1970; None if unknown.
         version: Changes with every line that is written.
     """
 

@@ -66,7 +66,7 @@ def _gaps(view: View) -> list[tuple[int, int]]:
 
 
 def _missing(view: View) -> list[str]:
-    """Columns that nobody supplied: one sentence for those that lack equally often."""
+    """Columns that were not supplied: one sentence for those that are missing equally often."""
     missing = Counter(name for record in view.records for name in record.missing)
     together: dict[int, list[str]] = {}
     for name, times in missing.items():

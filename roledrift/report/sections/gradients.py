@@ -38,7 +38,7 @@ def build(view: View) -> Section:
             if refused
             else "Role gradients were not measured. Attach a gradient probe "
             "(roledrift.capture.gradients, tier business) or hand over Gram matrices with "
-            "monitor.add_gradients; without them nobody can tell whether one role outweighs "
+            "monitor.add_gradients. Without them it is unknown whether one role outweighs "
             "the others."
         )
         return Section("gradients", "Gradients", (note,), "refused" if refused else "not measured")

@@ -43,7 +43,7 @@ class RoleClassifier:
         """Find the role that ``text`` reads most like, and by how much more than like ``role``.
 
         Returns:
-            Name and nats per word; ``("", nan)`` if that cannot be said.
+            Name and nats per word; ``("", nan)`` if that is unknown.
         """
         nearest = self._known.get((role, text))
         if nearest is None:

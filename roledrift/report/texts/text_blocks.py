@@ -95,7 +95,7 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Diffs:
-    """The diff viewer: prepared pairs, so that nobody has to hunt for them."""
+    """The diff viewer with its prepared pairs."""
 
     kind: ClassVar[str] = "diffs"
     key: str
