@@ -174,9 +174,9 @@ def compare(size: Size, rounds: int) -> dict[str, object]:
             seconds[name].append(runs[name]())
     over = {
         name: statistics.median(
-            mine / plain - 1 for mine, plain in zip(its, seconds["plain"], strict=True)
+            watched / plain - 1 for watched, plain in zip(times, seconds["plain"], strict=True)
         )
-        for name, its in seconds.items()
+        for name, times in seconds.items()
     }
     measured, idle = over["tap fold, mixed micro-batches"], over["tap fold, a step not measured"]
     over["tap fold, mixed, every 4th step (computed)"] = (measured + 3 * idle) / 4
@@ -186,7 +186,7 @@ def compare(size: Size, rounds: int) -> dict[str, object]:
         "plain_ms": 1e3 * statistics.median(seconds["plain"]),
         "floor": 2 * size.rank / (3 * size.hidden),
         "overhead": {name: value for name, value in over.items() if name != "plain"},
-        "median_ms": {name: 1e3 * statistics.median(its) for name, its in seconds.items()},
+        "median_ms": {name: 1e3 * statistics.median(times) for name, times in seconds.items()},
     }
 
 

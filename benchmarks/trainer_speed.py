@@ -136,8 +136,8 @@ def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[st
     """Both trainers in turns on the single-agent workflow."""
     config = replace(config, workflow="single", train=replace(config.train, steps=steps))
     setup = prepare(config, cache=cache)
-    mine, theirs = Series(), Series()
-    turns = InTurns(setup, mine, theirs)
+    ours, theirs = Series(), Series()
+    turns = InTurns(setup, ours, theirs)
     scene, rollout = setup.stage.scene, config.rollout
     problems = [scene.task.problem("train", i) for i in range(steps * rollout.problems)]
     rows = [
@@ -173,7 +173,7 @@ def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[st
         trainer.create_optimizer()
         trainer.optimizer.step = timed(trainer.optimizer.step, theirs.training)
         trainer.train()
-    return {"reference_trainer": mine.summary(), "trl": theirs.summary()}
+    return {"reference_trainer": ours.summary(), "trl": theirs.summary()}
 
 
 def trl_settings(config: Config, *, steps: int, folder: str) -> GRPOConfig:
@@ -220,7 +220,7 @@ def isolated_against_shared(
     for step in range(1, steps + 1):
         for routing, setup in setups.items():
             ours(setup, step, series[routing])
-    return {routing: one.summary() for routing, one in series.items()}
+    return {routing: series.summary() for routing, series in series.items()}
 
 
 def main(arguments: Sequence[str] = ()) -> None:

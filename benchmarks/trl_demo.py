@@ -91,17 +91,17 @@ def main(arguments: Sequence[str] = ()) -> None:
     cost: dict[str, float] = {}
     for number in range(asked.pairs):
         for name in list(ways) if number % 2 else list(ways)[::-1]:
-            times, its = seconds(asked.steps, ways[name])
+            times, columns = seconds(asked.steps, ways[name])
             times_of[name].append((statistics.mean(times), statistics.mean(times[SETTLED:])))
-            cost = its or cost
+            cost = columns or cost
     results: dict[str, Any] = {"tier": asked.tier, "pairs": asked.pairs, "cost_ms": cost}
     for place, what in enumerate(("all steps", f"after {SETTLED} steps")):
         for name in ("plain again", "watched"):
             pairs = zip(times_of[name], times_of["plain"], strict=True)
-            ratio = statistics.median(mine[place] / its[place] for mine, its in pairs)
+            ratio = statistics.median(watched[place] / plain[place] for watched, plain in pairs)
             results[f"{name}, {what}"] = ratio
             print(f"{name}, {what}: {ratio:.3f}")
-    plain = statistics.median(its[1] for its in times_of["plain"])
+    plain = statistics.median(plain[1] for plain in times_of["plain"])
     results["plain_ms"] = 1e3 * plain
     print(f"plain step: {1e3 * plain:.1f} ms; the monitor's own account: {cost}")
     OUT.parent.mkdir(parents=True, exist_ok=True)

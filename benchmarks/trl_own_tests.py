@@ -140,7 +140,9 @@ def make_tokenizer(first: int) -> Any:
     words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     words.decoder = decoders.ByteLevel()
     words.add_special_tokens(list(SPECIAL))
-    tokens = [one for one in named.values() if one in FRAGMENTS or one.endswith("tool_call>")]
+    tokens = [
+        token for token in named.values() if token in FRAGMENTS or token.endswith("tool_call>")
+    ]
     words.add_tokens([AddedToken(token, normalized=False) for token in tokens])
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=words, pad_token=SPECIAL[0], eos_token=SPECIAL[2]
@@ -292,10 +294,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 def compare(alone: Path, watched: Path) -> int:
     """Print what ends differently, and why the common failures fail; 1 if more than `MORE` does."""
-    one, two = (json.loads(place.read_text()) for place in (alone, watched))
-    both = {name: (one["tests"].get(name), how) for name, how in two["tests"].items()}
-    for name in one["tests"].keys() - both.keys():
-        both[name] = (one["tests"][name], None)
+    first, two = (json.loads(place.read_text()) for place in (alone, watched))
+    both = {name: (first["tests"].get(name), how) for name, how in two["tests"].items()}
+    for name in first["tests"].keys() - both.keys():
+        both[name] = (first["tests"][name], None)
     differ = {name: how for name, how in both.items() if not all(how) or how[0][0] != how[1][0]}
     same = [how[0][0] for name, how in both.items() if name not in differ]
     print(

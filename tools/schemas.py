@@ -208,11 +208,11 @@ class Shapes:
         if is_dataclass(cls):
             kind = getattr(cls, "kind", None)
             constants |= {"kind": {"const": kind}} if isinstance(kind, str) else {}
-            hints = {one.name: hints[one.name] for one in fields(cls)}
+            hints = {field.name: hints[field.name] for field in fields(cls)}
             needed = [
-                one.name
-                for one in fields(cls)
-                if one.default is MISSING and one.default_factory is MISSING
+                field.name
+                for field in fields(cls)
+                if field.default is MISSING and field.default_factory is MISSING
             ]
         else:
             needed = [*hints]

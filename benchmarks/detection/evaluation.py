@@ -170,8 +170,8 @@ def _reference(
     name = _yardstick(suite, scenario)
     others = [
         other
-        for one, other in wanted
-        if one.name == name and other.base == place.base and other.seed != place.seed
+        for first, other in wanted
+        if first.name == name and other.base == place.base and other.seed != place.seed
     ]
     return (name, others[0]) if name is not None and others else None
 

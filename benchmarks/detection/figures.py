@@ -79,9 +79,9 @@ def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
 
 def _measured_by(runs: Runs, yardstick: str) -> list[Outcome]:
     return [
-        one
-        for run, one in zip(runs.replayed.values(), runs.ours(yardstick), strict=True)
-        if yardstick in run.findings and one.truth.family == "from the start"
+        outcome
+        for run, outcome in zip(runs.replayed.values(), runs.ours(yardstick), strict=True)
+        if yardstick in run.findings and outcome.truth.family == "from the start"
     ]
 
 
@@ -104,7 +104,7 @@ def against(runs: Runs, tune: Runs, ours: Sequence[Outcome]) -> dict[Scale, list
 
 def best(rivals: Sequence[Against], scale: Scale) -> Against:
     """The rival that tells most failures of the dynamics."""
-    return max(rivals, key=lambda one: found(one.outcomes, scale).hits)
+    return max(rivals, key=lambda outcome: found(outcome.outcomes, scale).hits)
 
 
 def found(outcomes: Iterable[Outcome], scale: Scale, horizon: int | None = None) -> Share:

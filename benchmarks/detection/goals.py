@@ -76,7 +76,9 @@ def _cells(*words: str, field: str = "serious") -> Callable[[Figures], str]:
 
 def _falls(figures: Figures) -> str:
     rows = simulated(figures, "falls to a tenth")
-    least = min((pooled([row], "soon") for row in rows), key=lambda one: one.value or 0, default="")
+    least = min(
+        (pooled([row], "soon") for row in rows), key=lambda outcome: outcome.value or 0, default=""
+    )
     return f"{pooled(rows, 'soon')}; in the worst of {len(rows)} cells {least}"
 
 

@@ -51,9 +51,9 @@ def filled(text: str, parts: Mapping[str, Sequence[str]]) -> str:
     """
     for name, lines in parts.items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        head, found, rest = text.partition(begin)
+        head, marker, rest = text.partition(begin)
         _, closed, tail = rest.partition(end)
-        if not found or not closed:
+        if not marker or not closed:
             raise ValueError(f"{PAGE.name} has no place for {name!r}")
         text = f"{head}{begin}\n" + "\n".join(lines) + f"\n{end}{tail}"
     return text

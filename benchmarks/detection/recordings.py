@@ -98,7 +98,7 @@ def record(
         "solved_before": evaluations.get(0, {}).get("solved", ""),
         "terse": _terse(trace),
         "steps": pack(steps),
-        "validation": {step: one["accuracy"] for step, one in evaluations.items()},
+        "validation": {step: values["accuracy"] for step, values in evaluations.items()},
         "problems": next(iter(evaluations.values()))["problems"] if evaluations else 0,
         "samples": [
             plain(sample)
@@ -166,8 +166,8 @@ def _terse(trace: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     """Role to the share of terse outputs per iteration; 1 digit in 1,000 is more than enough."""
     shares: dict[str, list[float]] = {}
     for row in trace:
-        for role, one in row.get("roles", {}).items():
-            shares.setdefault(role, []).append(round(one["terse"], 3))
+        for role, sample in row.get("roles", {}).items():
+            shares.setdefault(role, []).append(round(sample["terse"], 3))
     return shares
 
 

@@ -86,7 +86,7 @@ class Scenario:
     def places(self, use: Use | None = None) -> tuple[Place, ...]:
         """All runs, or those for one use."""
         planned = (place for stage in self.rounds for place in stage)
-        return tuple(one for one in (*self.earlier, *planned) if use in (None, one.use))
+        return tuple(stage for stage in (*self.earlier, *planned) if use in (None, stage.use))
 
 
 @dataclass(frozen=True, slots=True)

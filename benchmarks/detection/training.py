@@ -63,8 +63,8 @@ def queue(suite: Suite, only: Sequence[str] = ()) -> list[Job]:
         for scenario in chosen:
             for place in scenario.rounds[number] if number < len(scenario.rounds) else ():
                 twin = twins.get(scenario.trunk, scenario)
-                for one in (scenario,) if scenario.from_start else (twin, scenario):
-                    jobs.setdefault((one.name, place), Job(one, place))
+                for trained in (scenario,) if scenario.from_start else (twin, scenario):
+                    jobs.setdefault((trained.name, place), Job(trained, place))
     return list(jobs.values())
 
 

@@ -12,7 +12,7 @@ from roledrift.records import Stat, Stats, StepRecord
 Variant = Callable[[Sequence[StepRecord]], list[StepRecord]]
 
 _MOVEMENT = (".k3", ".chi2", ".k1")
-_NUMBERS = tuple(one.name for one in fields(Stat) if one.name not in ("n", "shares"))
+_NUMBERS = tuple(field.name for field in fields(Stat) if field.name not in ("n", "shares"))
 _SETTINGS = ("lr", "temperature", "batch", "minibatch", "updates", "optimizer")
 """First parts of totals that are settings rather than symptoms."""
 

@@ -78,16 +78,16 @@ def run(seeds: int) -> list[Result]:
 
 def on_recorded(recorded: Sequence[Run]) -> dict[str, list[Rival]]:
     """Every tool on every recorded run; ours on what the others see, too."""
-    found: dict[str, list[Rival]] = defaultdict(list)
+    rivals: dict[str, list[Rival]] = defaultdict(list)
     for run in recorded:
         for tool, judge in _ON_RECORDED.items():
             apart = any(judge(log) for log in run.apart)
-            found[tool].append(Rival(bool(judge(run.together)), apart))
+            rivals[tool].append(Rival(bool(judge(run.together)), apart))
         alone = (JUDGES["roledrift"](run.together) or frozenset()) - {"no verdict"}
-        serious = [told for told in run.told if not told.startswith("suspicious")]
-        found["roledrift, any finding"].append(Rival(bool(alone), bool(run.told)))
-        found["roledrift, failing or input problem"].append(Rival(False, bool(serious)))
-    return dict(found)
+        serious = [line for line in run.told if not line.startswith("suspicious")]
+        rivals["roledrift, any finding"].append(Rival(bool(alone), bool(run.told)))
+        rivals["roledrift, failing or input problem"].append(Rival(False, bool(serious)))
+    return dict(rivals)
 
 
 def page(results: Sequence[Result], seeds: int, rivals: str) -> str:
@@ -135,10 +135,12 @@ def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]
     for tool, rivals in found.items():
         cells = []
         for kind in parts:
-            mine = [rival for one, rival in zip(recorded, rivals, strict=True) if one.kind == kind]
+            of_kind = [
+                rival for run, rival in zip(recorded, rivals, strict=True) if run.kind == kind
+            ]
             serious = tool.endswith("problem")
-            cells.append("-" if serious else f"{sum(result.together for result in mine)}")
-            cells.append(f"{sum(bool(result.apart) for result in mine)}")
+            cells.append("-" if serious else f"{sum(result.together for result in of_kind)}")
+            cells.append(f"{sum(bool(result.apart) for result in of_kind)}")
         lines += f"| {tool} | " + " | ".join(cells) + " |\n"
     return (
         "## Recorded runs of several roles\n\n"

@@ -75,7 +75,7 @@ def rlprobe(log: Log) -> frozenset[str]:
     manifest = RunManifest(
         run_id="x", created_at="2026-01-01T00:00:00Z", algorithm="grpo", trainer_config={}
     )
-    return frozenset(one.signature_id for one in diagnose_view(RunView(manifest, records)))
+    return frozenset(finding.signature_id for finding in diagnose_view(RunView(manifest, records)))
 
 
 def _is_part(key: str) -> bool:
@@ -126,7 +126,7 @@ def martingale(log: Log) -> frozenset[str] | None:
             n_negative_lag=0,
             unscored_new_sequences=0,
         )
-        named |= {one.kind for one in evaluate(diagnosis, history)}
+        named |= {result.kind for result in evaluate(diagnosis, history)}
     return frozenset(named)
 
 

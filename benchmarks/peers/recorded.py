@@ -59,15 +59,15 @@ class Run:
 
 def runs() -> Iterator[Run]:
     """The recorded runs; of failures those that had an effect. Natural captures are left out."""
-    for one in json.loads(RESULTS.read_text())["runs"]:
-        match = _NAME.match(one["run"])
-        kind = "failure" if one["family"] in _FAILURES else one["family"]
-        if match is None or kind == "capture" or (kind == "failure" and not one["counts"]):
+    for run in json.loads(RESULTS.read_text())["runs"]:
+        match = _NAME.match(run["run"])
+        kind = "failure" if run["family"] in _FAILURES else run["family"]
+        if match is None or kind == "capture" or (kind == "failure" and not run["counts"]):
             continue
         recording = load(match[1], int(match[3]), base=int(match[2]))
         logs = [_log(recording, (role,)) for role in recording.workflow.role_names]
         together = _log(recording, recording.workflow.role_names)
-        yield Run(one["run"], one["family"], kind, tuple(one["told"]), together, tuple(logs))
+        yield Run(run["run"], run["family"], kind, tuple(run["told"]), together, tuple(logs))
 
 
 def _log(recording: Recording, roles: Sequence[str]) -> Log:

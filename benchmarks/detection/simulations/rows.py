@@ -89,11 +89,11 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
     first = runs[0].trial
     failing, falls = first.onset is not None, first.fall is not None
     leads = falls and all((run.trial.onset or 0) < (run.trial.fall or 0) for run in runs)
-    told = [_right(run) for run in runs]
+    named = [_right(run) for run in runs]
     delays = [
-        found[0].step - (run.trial.onset or 0)
-        for run, found in zip(runs, told, strict=True)
-        if found
+        findings[0].step - (run.trial.onset or 0)
+        for run, findings in zip(runs, named, strict=True)
+        if findings
     ]
     counts: Counter[str] = Counter()
     for run in runs:
@@ -103,9 +103,11 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
     return Row(
         cell=cell,
         failing=failing,
-        serious=Share.of(any(one.counts("serious") for one in found) for found in told),
-        any=Share.of(bool(found) for found in told),
-        cause=Share.of(any(not one.outcome for one in found) for found in told),
+        serious=Share.of(
+            any(finding.counts("serious") for finding in findings) for findings in named
+        ),
+        any=Share.of(bool(findings) for findings in named),
+        cause=Share.of(any(not finding.outcome for finding in findings) for findings in named),
         early=Share.of(_early(run) for run in runs) if failing and (first.onset or 0) > 1 else None,
         ahead=Share.of(_ahead(run, "any") for run in runs) if leads else None,
         ahead_serious=Share.of(_ahead(run, "serious") for run in runs) if leads else None,

@@ -19,7 +19,7 @@ from roledrift.records import Stat
 
 BUCKETS = 64
 _SHAPES = ("boxed", "terse", "bare_stamp", "code_fence", "verdict_tag", "hedging")
-_FIELDS = {one.name for one in fields(StepRecord)}
+_FIELDS = {field.name for field in fields(StepRecord)}
 _MOST_WORDS = 20_000
 
 
