@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import SEVERITIES, Alert
 from roledrift.measure.catalogue import charted
+from roledrift.notify.message import strength
 from roledrift.report.change import change_of
 from roledrift.report.curves import line, overlay_panel
 from roledrift.report.model import (
@@ -27,7 +28,6 @@ from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import (
     plain_words,
     role_name,
-    statistic_name,
 )
 from roledrift.report.view import ReportedFinding, View
 
@@ -111,9 +111,8 @@ def _card(view: View, finding: ReportedFinding, *, numbers: bool) -> AlertCard:
     if alert.stops:
         steps.append("stops the run")
     facts = f"{alert.finding} · {role_name(alert.role)} · {', '.join(steps)} · {alert.id}"
-    power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
-    text = plain_words(alert.text) if alert.text else f"{power[:1].upper()}{power[1:]}."
-    blocks: list[Block] = [Prose(text)]
+    text = alert.text or strength(alert) or "The detector gave no details."
+    blocks: list[Block] = [Prose(plain_words(text))]
     if alert.evidence is not None or alert.chance:
         blocks.append(Prose(f"How sure: {_certainty(alert)}."))
     blocks.append(_statistic(view, finding))
@@ -124,21 +123,6 @@ def _card(view: View, finding: ReportedFinding, *, numbers: bool) -> AlertCard:
         blocks.append(Prose(f"Threshold and advice rest on {'; '.join(known.sources)}."))
     title = plain_words(alert.title)
     return AlertCard(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
-
-
-def strength(
-    statistic: str, value: float | None, baseline: float | None, threshold: float | None
-) -> str:
-    """Say how strong a finding is, with the numbers that are known."""
-    name = statistic_name(statistic) if statistic else "the statistic"
-    if value is None:
-        return f"judged by {name}"
-    if baseline is not None and baseline > 0 and value > 0:
-        # A baseline of 1 is that of a value which is a ratio already.
-        values = "" if baseline == 1 else f" ({number(baseline)} → {number(value)})"
-        return f"{name} at {ratio(value / baseline)} of its baseline{values}"
-    limit = f", threshold {number(threshold)}" if threshold is not None else ""
-    return f"{name} at {number(value)}{limit}"
 
 
 def _certainty(alert: Alert) -> str:
