@@ -52,6 +52,9 @@ def pytest_configure() -> None:
         place = tempfile.mkdtemp(prefix="roledrift-entry-points-")
         _register(Path(place), "roledrift_checkout", missing)
         sys.path.append(place)
+        # Commands that tests start find them, too.
+        paths = filter(None, (os.environ.get("PYTHONPATH"), place))
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 
 @pytest.fixture(autouse=True)

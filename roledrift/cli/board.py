@@ -63,7 +63,7 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
     """Draw a headline per run and a line per role, with sparklines as wide as there is room."""
     from rich.text import Text
 
-    roles = [role for one in watched for role, _ in _worst(one)]
+    roles = [role for run in watched for role, _ in _worst(run)]
     role_width = max((len(console.role(role)) for role in roles), default=4) + 2
     share = (width - 2 - role_width - _VERDICT) // len(SHOWN) - 2
     brief = share - _NUMBERS < _NARROW <= share - _RATIO
@@ -73,11 +73,11 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
     heads = "".join(f"{shown.title:<{column}}" for shown in SHOWN)
     blank = " " * (2 + role_width + _VERDICT)
     text = Text(f"{blank}{heads}".rstrip(), style="bold", no_wrap=True, overflow="crop")
-    for one in sorted(watched, key=_urgency):
-        _headline(text, one, plain=plain, width=width, bars=bars)
-        for role, status in _worst(one):
+    for run in sorted(watched, key=_urgency):
+        _headline(text, run, plain=plain, width=width, bars=bars)
+        for role, status in _worst(run):
             cells = (
-                _cell(one, role, shown, plain=plain, bars=bars, brief=brief) for shown in SHOWN
+                _cell(run, role, shown, plain=plain, bars=bars, brief=brief) for shown in SHOWN
             )
             curves = "".join(f"{cell:<{column}}" for cell in cells).rstrip()
             text.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
@@ -87,18 +87,18 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
     return text
 
 
-def _headline(text: Text, one: Watched, *, plain: bool, width: int, bars: int) -> None:
+def _headline(text: Text, run: Watched, *, plain: bool, width: int, bars: int) -> None:
     """Name, progress and outcome of a run; its sentence; its accuracy."""
-    conclusion = one.conclusion
-    name = printable(one.name, 60)
-    text.append(f"\n{name}  {_progress(one)}  {_state(one)}  ", style="bold")
+    conclusion = run.conclusion
+    name = printable(run.name, 60)
+    text.append(f"\n{name}  {_progress(run)}  {_state(run)}  ", style="bold")
     text.append(conclusion.outcome, style=console.COLOURS.get(conclusion.outcome, ""))
-    if one.last is None:
+    if run.last is None:
         return
     for part in textwrap.wrap(printable(conclusion.sentence, 1200), max(width - 2, 20)):
         text.append(f"\n  {part}", style="not bold")
     for title, total in (("validation accuracy", "val_accuracy"), ("accuracy", "accuracy")):
-        values = one.series(partial(_total, name=total))
+        values = run.series(partial(_total, name=total))
         if values:
             drawn = f"{scaled(values, None, plain=plain, width=bars)} " if bars else ""
             text.append(
@@ -111,17 +111,17 @@ def _total(record: StepRecord, *, name: str) -> float | None:
     return record.totals.get(name)
 
 
-def _progress(one: Watched) -> str:
-    if one.last is None:
+def _progress(run: Watched) -> str:
+    if run.last is None:
         return "no step yet"
-    return f"step {one.last} of {one.planned}" if one.planned else f"step {one.last}"
+    return f"step {run.last} of {run.planned}" if run.planned else f"step {run.last}"
 
 
-def _state(one: Watched) -> str:
+def _state(run: Watched) -> str:
     """Its state, and how long ago the last step of a run that goes on was written."""
-    if one.state == "finished" or one.last is None:
-        return one.state
-    return f"{one.state}, last step {ago(one.age)} ago"
+    if run.state == "finished" or run.last is None:
+        return run.state
+    return f"{run.state}, last step {ago(run.age)} ago"
 
 
 def ago(seconds: float) -> str:
@@ -132,30 +132,30 @@ def ago(seconds: float) -> str:
     return f"{max(seconds, 0.0):.0f} s"
 
 
-def _urgency(one: Watched) -> tuple[int, bool, float]:
-    conclusion = one.conclusion
+def _urgency(run: Watched) -> tuple[int, bool, float]:
+    conclusion = run.conclusion
     return urgency(conclusion.outcome, conclusion.incident)
 
 
-def _worst(one: Watched) -> list[tuple[str, Status]]:
+def _worst(run: Watched) -> list[tuple[str, Status]]:
     """Roles and the worst that any detector says of them; all roles together come last."""
-    states: dict[str, Status] = dict.fromkeys(one.roles, "")
-    alerts = still_open(one.alerts)
-    for verdict in one.suite.verdicts:
-        there, status = states.get(verdict.role, ""), status_of(verdict, alerts)
-        states[verdict.role] = max(there, status, key=_ORDER.index)
+    states: dict[str, Status] = dict.fromkeys(run.roles, "")
+    alerts = still_open(run.alerts)
+    for verdict in run.suite.verdicts:
+        worst, status = states.get(verdict.role, ""), status_of(verdict, alerts)
+        states[verdict.role] = max(worst, status, key=_ORDER.index)
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 
 
-def _cell(one: Watched, role: str, shown: Shown, *, plain: bool, bars: int, brief: bool) -> str:
+def _cell(run: Watched, role: str, shown: Shown, *, plain: bool, bars: int, brief: bool) -> str:
     """The curve of a statistic, its value, and its ratio to or change from the baseline.
 
     Where it is to be ``brief``, the value is left out if there is a baseline.
     """
-    values = one.series(lambda record: shown.of(record, role))
+    values = run.series(lambda record: shown.of(record, role))
     if not values:
         return ""
-    baseline = one.baseline(values)
+    baseline = run.baseline(values)
     reference = baseline if shown.ratio else None
     curve = f"{scaled(values, reference, plain=plain, width=bars):<{bars}} " if bars else ""
     if baseline is None:

@@ -74,12 +74,12 @@ def check(paths: Sequence[str], how: Judged) -> int:
         return console.fail(console.failure_of(error), as_json=how.as_json)
     with opened(paths) as places:
         checked = [
-            replace(one, path=one.path.replace(place, shown, 1)) if place != shown else one
+            replace(run, path=run.path.replace(place, shown, 1)) if place != shown else run
             for shown, place in places
-            for one in _below(place, config, how)
+            for run in _below(place, config, how)
         ]
     checked.sort(key=_urgency)
-    code = console.worst(one.code for one in checked)
+    code = console.worst(run.code for run in checked)
     if how.as_json:
         console.write_json(_document(checked, code))
     elif how.style.value in FORMATS:
@@ -89,23 +89,23 @@ def check(paths: Sequence[str], how: Judged) -> int:
     return code
 
 
-def _urgency(one: Checked) -> tuple[int, bool, float]:
-    return urgency(one.outcome, next(iter(one.incidents), None))
+def _urgency(checked: Checked) -> tuple[int, bool, float]:
+    return urgency(checked.outcome, next(iter(checked.incidents), None))
 
 
 def _below(path: str, config: Config | None, how: Judged) -> Iterable[Checked]:
     try:
-        found = find_runs(path)
+        runs = find_runs(path)
     except RoleDriftError as error:
         yield _unreadable(path, error)
         return
-    if not found:
+    if not runs:
         yield Checked(path, console.INCONCLUSIVE, "no verdict", "no run found here or below")
-    for one in found:
+    for run in runs:
         try:
-            yield check_run(open_run(one), config, how)
+            yield check_run(open_run(run), config, how)
         except RoleDriftError as error:
-            yield _unreadable(str(one), error)
+            yield _unreadable(str(run), error)
 
 
 def _unreadable(path: str, error: RoleDriftError) -> Checked:
@@ -170,30 +170,30 @@ def _not_clean(conclusion: Conclusion, silent: str) -> Conclusion:
 
 
 def _document(checked: Sequence[Checked], code: int) -> dict[str, Any]:
-    failed = next((one.failed for one in checked if one.failed is not None), None)
+    failed = next((run.failed for run in checked if run.failed is not None), None)
     document: dict[str, Any] = {} if failed is None else {"error": failed.plain()}
     words = (*OUTCOMES, "unreadable")
     return document | {
         "schema": "roledrift.check/2",
         "code": code,
-        "counts": {word: sum(one.outcome == word for one in checked) for word in words},
-        "runs": [_plain(one) for one in checked],
+        "counts": {word: sum(run.outcome == word for run in checked) for word in words},
+        "runs": [_plain(run) for run in checked],
     }
 
 
-def _plain(one: Checked) -> dict[str, Any]:
+def _plain(run: Checked) -> dict[str, Any]:
     return {
-        "path": one.path,
-        "run": one.run,
-        "steps": one.steps,
-        "outcome": one.outcome,
-        "code": one.code,
-        "sentence": one.sentence,
-        "incidents": [plain(incident) for incident in one.incidents],
-        "findings": [asdict(finding) for finding in one.findings],
-        "verdicts": [plain(verdict) for verdict in one.verdicts],
-        "alerts": [plain(alert) for alert in one.alerts],
-        "problems": list(one.problems),
-        "costs": None if one.costs is None else asdict(one.costs),
-        "error": None if one.failed is None else one.failed.plain(),
+        "path": run.path,
+        "run": run.run,
+        "steps": run.steps,
+        "outcome": run.outcome,
+        "code": run.code,
+        "sentence": run.sentence,
+        "incidents": [plain(incident) for incident in run.incidents],
+        "findings": [asdict(finding) for finding in run.findings],
+        "verdicts": [plain(verdict) for verdict in run.verdicts],
+        "alerts": [plain(alert) for alert in run.alerts],
+        "problems": list(run.problems),
+        "costs": None if run.costs is None else asdict(run.costs),
+        "error": None if run.failed is None else run.failed.plain(),
     }

@@ -88,11 +88,11 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
     for path, view in ((first, a), (second, b)):
         for problem in view.problems:
             console.say(f"{path}: {problem}")
-    found = differences(a, b)
+    differing = differences(a, b)
     changed = _changed(a, b)
     left_out = _unpaired(a, b)
     for letter, other, steps in zip("AB", "BA", left_out, strict=True):
-        if steps and any(one.paired == "step" for one in found):
+        if steps and any(difference.paired == "step" for difference in differing):
             console.say(f"{_counted(steps)} of {letter} left out: {other} has no such steps")
     if as_json:
         console.write_json(
@@ -101,7 +101,7 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
                 "a": first,
                 "b": second,
                 "settings": [dict(zip(("name", "a", "b"), row, strict=True)) for row in changed],
-                "differences": [{**asdict(one), "clear": one.clear} for one in found],
+                "differences": [{**asdict(one), "clear": one.clear} for one in differing],
                 "left_out": dict(zip("ab", map(list, left_out), strict=True)),
                 "files": [str(file) for file in pages],
                 "outcomes": {"a": a.conclusion.outcome, "b": b.conclusion.outcome},
@@ -113,16 +113,16 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
             }
         )
     else:
-        _print((first, second), (a, b), found, changed)
+        _print((first, second), (a, b), differing, changed)
         for file in pages:
             console.console().print(str(file), soft_wrap=True)
-    return console.CLEAN if found else console.INCONCLUSIVE
+    return console.CLEAN if differing else console.INCONCLUSIVE
 
 
 def _unpaired(a: View, b: View) -> tuple[list[int], list[int]]:
     """Steps that only the first run has, and those that only the second has."""
-    one, two = ({record.step for record in view.records} for view in (a, b))
-    return sorted(one - two), sorted(two - one)
+    first, second = ({record.step for record in view.records} for view in (a, b))
+    return sorted(first - second), sorted(second - first)
 
 
 def _counted(steps: Sequence[int]) -> str:
@@ -144,59 +144,57 @@ def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
 
 def differences(a: View, b: View) -> tuple[Difference, ...]:
     """Compare the statistics of each role by step, and reward and tokens of texts by prompt."""
-    found: list[Difference] = []
-    for role in (*(one for one in a.roles if one in b.roles), "*"):
+    differing: list[Difference] = []
+    roles = [role for role in a.roles if role in b.roles]
+    for role in (*roles, "*"):
         for name in _QUANTITIES:
-            found += _difference(role, name, a.curve(role, name), b.curve(role, name), "step")
-    for name, one, two in (
-        ("reward of the step", a.reward, b.reward),
-        ("validation accuracy", a.validation, b.validation),
-    ):
-        found += _difference("*", name, one, two, "step")
-    for role in (one for one in a.roles if one in b.roles):
+            differing += _difference(role, name, a.curve(role, name), b.curve(role, name), "step")
+    differing += _difference("*", "reward of the step", a.reward, b.reward, "step")
+    differing += _difference("*", "validation accuracy", a.validation, b.validation, "step")
+    for role in roles:
         for name in ("tokens", "reward"):
             kept = [
                 {
-                    (one.step, one.prompt, one.slot, one.turn): float(getattr(one, name))
-                    for one in view.samples
-                    if one.role == role and one.prompt
+                    (text.step, text.prompt, text.slot, text.turn): float(getattr(text, name))
+                    for text in view.samples
+                    if text.role == role and text.prompt
                 }
                 for view in (a, b)
             ]
-            title = f"{name}{_OF_TEXTS}"
-            found += _difference(role, title, kept[0], kept[1], "prompt and step")
-    return tuple(found)
+            differing += _difference(role, f"{name}{_OF_TEXTS}", *kept, "prompt and step")
+    return tuple(differing)
 
 
 def _difference(
     role: str, name: str, a: Mapping[Any, float], b: Mapping[Any, float], paired: str
 ) -> list[Difference]:
     """One difference, or none where one of the runs lacks the quantity."""
-    one = {key: value for key, value in a.items() if math.isfinite(value)}
-    two = {key: value for key, value in b.items() if math.isfinite(value)}
-    if not one or not two:
+    first = {key: value for key, value in a.items() if math.isfinite(value)}
+    second = {key: value for key, value in b.items() if math.isfinite(value)}
+    if not first or not second:
         return []
-    common = sorted(one.keys() & two.keys())
+    common = sorted(first.keys() & second.keys())
     if common:
-        left, right = [one[key] for key in common], [two[key] for key in common]
-        low, high = interval([y - x for x, y in zip(left, right, strict=True)])
+        ours, theirs = [first[key] for key in common], [second[key] for key in common]
+        low, high = interval([y - x for x, y in zip(ours, theirs, strict=True)])
     else:
-        left, right, paired = [one[k] for k in sorted(one)], [two[k] for k in sorted(two)], "no"
-        low, high = interval(left, right)
-    a_mean, b_mean = sum(left) / len(left), sum(right) / len(right)
-    pairs = min(len(left), len(right))
-    found = Difference(role, name, a_mean, b_mean, low, high, pairs, paired)
-    if not found.of_texts:
-        ends = max(one), max(two)
-        found = replace(found, a_last=one[ends[0]], b_last=two[ends[1]],
+        paired = "no"
+        ours, theirs = ([run[key] for key in sorted(run)] for run in (first, second))
+        low, high = interval(ours, theirs)
+    a_mean, b_mean = sum(ours) / len(ours), sum(theirs) / len(theirs)
+    pairs = min(len(ours), len(theirs))
+    difference = Difference(role, name, a_mean, b_mean, low, high, pairs, paired)
+    if not difference.of_texts:
+        ends = max(first), max(second)
+        difference = replace(difference, a_last=first[ends[0]], b_last=second[ends[1]],
                         a_last_step=ends[0], b_last_step=ends[1])  # fmt: skip
-    return [found]
+    return [difference]
 
 
 def _print(
     names: tuple[str, str],
     views: tuple[View, View],
-    found: Sequence[Difference],
+    differing: Sequence[Difference],
     changed: Sequence[tuple[str, str, str]],
 ) -> None:
     from rich.table import Table
@@ -219,44 +217,43 @@ def _print(
         line.append(outcome, style=console.COLOURS.get(outcome, ""))
         line.append(f": {printable(view.conclusion.sentence, 1200)}", style="not bold")
         console.console().print(line, soft_wrap=True)
-    if not found:
+    if not differing:
         console.say("the two runs share no such statistic of a role: there is nothing to compare")
-    for title, rows in _tables(found):
+    for title, rows in _tables(differing):
         heads = ("role", "quantity", "A", "B", "B - A", "95 %", "n", "")
         show(title, (*heads, "A at its end", "B at its end")[: len(rows[0])], rows)
     if changed:
         show("Settings that differ", ("setting", "A", "B"), changed)
 
 
-def _tables(found: Sequence[Difference]) -> list[tuple[str, list[tuple[str, ...]]]]:
+def _tables(differing: Sequence[Difference]) -> list[tuple[str, list[tuple[str, ...]]]]:
     """Differences by how they are paired; ``*`` marks an interval that leaves out 0."""
-    from roledrift.report.numbers import number
-
     titles = {"step": "Paired by step", "prompt and step": "Kept texts, paired by prompt and step"}
     tables = []
-    for paired in dict.fromkeys(one.paired for one in found):
-        those = [one for one in found if one.paired == paired]
-        ends = not all(one.of_texts for one in those)
-        rows: list[tuple[str, ...]] = [
-            (
-                "all" if one.role == "*" else one.role,
-                one.quantity.removesuffix(_OF_TEXTS) if paired in titles else one.quantity,
-                number(one.a),
-                number(one.b),
-                number(one.b - one.a),
-                f"{number(one.low)} to {number(one.high)}" if one.low == one.low else "too few",
-                str(one.pairs),
-                "*" if one.clear else "",
-                *(
-                    (_end(one.a_last, one.a_last_step), _end(one.b_last, one.b_last_step))[
-                        : 2 * ends
-                    ]
-                ),
-            )
-            for one in those
-        ]
+    for paired in dict.fromkeys(difference.paired for difference in differing):
+        those = [difference for difference in differing if difference.paired == paired]
+        rows = [_row(difference) for difference in those]
+        if all(difference.of_texts for difference in those):
+            rows = [row[:-2] for row in rows]
         tables.append((f"{titles.get(paired, 'Not paired')} (*: the interval leaves out 0)", rows))
     return tables
+
+
+def _row(of: Difference) -> tuple[str, ...]:
+    from roledrift.report.numbers import number
+
+    return (
+        "all" if of.role == "*" else of.role,
+        of.quantity if of.paired == "no" else of.quantity.removesuffix(_OF_TEXTS),
+        number(of.a),
+        number(of.b),
+        number(of.b - of.a),
+        "too few" if math.isnan(of.low) else f"{number(of.low)} to {number(of.high)}",
+        str(of.pairs),
+        "*" if of.clear else "",
+        _end(of.a_last, of.a_last_step),
+        _end(of.b_last, of.b_last_step),
+    )
 
 
 def _end(value: float, step: int | None) -> str:

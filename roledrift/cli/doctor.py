@@ -23,6 +23,7 @@ from roledrift.notify.console import printable
 from roledrift.store.reader import find_runs
 
 if TYPE_CHECKING:
+    from roledrift.judgement import Verdict
     from roledrift.report.view import View
 
 _LIBRARIES = ("numpy", "pyarrow", "matplotlib", "jinja2", "typer", "rich")
@@ -48,48 +49,41 @@ def doctor(path: str | None = None, *, webhook: bool = False, as_json: bool = Fa
                 parts["run"] = of_runs(place)
     except (RoleDriftError, OSError) as error:
         return console.fail(console.failure_of(error, path), as_json=as_json)
-    items = [one for part in parts.values() for one in part]
+    items = [item for part in parts.values() for item in part]
     if as_json:
-        plain = {name: [asdict(one) for one in part] for name, part in parts.items()}
+        plain = {name: [asdict(item) for item in part] for name, part in parts.items()}
         console.write_json({"schema": "roledrift.doctor/1"} | plain)
     else:
         _print("This machine", parts["machine"])
         _print("Settings", parts["settings"])
         if path is not None:
             _print(f"What {printable(path)} can answer", parts["run"])
-    return console.FAILED if any(one.state == "broken" for one in items) else console.CLEAN
+    return console.FAILED if any(item.state == "broken" for item in items) else console.CLEAN
 
 
 def machine() -> Sequence[Item]:
     """Check versions, optional libraries, extensions, and whether this directory is writable."""
     here = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     items = [Item("roledrift", "ok", __version__), Item("python", "ok", here)]
-    for name in _LIBRARIES:
-        found = _version(name)
-        advice = "" if found else f"pip install {name}"
-        items.append(Item(name, "ok" if found else "broken", found or "not installed", advice))
-    for name, use in _OPTIONAL.items():
-        found = _version(name)
-        items.append(
-            Item(name, "ok" if found else "absent", found or "not installed", "" if found else use)
-        )
+    items += [_library(name, "broken", f"pip install {name}") for name in _LIBRARIES]
+    items += [_library(name, "absent", use) for name, use in _OPTIONAL.items()]
     return [*items, _directory(), _terminal(), *_extensions()]
+
+
+def _library(name: str, without: Literal["absent", "broken"], advice: str) -> Item:
+    try:
+        return Item(name, "ok", version(name))
+    except PackageNotFoundError:
+        return Item(name, without, "not installed", advice)
 
 
 def _extensions() -> Iterator[Item]:
     for kind in KINDS:
-        for one in extensions(kind):
-            found = one.fault or f"brought by {one.origin}"
-            advice = f"correct or uninstall {one.origin}" if one.fault else ""
-            state: Literal["ok", "broken"] = "broken" if one.fault else "ok"
-            yield Item(f"{kind}: {one.name}", state, found, advice)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
+        for extension in extensions(kind):
+            text = extension.fault or f"brought by {extension.origin}"
+            advice = f"correct or uninstall {extension.origin}" if extension.fault else ""
+            state: Literal["ok", "broken"] = "broken" if extension.fault else "ok"
+            yield Item(f"{kind}: {extension.name}", state, text, advice)
 
 
 def _directory() -> Item:
@@ -137,31 +131,30 @@ def of_run(path: str) -> Sequence[Item]:
 
     view = load(Path(path), "run1")
     items = [Item("run", "ok", f"{view.name}: {len(view.records)} steps, {view.state}")]
-    items += [Item("reading", "broken", one, "see the named file") for one in view.problems]
-    for detector in dict.fromkeys(one.detector for one in view.verdicts):
-        its = [one for one in view.verdicts if one.detector == detector]
-        reached = [one.role for one in its if one.state != "no verdict"]
-        needs = sorted({need for one in its for need in one.needs})
-        said = next((one.reason for one in its if one.reason and one.state == "no verdict"), "")
-        if needs and said.startswith("needs "):
-            said = ""  # the advice says it, of all roles
-        text = (
-            f"judges {', '.join(map(console.role, reached))}" if reached else (said or "no verdict")
-        )
-        advice = f"needs {', '.join(needs)}" if needs else ""
-        items.append(Item(detector, "ok" if reached else "absent", text, advice))
+    items += [Item("reading", "broken", problem, "see the named file") for problem in view.problems]
+    for detector in dict.fromkeys(verdict.detector for verdict in view.verdicts):
+        items.append(_judged(detector, [v for v in view.verdicts if v.detector == detector]))
     for statistic in charted():
-        there = [role for role in view.roles if view.curve(role, statistic.name)]
-        text = f"of {', '.join(there)}" if there else "not measured"
-        items.append(
-            Item(
-                statistic.title,
-                "ok" if there else "absent",
-                text,
-                "" if there else statistic.supply,
-            )
-        )
+        roles = [role for role in view.roles if view.curve(role, statistic.name)]
+        if roles:
+            items.append(Item(statistic.title, "ok", f"of {', '.join(roles)}"))
+        else:
+            items.append(Item(statistic.title, "absent", "not measured", statistic.supply))
     return [*items, *_rest(view), _gradients(view)]
+
+
+def _judged(detector: str, verdicts: Sequence[Verdict]) -> Item:
+    """Whom a detector judges, or why nobody."""
+    withheld = [verdict for verdict in verdicts if verdict.state == "no verdict"]
+    reached = [console.role(verdict.role) for verdict in verdicts if verdict not in withheld]
+    needs = sorted({need for verdict in verdicts for need in verdict.needs})
+    advice = f"needs {', '.join(needs)}" if needs else ""
+    if reached:
+        return Item(detector, "ok", f"judges {', '.join(reached)}", advice)
+    reason = next((verdict.reason for verdict in withheld if verdict.reason), "")
+    if needs and reason.startswith("needs "):
+        reason = ""  # the advice says it, of all roles
+    return Item(detector, "absent", reason or "no verdict", advice)
 
 
 def _rest(view: View) -> list[Item]:
@@ -171,8 +164,8 @@ def _rest(view: View) -> list[Item]:
         ("validation", validated, "recorded", "totals={'val_accuracy': ...} in end_step"),
     )
     return [
-        Item(topic, "ok" if there else "absent", text if there else "none", "" if there else how)
-        for topic, there, text, how in asked
+        Item(topic, "ok" if known else "absent", text if known else "none", "" if known else how)
+        for topic, known, text, how in asked
     ]
 
 
@@ -195,7 +188,7 @@ def _print(title: str, items: Sequence[Item]) -> None:
 
     console.console().print(Text(title, style="bold"))
     rows = [
-        (one.state, one.topic, f"{one.text} -> {one.advice}" if one.advice else one.text)
-        for one in items
+        (item.state, item.topic, f"{item.text} -> {item.advice}" if item.advice else item.text)
+        for item in items
     ]
     console.print_rows(rows, colours={"ok": "green", "absent": "yellow", "broken": "red"})

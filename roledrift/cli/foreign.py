@@ -61,27 +61,27 @@ def import_(source: str, wanted: Importing) -> int:
     printer = console.console()
     done: list[Imported] = []
     failed: dict[str, str] = {}
-    told = _Remarks(source)
+    remarks = _Remarks(source)
     try:
         todo = _todo(source, target, wanted)
     except RoleDriftError as error:
         return _failed(error, source, wanted)
-    for one in todo:
+    for each in todo:
         try:
-            imported = _import(one, wanted)
+            imported = _import(each, wanted)
         except (RoleDriftError, OSError) as error:
             if len(todo) == 1:
                 return _failed(error, source, wanted)
-            failed[one.shown] = console.failure_of(error, one.source).message
-            console.say(f"{one.shown}: not imported: {failed[one.shown]}")
+            failed[each.shown] = console.failure_of(error, each.source).message
+            console.say(f"{each.shown}: not imported: {failed[each.shown]}")
             continue
         done.append(imported)
         if not wanted.as_json:
-            told.add(one.shown, imported)
+            remarks.add(each.shown, imported)
             printer.print(summary(imported), soft_wrap=True)
             if imported.out is not None:
                 printer.print(str(imported.out), soft_wrap=True)
-    told.say()
+    remarks.say()
     if wanted.as_json:
         sys.stdout.write(document(done, failed) + "\n")
     return console.FAILED if failed else console.CLEAN
@@ -91,8 +91,8 @@ def _stem(source: str) -> str:
     """The name of a run directory for a source that does not have a better one."""
     from roledrift.ingest.choosing import place
 
-    there = place(source)
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", there.run) or there.path.resolve().stem or "run"
+    named = place(source)
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", named.run) or named.path.resolve().stem or "run"
 
 
 def _failed(error: RoleDriftError | OSError, source: str, wanted: Importing) -> int:
@@ -133,27 +133,27 @@ def _todo(source: str, out: Path | None, wanted: Importing) -> list[_Todo]:
 
     if remote(source) is not None or wanted.mapping:
         return [_Todo(source, out)]
-    there = place(source)
+    where = place(source)
     if wanted.form:
-        found = chosen(there, runs_at(there.path, [named(wanted.form)[0]]))
+        runs = chosen(where, runs_at(where.path, [named(wanted.form)[0]]))
     else:
-        found = chosen(there, find(there.path, formats()))
-    if len(found) == 1 and (there.run or _in_a_database(found[0], there.path)):
-        return [_Todo(source, out, found[0])]
-    if len(found) < 2 and all(len(one.sources) < 2 for one in found):
+        runs = chosen(where, find(where.path, formats()))
+    if len(runs) == 1 and (where.run or _in_a_database(runs[0], where.path)):
+        return [_Todo(source, out, runs[0])]
+    if len(runs) < 2 and all(len(run.sources) < 2 for run in runs):
         return [_Todo(source, out)]
-    names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", one.name).strip("-.") or "run" for one in found]
+    names = [re.sub(r"[^A-Za-z0-9_.-]+", "-", run.name).strip("-.") or "run" for run in runs]
     alike = {name for name in names if names.count(name) > 1}
     names = [f"{name}-{n}" if name in alike else name for n, name in enumerate(names, start=1)]
     return [
-        _Todo(source, None if out is None else out / name, one)
-        for name, one in zip(names, found, strict=True)
+        _Todo(source, None if out is None else out / name, run)
+        for name, run in zip(names, runs, strict=True)
     ]
 
 
-def _in_a_database(found: Found, path: Path) -> bool:
+def _in_a_database(run: Found, path: Path) -> bool:
     """Whether a folder's only run lies in a file that holds runs: nobody else would look there."""
-    (*_, source) = found.sources
+    (*_, source) = run.sources
     return source.form.runs is not None and source.path != path
 
 
@@ -187,8 +187,8 @@ def _import(todo: _Todo, wanted: Importing) -> Imported:
         read, reason = asked, asked.title
     else:
         read, reason = named(form) if form else sniff(source)
-    with _counted(read) as told:
-        return import_run((told, reason), job, todo.out, routing=routing)
+    with _counted(read) as counted:
+        return import_run((counted, reason), job, todo.out, routing=routing)
 
 
 @contextmanager
@@ -243,28 +243,28 @@ def _place(path: str, folder: Path) -> str:
     from roledrift.ingest import remote, sniff
     from roledrift.ingest.choosing import place
 
-    there = place(path)
+    named = place(path)
     asked = remote(path) is not None
-    local = there.path.exists() and not (there.path.is_dir() and find_runs(str(there.path)))
+    local = named.path.exists() and not (named.path.is_dir() and find_runs(str(named.path)))
     if not (asked or local):
         return path
     target = folder / _stem(path)
     todo = _todo(path, target, Importing())
     if len(todo) == 1 and todo[0].found is None and not asked:
         try:
-            sniff(there.path)
+            sniff(named.path)
         except RoleDriftError:
             return path  # a folder without runs, or a file that nobody knows; the command says so
-    told = _Remarks(path)
-    for one in todo:
+    remarks = _Remarks(path)
+    for each in todo:
         try:
-            done = _import(one, Importing())
+            done = _import(each, Importing())
         except (RoleDriftError, OSError) as error:
             if len(todo) == 1:
                 raise
             # The others are still to be looked at.
-            console.say(f"{one.shown}: not imported: {console.failure_of(error, path).message}")
+            console.say(f"{each.shown}: not imported: {console.failure_of(error, path).message}")
             continue
-        told.add(one.shown, done, f"imported as {done.format} ({done.reason})")
-    told.say()
+        remarks.add(each.shown, done, f"imported as {done.format} ({done.reason})")
+    remarks.say()
     return str(target)

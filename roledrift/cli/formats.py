@@ -24,53 +24,55 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
     from rich.text import Text
 
     out = console.console()
-    for one in checked:
-        for problem in one.problems[:_PROBLEMS]:
-            console.say(f"{one.path}: {problem}")
-        if len(one.problems) > _PROBLEMS:
-            console.say(f"{one.path}: and {len(one.problems) - _PROBLEMS} more like these")
-        if one.failed is not None:
-            console.say(one.failed.message)
+    for run in checked:
+        for problem in run.problems[:_PROBLEMS]:
+            console.say(f"{run.path}: {problem}")
+        if len(run.problems) > _PROBLEMS:
+            console.say(f"{run.path}: and {len(run.problems) - _PROBLEMS} more like these")
+        if run.failed is not None:
+            console.say(run.failed.message)
             continue
         # The lines that matter are never folded: a person may grep for them.
-        line = Text(f"{printable(one.path)}: ")
-        line.append(one.outcome, style=console.COLOURS.get(one.outcome, ""))
-        line.append(f": {printable(one.sentence, 1200)}")
+        line = Text(f"{printable(run.path)}: ")
+        line.append(run.outcome, style=console.COLOURS.get(run.outcome, ""))
+        line.append(f": {printable(run.sentence, 1200)}")
         out.print(line, soft_wrap=True)
-        for incident in one.incidents[1:]:
+        for incident in run.incidents[1:]:
             more = f"  also {incident_status(incident)}: {incident.sentence}"
             out.print(Text(printable(more, 1200)), soft_wrap=True)
-        if one.steps:
-            _verdicts(one, whole=everything or len(checked) == 1, everything=everything)
+        if run.steps:
+            _verdicts(run, alone=everything or len(checked) == 1, everything=everything)
     if len(checked) > 1:
-        counts = Counter(str(one.outcome) for one in checked)
+        counts = Counter(str(run.outcome) for run in checked)
         words = ", ".join(f"{counts[word]} {word}" for word in (*OUTCOMES, "unreadable"))
         console.say(f"{len(checked)} runs: {words}" + ("" if everything else " (--all for more)"))
 
 
-def _statuses(one: Checked) -> list[tuple[Status, Verdict]]:
+def _statuses(run: Checked) -> list[tuple[Status, Verdict]]:
     """Verdicts with their states, the worst first."""
-    alerts = still_open(one.alerts)
-    states = [(status_of(verdict, alerts), verdict) for verdict in one.verdicts]
+    alerts = still_open(run.alerts)
+    states = [(status_of(verdict, alerts), verdict) for verdict in run.verdicts]
     return sorted(states, key=lambda pair: STATUSES.index(pair[0]), reverse=True)
 
 
-def _verdicts(one: Checked, *, whole: bool, everything: bool) -> None:
+def _verdicts(run: Checked, *, alone: bool, everything: bool) -> None:
     rows = [
         ("", status, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
-        for status, verdict in _statuses(one)
-        if (whole and (everything or verdict.applies)) or STATUSES.index(status) >= _WATCH
+        for status, verdict in _statuses(run)
+        if (alone and (everything or verdict.applies)) or STATUSES.index(status) >= _WATCH
     ]
     if rows:
         console.print_rows(rows)
-    if not whole:
+    if not alone:
         return
-    aside = _aside(one)
+    aside = _aside(run)
     if aside and not everything:
         _more(f"{aside} (--all lists them).")
-    if one.costs is not None:
-        _more(one.costs.sentence)
-    for finding in {one.finding: one for one in one.findings}.values() if everything else ():
+    if run.costs is not None:
+        _more(run.costs.sentence)
+    for finding in (
+        {finding.finding: finding for finding in run.findings}.values() if everything else ()
+    ):
         if finding.sources:
             _more(f"{finding.finding} rests on {'; '.join(finding.sources)}.")
 
@@ -81,9 +83,9 @@ def _more(sentence: str) -> None:
     console.console().print(Text(f"  {printable(sentence, 1200)}"), soft_wrap=True)
 
 
-def _aside(one: Checked) -> str:
+def _aside(run: Checked) -> str:
     """How many verdicts do not apply, without a full stop; empty if all do."""
-    aside = sum(not verdict.applies for verdict in one.verdicts)
+    aside = sum(not verdict.applies for verdict in run.verdicts)
     if aside < 2:
         return "1 more verdict does not apply" if aside else ""
     return f"{aside} more verdicts do not apply"
@@ -96,20 +98,20 @@ def _why(verdict: Verdict) -> str:
 def markdown(checked: Sequence[Checked]) -> str:
     """Print a table of runs, and a table of verdicts per run."""
     lines = ["| run | outcome | why |", "| --- | --- | --- |"]
-    for one in checked:
-        cells = (one.path, one.outcome, one.sentence)
+    for run in checked:
+        cells = (run.path, run.outcome, run.sentence)
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
-    for one in checked:
-        if one.verdicts:
-            lines += ["", f"**{_cell(one.run or one.path)}**", ""]
+    for run in checked:
+        if run.verdicts:
+            lines += ["", f"**{_cell(run.run or run.path)}**", ""]
             lines += ["| role | finding | state | why |", "| --- | --- | --- | --- |"]
-            for status, verdict in _statuses(one):
+            for status, verdict in _statuses(run):
                 if not verdict.applies:
                     continue
                 name = verdict.finding or verdict.detector
                 cells4 = (verdict.role, name, status, _why(verdict))
                 lines.append("| " + " | ".join(_cell(cell) for cell in cells4) + " |")
-            notes = (_aside(one) and f"{_aside(one)}.", one.costs and one.costs.sentence)
+            notes = (_aside(run) and f"{_aside(run)}.", run.costs and run.costs.sentence)
             lines += [line for note in notes if note for line in ("", _cell(note))]
     return "\n".join(lines) + "\n"
 
@@ -122,19 +124,19 @@ def _cell(text: str) -> str:
 def github(checked: Sequence[Checked]) -> str:
     """Print workflow commands, one per incident: GitHub shows them beside the job."""
     lines = []
-    for one in checked:
-        if one.code == console.FAILED:
-            lines.append(_command("error", "could not check", f"{one.path}: {one.sentence}"))
-        elif one.code == console.INCONCLUSIVE:
-            lines.append(_command("warning", "no verdict", f"{one.path}: {one.sentence}"))
-        for incident in one.incidents:
+    for run in checked:
+        if run.code == console.FAILED:
+            lines.append(_command("error", "could not check", f"{run.path}: {run.sentence}"))
+        elif run.code == console.INCONCLUSIVE:
+            lines.append(_command("warning", "no verdict", f"{run.path}: {run.sentence}"))
+        for incident in run.incidents:
             state = incident_status(incident)
             level = {"suspicious": "warning", "closed": "notice"}.get(state, "error")
             title = f"{state}: {console.role(incident.role)} {incident.finding}"
-            lines.append(_command(level, title, f"{one.path}: {incident.sentence}"))
-        for finding in one.findings:
+            lines.append(_command(level, title, f"{run.path}: {incident.sentence}"))
+        for finding in run.findings:
             if not finding.id:
-                lines.append(_command("warning", finding.finding, f"{one.path}: {finding.text}"))
+                lines.append(_command("warning", finding.finding, f"{run.path}: {finding.text}"))
     return "".join(line + "\n" for line in lines)
 
 
@@ -149,31 +151,31 @@ def _command(level: str, title: str, text: str) -> str:
 def junit(checked: Sequence[Checked]) -> str:
     """Print a test suite per run and a test per verdict; no verdict is skipped, never passed."""
     suites = []
-    for one in checked:
-        cases = [_case(one, index) for index in range(len(one.verdicts))]
-        if one.code in (console.FAILED, console.INCONCLUSIVE):
-            kind = "error" if one.code == console.FAILED else "skipped"
-            cases.append(_tag("testcase", {"name": "run", "classname": one.path},
-                              _tag(kind, {"message": one.sentence})))  # fmt: skip
-        suites.append(_tag("testsuite", {"name": one.path, "tests": str(len(cases))},
+    for run in checked:
+        cases = [_case(run, index) for index in range(len(run.verdicts))]
+        if run.code in (console.FAILED, console.INCONCLUSIVE):
+            kind = "error" if run.code == console.FAILED else "skipped"
+            cases.append(_tag("testcase", {"name": "run", "classname": run.path},
+                              _tag(kind, {"message": run.sentence})))  # fmt: skip
+        suites.append(_tag("testsuite", {"name": run.path, "tests": str(len(cases))},
                            "".join(cases)))  # fmt: skip
     head = '<?xml version="1.0" encoding="utf-8"?>\n'
     return head + _tag("testsuites", {}, "".join(suites)) + "\n"
 
 
-def _case(one: Checked, index: int) -> str:
+def _case(run: Checked, index: int) -> str:
     """A test per verdict; that of a cause fails with the sentence of its incident."""
-    verdict, body = one.verdicts[index], ""
+    verdict, body = run.verdicts[index], ""
     place = (verdict.detector, verdict.role)
-    finding = next((f for f in one.findings if (f.detector, f.role) == place), None)
+    finding = next((f for f in run.findings if (f.detector, f.role) == place), None)
     if finding is not None:
-        causes = {(i.role, i.finding, i.onset): i.sentence for i in one.incidents}
+        causes = {(i.role, i.finding, i.onset): i.sentence for i in run.incidents}
         message = causes.get((finding.role, finding.finding, finding.since), finding.text)
         kind = f"{finding.severity}: {finding.finding}"
         body = _tag("failure", {"message": message, "type": kind})
     elif verdict.state == "no verdict":
         body = _tag("skipped", {"message": verdict.reason or ", ".join(verdict.needs)})
-    name = {"name": f"{verdict.detector} {verdict.role}", "classname": one.run or one.path}
+    name = {"name": f"{verdict.detector} {verdict.role}", "classname": run.run or run.path}
     return _tag("testcase", name, body)
 
 

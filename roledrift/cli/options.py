@@ -26,8 +26,8 @@ class Style(StrEnum):
 
 def _named(path: Any) -> Any:
     """A path that is not empty: ``""`` would be the present directory, and is a variable unset."""
-    for one in path if isinstance(path, list) else [path]:
-        if one is not None and not str(one).strip():
+    for given in path if isinstance(path, list) else [path]:
+        if given is not None and not str(given).strip():
             raise typer.BadParameter("the path is empty; is a variable not set?")
     return path
 
@@ -218,21 +218,24 @@ def with_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..
         hints = get_type_hints(kind, include_extras=True)
         options = [
             inspect.Parameter(
-                one.name,
+                option.name,
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=one.default,
-                annotation=hints[one.name],
+                default=option.default,
+                annotation=hints[option.name],
             )
-            for one in fields(kind)
+            for option in fields(kind)
         ]
 
         @wraps(verb)
-        def told(**given: Any) -> None:
-            verb(how=kind(**{one.name: given.pop(one.name) for one in fields(kind)}), **given)
+        def spread_out(**given: Any) -> None:
+            verb(
+                how=kind(**{option.name: given.pop(option.name) for option in fields(kind)}),
+                **given,
+            )
 
-        whole = [*(one for one in own if one.name != "how"), *options]
-        told.__signature__ = inspect.Signature(whole)  # type: ignore[attr-defined]
-        told.__annotations__ = {one.name: one.annotation for one in whole}
-        return told
+        parameters = [*(option for option in own if option.name != "how"), *options]
+        spread_out.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        spread_out.__annotations__ = {option.name: option.annotation for option in parameters}
+        return spread_out
 
     return spread

@@ -61,12 +61,12 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
     teller = _Teller(quiet=as_json)
     try:
         while True:
-            _see_all(paths, watched, broken, how, teller)
+            _follow_all(paths, watched, broken, how, teller)
             if not watched:
                 return console.no_run(", ".join(paths), as_json=as_json)
             teller.draw(list(watched.values()))
-            bad = any(_is_bad(one) for one in watched.values())
-            over = all(one.state == "finished" for one in watched.values())
+            bad = any(_is_bad(run) for run in watched.values())
+            over = all(run.state == "finished" for run in watched.values())
             if how.once or over or (bad and how.until_alert):
                 break
             how.sleep(how.every)
@@ -81,13 +81,13 @@ def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = 
         console.write_json(_document(list(watched.values()), broken))
     if bad or broken:
         return console.FINDINGS if bad else console.FAILED
-    if any(one.records for one in watched.values()):
+    if any(run.records for run in watched.values()):
         return console.CLEAN
     teller.say(f"{', '.join(paths)}: no step recorded yet")
     return console.INCONCLUSIVE
 
 
-def _see_all(
+def _follow_all(
     paths: Sequence[str],
     watched: dict[Path, Watched],
     broken: dict[Path, RoleDriftError],
@@ -95,12 +95,12 @@ def _see_all(
     teller: _Teller,
 ) -> None:
     for path, below in [(run, Path(given)) for given in paths for run in find_runs(given)]:
-        _see(path, below, watched, broken, how, teller)
+        _follow(path, below, watched, broken, how, teller)
     if broken and not watched:
         raise next(iter(broken.values()))
 
 
-def _see(
+def _follow(
     path: Path,
     below: Path,
     watched: dict[Path, Watched],
@@ -132,52 +132,52 @@ def _begin(path: Path, below: Path) -> Watched:
         host=run.header.host,
         yardsticks=run.header.yardsticks,
     )
-    said = run.header.notes.get(STEPS, "")
-    planned = int(said) if said.isdecimal() else 0
+    note = run.header.notes.get(STEPS, "")
+    planned = int(note) if note.isdecimal() else 0
     inside = below if path.is_relative_to(below) else None
     return Watched(path, suite, run.header.workflow.role_names, inside, planned)
 
 
-def _look(one: Watched, how: Watching, teller: _Teller) -> None:
-    size, changed = _size(one.path)
-    if size != one.size:
-        one.size, one.changed = size, changed
-        run = open_run(one.path)
-        for record in _fresh(run, one):
-            alerts = one.suite.update(record)
-            one.records.append(record)
-            one.last = record.step
-            teller.step(one, record)
-            one.alerts += alerts
-            for notice in one.notices.update(one.suite.changed, alerts):
-                teller.notice(one, notice)
-        one.state = run.state
-    one.age = how.clock() - one.changed
-    quiet = silent_for(one.records, state=one.state, now=how.clock(), changed=one.changed)
+def _look(run: Watched, how: Watching, teller: _Teller) -> None:
+    size, changed = _size(run.path)
+    if size != run.size:
+        run.size, run.changed = size, changed
+        stored = open_run(run.path)
+        for record in _unjudged(stored, run):
+            alerts = run.suite.update(record)
+            run.records.append(record)
+            run.last = record.step
+            teller.step(run, record)
+            run.alerts += alerts
+            for notice in run.notices.update(run.suite.changed, alerts):
+                teller.notice(run, notice)
+        run.state = stored.state
+    run.age = how.clock() - run.changed
+    quiet = silent_for(run.records, state=run.state, now=how.clock(), changed=run.changed)
     if quiet is not None:
-        one.state = "silent"
-        step = one.records[-1].step
-        teller.say(f"{one.name}: silent for {quiet:.0f} s since step {step} (crashed?)")
+        run.state = "silent"
+        step = run.records[-1].step
+        teller.say(f"{run.name}: silent for {quiet:.0f} s since step {step} (crashed?)")
 
 
-def _is_bad(one: Watched) -> bool:
-    return one.state == "silent" or exit_code(one.conclusion.outcome) == console.FINDINGS
+def _is_bad(run: Watched) -> bool:
+    return run.state == "silent" or exit_code(run.conclusion.outcome) == console.FINDINGS
 
 
-def _fresh(run: StoredRun, one: Watched) -> list[StepRecord]:
+def _unjudged(stored: StoredRun, run: Watched) -> list[StepRecord]:
     """Records after the last one judged; a run that went back to a checkpoint starts there."""
-    records = run.steps()
-    known = {record.step: record.writer for record in one.records}
-    fresh = [record for record in records if known.get(record.step) != record.writer]
-    if fresh and one.last is not None and fresh[0].step <= one.last:
-        one.records = [record for record in one.records if record.step < fresh[0].step]
-        fresh = [record for record in records if record.step >= fresh[0].step]
-    return fresh
+    records = stored.steps()
+    known = {record.step: record.writer for record in run.records}
+    new = [record for record in records if known.get(record.step) != record.writer]
+    if new and run.last is not None and new[0].step <= run.last:
+        run.records = [record for record in run.records if record.step < new[0].step]
+        new = [record for record in records if record.step >= new[0].step]
+    return new
 
 
 def _size(path: Path) -> tuple[int, float]:
     stats = [file.stat() for file in path.glob("*.jsonl")]
-    return sum(one.st_size for one in stats), max((one.st_mtime for one in stats), default=0.0)
+    return sum(file.st_size for file in stats), max((file.st_mtime for file in stats), default=0.0)
 
 
 class _Teller:
@@ -198,25 +198,25 @@ class _Teller:
         if not self._quiet:
             console.say(text)
 
-    def step(self, one: Watched, record: StepRecord) -> None:
+    def step(self, run: Watched, record: StepRecord) -> None:
         if self._quiet or self._live is not None:
             return
         parts = []
-        for role in one.roles:
+        for role in run.roles:
             seen = [
-                said.format(value, record.labels.get(LENGTH_UNIT, "tokens"))
-                for shown, said in zip(SHOWN, _SAID, strict=True)
+                template.format(value, record.labels.get(LENGTH_UNIT, "tokens"))
+                for shown, template in zip(SHOWN, _SAID, strict=True)
                 if (value := shown.of(record, role)) is not None
             ]
             if seen:
                 parts.append(f"{role} {', '.join(seen)}")
-        line = f"{one.name} step {record.step}: {'; '.join(parts) or 'no statistics of roles'}"
+        line = f"{run.name} step {record.step}: {'; '.join(parts) or 'no statistics of roles'}"
         sys.stdout.write(printable(line) + "\n")
         sys.stdout.flush()
 
-    def notice(self, one: Watched, notice: Notice) -> None:
+    def notice(self, run: Watched, notice: Notice) -> None:
         if not self._quiet:
-            sys.stdout.write(printable(f"{one.name}: {line(notice)}", 1400) + "\n")
+            sys.stdout.write(printable(f"{run.name}: {line(notice)}", 1400) + "\n")
             sys.stdout.flush()
 
     def draw(self, watched: Sequence[Watched]) -> None:
@@ -236,16 +236,16 @@ def _document(
 
     runs = [
         {
-            "path": str(one.path),
-            "state": one.state,
-            "steps": len(one.records),
-            "last_step": one.last,
-            "outcome": one.conclusion.outcome,
-            "sentence": one.conclusion.sentence,
-            "incidents": [plain(incident) for incident in one.suite.incidents],
-            "alerts": [plain(alert) for alert in one.alerts],
+            "path": str(run.path),
+            "state": run.state,
+            "steps": len(run.records),
+            "last_step": run.last,
+            "outcome": run.conclusion.outcome,
+            "sentence": run.conclusion.sentence,
+            "incidents": [plain(incident) for incident in run.suite.incidents],
+            "alerts": [plain(alert) for alert in run.alerts],
         }
-        for one in watched
+        for run in watched
     ]
-    problems = [str(one) for one in broken.values()]
+    problems = [str(error) for error in broken.values()]
     return {"schema": "roledrift.watch/2", "runs": runs, "problems": problems}

@@ -34,27 +34,27 @@ def place(text: str) -> RunPath:
     return RunPath(Path(text))
 
 
-def chosen(there: RunPath, found: list[Found]) -> list[Found]:
+def chosen(place: RunPath, runs: list[Found]) -> list[Found]:
     """The runs at a place that are meant.
 
     Raises:
         StoreError: If there is none of that name, or there are several.
     """
-    if not there.run:
-        return found
-    by_id = [one for one in found if any(there.run in source.part for source in one.sources)]
-    same = by_id or [one for one in found if one.name == there.run or _called(one) == there.run]
+    if not place.run:
+        return runs
+    by_id = [run for run in runs if any(place.run in source.part for source in run.sources)]
+    same = by_id or [run for run in runs if run.name == place.run or _called(run) == place.run]
     if len(same) == 1:
         return same
     if same:
-        ids = ", ".join(f"{there.path}#{one.sources[0].part[-1]}" for one in same[:_NAMED])
-        raise StoreError(f"{there.path}: holds {len(same)} runs called {there.run!r}: say {ids}")
-    held = f"holds {_listed(one.name for one in found)}" if found else "does not name its runs"
-    raise StoreError(f"{there.path}: holds no run {there.run!r}; it {held}")
+        ids = ", ".join(f"{place.path}#{run.sources[0].part[-1]}" for run in same[:_NAMED])
+        raise StoreError(f"{place.path}: holds {len(same)} runs called {place.run!r}: say {ids}")
+    held = f"holds {_listed(run.name for run in runs)}" if runs else "does not name its runs"
+    raise StoreError(f"{place.path}: holds no run {place.run!r}; it {held}")
 
 
-def _called(found: Found) -> str:
-    return found.sources[0].name
+def _called(run: Found) -> str:
+    return run.sources[0].name
 
 
 def only(job: Job, runs: Mapping[str, str]) -> str:

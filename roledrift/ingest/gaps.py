@@ -67,7 +67,7 @@ LIVE = "watch it live (docs/integrations)"
 
 def missing(held: Collection[str]) -> list[Quantity]:
     """What nobody measured for a single role."""
-    return [one for one in QUANTITIES if not one.held_by & frozenset(held)]
+    return [quantity for quantity in QUANTITIES if not quantity.held_by & frozenset(held)]
 
 
 def notes(
@@ -79,12 +79,12 @@ def notes(
     """Two lines for the header; none if nothing is missing."""
     if not lacking:
         return {}
-    unknown = [one for one in lacking if not one.held_by & frozenset(together)]
-    silent = list(dict.fromkeys(name for one in unknown for name in one.silences(held)))
+    unknown = [quantity for quantity in lacking if not quantity.held_by & frozenset(together)]
+    silent = list(dict.fromkeys(name for quantity in unknown for name in quantity.silences(held)))
     by_switch: dict[str, list[str]] = {}
-    for one in lacking:
-        by_switch.setdefault(supplies.get(one.name, LIVE), []).append(one.name)
-    absent = f"{', '.join(one.name for one in lacking)}, of single roles"
+    for quantity in lacking:
+        by_switch.setdefault(supplies.get(quantity.name, LIVE), []).append(quantity.name)
+    absent = f"{', '.join(quantity.name for quantity in lacking)}, of single roles"
     return {
         "not in it": absent + (f"; so no verdict of {', '.join(silent)}" if silent else ""),
         "next time": "; ".join(

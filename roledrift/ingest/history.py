@@ -66,9 +66,9 @@ class History:
                 self._stepless += 1
                 self._job.ledger.skip("row without a step", where)
             return
-        found = useful(data, self._passed)
-        if found.keys() - CLOCKS:
-            self._rows.append((step, found))
+        numbers_of_use = useful(data, self._passed)
+        if numbers_of_use.keys() - CLOCKS:
+            self._rows.append((step, numbers_of_use))
 
     def events(self) -> Events:
         """The steps of the run that went on, in order.
@@ -106,17 +106,17 @@ class History:
                 "'step' (or 'global_step'), or map it with --mapping"
             )
         if not self._of_rl():
-            there = ", ".join(sorted(keys)[:8])
+            listed = ", ".join(sorted(keys)[:8])
             raise StoreError(
                 f"{source}: none of its numbers is a reward, and nothing else says that it is a "
-                f"reinforcement learning run (there are {there}); map the columns with --mapping"
+                f"reinforcement learning run (there are {listed}); map the columns with --mapping"
             )
 
     def _of_rl(self) -> bool:
-        found = {metric.name for key in self._keys if (metric := resolve(key)) is not None}
+        known = {metric.name for key in self._keys if (metric := resolve(key)) is not None}
         roles = any(key.startswith(("actor/", "rollout_corr/", "batch/")) for key in self._keys)
-        parts = any(name.startswith(COMPONENT) for name in found)
-        return roles or parts or bool(found & set(_OF_RL))
+        parts = any(name.startswith(COMPONENT) for name in known)
+        return roles or parts or bool(known & set(_OF_RL))
 
     def _unpadded(self) -> list[tuple[int, dict[str, object]]]:
         """The rows without the NaN that a table has padded them with.
@@ -152,13 +152,13 @@ class History:
             measured = data.keys() - CLOCKS
             again = max((latest[key] for key in measured if key in latest), default=step)
             if ordered and again > step:
-                for later in [one for one in merged if one > step]:
+                for later in [step_ for step_ in merged if step_ > step]:
                     del merged[later]
                 latest = {key: min(at, step) for key, at in latest.items()}
                 restarts.append(f"{again} to {step}")
-            there = merged.setdefault(step, {})
-            first_logged = {key: there[key] for key in CLOCKS if key in there}
-            there.update(data, **first_logged)
+            row = merged.setdefault(step, {})
+            first_logged = {key: row[key] for key in CLOCKS if key in row}
+            row.update(data, **first_logged)
             latest.update(dict.fromkeys(measured, step))
         if restarts:
             self._job.facts.notes["restarts"] = f"the log went back from step {', '.join(restarts)}"
@@ -189,7 +189,9 @@ def _other_task(keys: set[str]) -> str:
         return "a log of supervised fine-tuning"
     if bare & _CLASSIFIER:
         return "a log of supervised training with an evaluation (classification and the like)"
-    known = [key for key in bare if (one := resolve(key)) is not None and one.kind != "counter"]
+    known = [
+        key for key in bare if (metric := resolve(key)) is not None and metric.kind != "counter"
+    ]
     if "loss" in bare and all(_is_of_any_training(key) for key in known):
         return "a log of supervised training: it holds losses"
     return ""

@@ -42,10 +42,10 @@ Row = tuple[str, Mapping[str, Any]]
 def _sniff(path: Path) -> str | None:
     if not path.is_file():
         return None
-    found = _kind(path)
-    if found is None:
+    kind = _kind(path)
+    if kind is None:
         return None
-    reader, title = found
+    reader, title = kind
     sample = islice(reader(path, Ledger()), _LOOKED_AT)
     return title if any(_numbers(row) for _, row in sample) else None
 
@@ -64,18 +64,18 @@ def _kind(path: Path) -> tuple[Any, str] | None:
 
 
 def _read(job: Job) -> Events:
-    found = _kind(job.source)
-    if found is None:
+    kind = _kind(job.source)
+    if kind is None:
         raise StoreError(
             f"{job.source}: not a kind of file that rows of metrics are read from (give .jsonl, "
             ".json, .csv, .tsv, or a console log .log)"
         )
     history = History(job)
     printed = 0
-    for where, row in found[0](job.source, job.ledger):
+    for where, row in kind[0](job.source, job.ledger):
         data = flat(row)
         step = _step(data)
-        if step is None and found[0] is _printed and "loss" in data and "train_runtime" not in data:
+        if step is None and kind[0] is _printed and "loss" in data and "train_runtime" not in data:
             # The trainer prints no steps, but one dictionary per log.
             printed += 1
             step = printed
@@ -85,12 +85,12 @@ def _read(job: Job) -> Events:
 
 
 def _step(data: Mapping[str, object]) -> int | None:
-    found = step_of(data)
-    for key in _STEPS if found is None else ():
-        found = whole(data.get(key))
-        if found is not None:
-            return found
-    return found
+    step = step_of(data)
+    for key in _STEPS if step is None else ():
+        step = whole(data.get(key))
+        if step is not None:
+            return step
+    return step
 
 
 def _numbers(row: Mapping[str, Any]) -> bool:
@@ -117,7 +117,7 @@ def _table(path: Path, ledger: Ledger) -> Iterator[Row]:
             for key, value in row.items()
             if isinstance(key, str) and isinstance(value, str) and value.strip()
         }
-        yield f"{path.name}:{table.line_num}", {_column(key): one for key, one in cells.items()}
+        yield f"{path.name}:{table.line_num}", {_column(key): cell for key, cell in cells.items()}
 
 
 def _column(name: str) -> str:
@@ -133,12 +133,12 @@ def _document(path: Path, ledger: Ledger) -> Iterator[Row]:
         ledger.skip(f"unreadable file ({type(error).__name__})", path.name)
         return
     if isinstance(body, dict):
-        found = next((rows(body[name]) for name in _LISTS if rows(body.get(name))), [])
-        if not found and (columns := _columns(body)):
-            found = columns
+        body_rows = next((rows(body[name]) for name in _LISTS if rows(body.get(name))), [])
+        if not body_rows and (columns := _columns(body)):
+            body_rows = columns
     else:
-        found = rows(body)
-    for index, row in enumerate(found):
+        body_rows = rows(body)
+    for index, row in enumerate(body_rows):
         yield f"{path.name}[{index}]", row
 
 
@@ -157,8 +157,8 @@ def _printed(path: Path, ledger: Ledger) -> Iterator[Row]:
         if b"{" not in raw:
             continue
         line = raw.decode("utf-8", "replace")
-        for found in _PRINTED.finditer(line):
-            body = _literal(found[0])
+        for printed in _PRINTED.finditer(line):
+            body = _literal(printed[0])
             if body is not None:
                 yield f"{path.name}:{line_number}", body
 

@@ -16,17 +16,17 @@ _NAME = "events.out.tfevents."
 
 
 def _sniff(path: Path) -> str | None:
-    found = _files(path)
-    return f"{len(found)} TensorBoard event file(s)" if found else None
+    files = _files(path)
+    return f"{len(files)} TensorBoard event file(s)" if files else None
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path] if _NAME in path.name else []
-    own = sorted(one for one in path.glob(f"*{_NAME}*") if one.is_file())
+    own = sorted(file for file in path.glob(f"*{_NAME}*") if file.is_file())
     # transformers keeps them in runs/<date>; other folders may hold other runs.
     runs = path / "runs"
-    return own or sorted(one for one in runs.glob(f"*/*{_NAME}*") if one.is_file())
+    return own or sorted(file for file in runs.glob(f"*/*{_NAME}*") if file.is_file())
 
 
 def _read(job: Job) -> Events:
@@ -78,7 +78,7 @@ def _scalar(value: Any) -> float | None:
     if kind != "tensor" or value.metadata.plugin_data.plugin_name not in ("", "scalars"):
         return None
     values: Iterable[float] = [*value.tensor.float_val, *value.tensor.double_val]
-    return next((float(one) for one in values), None)
+    return next((float(number) for number in values), None)
 
 
 FORMAT = Format(

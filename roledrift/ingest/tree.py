@@ -65,14 +65,14 @@ def _sources(root: Path, others: list[Format]) -> Iterator[Source]:
         left -= 1
         try:
             entries = sorted(folder.iterdir())
-            below = [one for one in entries if one.is_dir() and not one.is_symlink()]
+            below = [path for path in entries if path.is_dir() and not path.is_symlink()]
         except OSError:
             continue
-        below = [one for one in below if not one.name.startswith(".")]
-        found, rest = _claimed(folder, below, others)
-        yield from found
+        below = [path for path in below if not path.name.startswith(".")]
+        sources, rest = _claimed(folder, below, others)
+        yield from sources
         if depth < _DEPTH:
-            todo += [(one, depth + 1) for one in rest]
+            todo += [(path, depth + 1) for path in rest]
 
 
 def _claimed(
@@ -93,7 +93,7 @@ def _claimed(
     dumps = verl.dumps(folder)
     if dumps and verl.is_dump(first_document(dumps[min(dumps)])):
         inside = next(iter(dumps.values())).parent
-        rest = [one for one in below if one != inside]
+        rest = [path for path in below if path != inside]
         return [Source(verl.FORMAT, folder, named_by(folder), steps=len(dumps))], rest
     return list(_logs(folder, others)), below
 
@@ -109,7 +109,7 @@ def _runs_at(path: Path, forms: list[Format]) -> list[Source]:
 
 def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
     """Loose logs: each is of an experiment of its own, a single one is named by its folder."""
-    found = []
+    logs = []
     for file in sorted(folder.iterdir()):
         name = plain(file.name)
         if file.is_file() and name.endswith(_DATABASES):
@@ -122,50 +122,58 @@ def _logs(folder: Path, others: list[Format]) -> Iterator[Source]:
         else:
             known = console_log.looks_like(file)
         if known:
-            found.append(file)
-    alone = len(found) == 1 and folder.name not in _LEVELS
-    for file in found:
+            logs.append(file)
+    alone = len(logs) == 1 and folder.name not in _LEVELS
+    for file in logs:
         name = named_by(folder) if alone else plain(file.name).rpartition(".")[0]
         yield Source(verl.FORMAT, file, name, steps=1)
 
 
 def named_by(folder: Path) -> str:
     """The name of what a folder holds: its own, or that of the folder that it is a part of."""
-    there = folder.resolve()
-    return next((one.name for one in (there, *there.parents) if one.name not in _LEVELS), "run")
+    full = folder.resolve()
+    return next((path.name for path in (full, *full.parents) if path.name not in _LEVELS), "run")
 
 
-def _united(there: list[Source]) -> list[Found]:
+def _united(sources: list[Source]) -> list[Found]:
     groups: dict[str, list[Source]] = {}
-    for one in there:
-        groups.setdefault(one.name, []).append(one)
-    found = []
-    for name, mine in sorted(groups.items()):
+    for source in sources:
+        groups.setdefault(source.name, []).append(source)
+    runs = []
+    for name, alike in sorted(groups.items()):
         # A console beside a file logger, both of one name, is one training's.
-        kinds = Counter(kind for kind, _ in {_kind(one) for one in mine})
+        kinds = Counter(kind for kind, _ in {_kind(source) for source in alike})
         if max(kinds.values()) == 1:
-            order = sorted(mine, key=lambda one: (not _outputs(one), -one.steps, one.form.name))
-            found.append(Found(name, tuple(order)))
+            order = sorted(alike, key=_first_outputs)
+            runs.append(Found(name, tuple(order)))
             continue
         # Which of the two a dump belongs to, nobody says.
-        found += [Found(f"{name}-{_mark(one)}", (one,)) for one in mine]
-    names = Counter(one.name for one in found)
+        runs += [Found(f"{name}-{_mark(source)}", (source,)) for source in alike]
+    names = Counter(run.name for run in runs)
     return [
-        one if names[one.name] == 1 else replace(one, name=f"{one.name}-{number}")
-        for number, one in enumerate(found, start=1)
+        run if names[run.name] == 1 else replace(run, name=f"{run.name}-{number}")
+        for number, run in enumerate(runs, start=1)
     ]
 
 
-def _outputs(one: Source) -> bool:
+def _first_outputs(source: Source) -> tuple[bool, int, str]:
+    return not _outputs(source), -source.steps, source.form.name
+
+
+def _outputs(source: Source) -> bool:
     """Whether outputs are in it, and not only numbers."""
-    return not one.form.only_numbers and not one.path.is_file()
+    return not source.form.only_numbers and not source.path.is_file()
 
 
-def _kind(one: Source) -> tuple[str, object]:
+def _kind(source: Source) -> tuple[str, object]:
     """What kind of a source it is, and which one of that kind."""
-    loose = one.path.is_file() and one.form is verl.FORMAT
-    return ("loose log", one.path.parent) if loose else (one.form.name, (one.path, one.part))
+    loose = source.path.is_file() and source.form is verl.FORMAT
+    if loose:
+        return "loose log", source.path.parent
+    return source.form.name, (source.path, source.part)
 
 
-def _mark(one: Source) -> str:
-    return one.part[-1] if one.part else one.dataset or one.path.parent.name or one.form.name
+def _mark(source: Source) -> str:
+    if source.part:
+        return source.part[-1]
+    return source.dataset or source.path.parent.name or source.form.name

@@ -17,28 +17,28 @@ _MEASURED = frozenset({"length", "truncated", "correct", "reward", "advantage", 
 """What an evaluation measures itself: the log says the same of the training's rollouts."""
 
 
-def united(found: Found) -> tuple[Format, str]:
+def united(run: Found) -> tuple[Format, str]:
     """A format that reads all sources of a run, and what it is.
 
     Outputs are taken from the first source alone, numbers from all; where two say the same number
     of a step, that of the first counts.
     """
-    first, *others = found.sources
+    first, *others = run.sources
     reason = first.form.title
     if not others:
-        return replace(first.form, read=lambda job: _named(found, first, job)), reason
+        return replace(first.form, read=lambda job: _named(run, first, job)), reason
 
     def read(job: Job) -> Events:
         logged: dict[int, list[Series]] = {}
-        told: list[tuple[Source, Facts]] = []
+        facts_of: list[tuple[Source, Facts]] = []
         for other in others:
             facts = Facts()
             sub = replace(job, source=other.path, part=other.part, facts=facts)
             for series in _series(other.form.read(sub), evaluated=first.form.evaluates):
                 logged.setdefault(series.step, []).append(series)
-            told.append((other, facts))
+            facts_of.append((other, facts))
         at: int | None = None
-        for event in _named(found, first, job):
+        for event in _named(run, first, job):
             if event.step != at:
                 yield from logged.pop(event.step, ())
                 at = event.step
@@ -46,18 +46,18 @@ def united(found: Found) -> tuple[Format, str]:
         for step in sorted(logged):
             yield from logged[step]
             yield StepDone(step)
-        _take_over(job.facts, told)
+        _take_over(job.facts, facts_of)
 
-    forms = " + ".join(one.form.name for one in found.sources)
+    forms = " + ".join(source.form.name for source in run.sources)
     return replace(first.form, name=forms, read=read), f"{reason}, and {len(others)} more"
 
 
-def _named(found: Found, source: Source, job: Job) -> Events:
+def _named(run: Found, source: Source, job: Job) -> Events:
     main = replace(job, source=source.path, part=source.part)
     yield from source.form.read(main)
     if source.describe is not None and not job.facts.scale:
         source.describe(job.facts)
-    job.facts.run = found.name
+    job.facts.run = run.name
 
 
 def _series(events: Events, *, evaluated: bool) -> Iterator[Series]:
@@ -79,9 +79,9 @@ def _series(events: Events, *, evaluated: bool) -> Iterator[Series]:
         yield replace(event, groups=groups, totals=totals)
 
 
-def _take_over(facts: Facts, told: Sequence[tuple[Source, Facts]]) -> None:
+def _take_over(facts: Facts, facts_of: Sequence[tuple[Source, Facts]]) -> None:
     """What only another source says; what is about its own numbers stays with it."""
-    for _, other in told:
+    for _, other in facts_of:
         facts.task = facts.task or other.task
         facts.scale = facts.scale or other.scale
         facts.workflow = facts.workflow or other.workflow
@@ -92,5 +92,5 @@ def _take_over(facts: Facts, told: Sequence[tuple[Source, Facts]]) -> None:
                 facts.notes.setdefault(name, note)
     facts.notes["also read"] = "; ".join(
         f"numbers of {one.form.name} {one.path}{f' ({one.part[-1]})' if one.part else ''}"
-        for one, _ in told
+        for one, _ in facts_of
     )

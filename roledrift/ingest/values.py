@@ -49,24 +49,24 @@ def whole(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value if abs(value) < _LARGEST else None
-    found = number(value)
-    if found is None or not math.isfinite(found) or abs(found) >= _LARGEST or found % 1:
+    exact = number(value)
+    if exact is None or not math.isfinite(exact) or abs(exact) >= _LARGEST or exact % 1:
         return None
-    return int(found)
+    return int(exact)
 
 
 def moment(value: object) -> float | None:
     """Seconds since 1970, from seconds, milliseconds or ISO 8601; None for anything else."""
-    found = number(value)
-    if found is None and isinstance(value, str) and len(value) < _LONGEST_TIME:
+    seconds = number(value)
+    if seconds is None and isinstance(value, str) and len(value) < _LONGEST_TIME:
         try:
             then = datetime.fromisoformat(value.strip())
-            found = then.replace(tzinfo=then.tzinfo or UTC).timestamp()
+            seconds = then.replace(tzinfo=then.tzinfo or UTC).timestamp()
         except (ValueError, OverflowError):
             return None
-    if found is not None and _FIRST <= found / 1000 < _LAST:
-        found /= 1000
-    return found if found is not None and _FIRST <= found < _LAST else None
+    if seconds is not None and _FIRST <= seconds / 1000 < _LAST:
+        seconds /= 1000
+    return seconds if seconds is not None and _FIRST <= seconds < _LAST else None
 
 
 def text(value: object) -> str | None:
@@ -78,21 +78,21 @@ def truth(value: object) -> bool | None:
     """True or False; None for anything else."""
     if isinstance(value, bool):
         return value
-    found = number(value)
-    return None if found is None or math.isnan(found) else bool(found)
+    exact = number(value)
+    return None if exact is None or math.isnan(exact) else bool(exact)
 
 
 def rows(value: object) -> list[dict[str, Any]]:
     """The mappings in a list; empty for anything else."""
     if not isinstance(value, list):
         return []
-    return [one for one in value if isinstance(one, dict)]
+    return [row for row in value if isinstance(row, dict)]
 
 
 def section(value: object, key: str) -> Mapping[str, Any]:
     """The mapping under ``key`` of a mapping; empty if there is none."""
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    inner = value.get(key) if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
 
 
 def at(value: object, path: str) -> Any:
@@ -120,7 +120,7 @@ def content(value: object) -> str | None:
     """The text of a chat message's content: a text, or a list of parts with texts."""
     if isinstance(value, str):
         return value
-    parts = [one["text"] for one in rows(value) if isinstance(one.get("text"), str)]
+    parts = [part["text"] for part in rows(value) if isinstance(part.get("text"), str)]
     return "".join(parts) if parts else None
 
 
