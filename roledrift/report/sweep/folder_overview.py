@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 
 from roledrift.errors import ConfigError
-from roledrift.judgement import Incident
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.curves import limits
 from roledrift.report.model import Block, Figure, Mark, Panel, Prose
@@ -112,25 +111,19 @@ def _worst_first(summaries: Sequence[Summary]) -> list[Summary]:
 def _row(summary: Summary, differing: Sequence[str]) -> tuple[Cell, ...]:
     last = summary.validation[max(summary.validation)] if summary.validation else None
     incident = summary.incident
+    cause = incident and Cell(summary.lead, note=f"{role_name(incident.role)}: {incident.finding}")
+    facts = (getattr(summary, name) for name in differing)
     return (
         Cell(summary.name, href=summary.href),
         Cell(summary.state, state=summary.state, note="" if summary.closed else "not closed"),
-        UNKNOWN if incident is None else Cell(summary.lead, note=_cause(incident)),
+        cause or UNKNOWN,
         UNKNOWN if incident is None else count(incident.onset),
         cell(None if summary.best is None else summary.best[1]),
         UNKNOWN if summary.best is None else count(summary.best[0]),
         cell(last),
         count(summary.steps),
-        *(_named(getattr(summary, name)) for name in differing),
+        *(count(fact) if isinstance(fact, int) else Cell(fact or "–") for fact in facts),
     )
-
-
-def _cause(incident: Incident) -> str:
-    return f"{role_name(incident.role)}: {incident.finding}"
-
-
-def _named(value: str | int | None) -> Cell:
-    return count(value) if isinstance(value, int) else Cell(value or "–")
 
 
 def _cut(text: str, most: int) -> str:
