@@ -119,7 +119,7 @@ test-gpu: $(if $(filter $(BIN)/%,$(PYTHON_GPU)),$(READY))
 	$(PYTHON_GPU) -m pytest -q -rs tests/gpu || test $$? -eq 5  # 5: all were skipped
 
 bench-gpu: $(if $(filter $(BIN)/%,$(PYTHON_GPU)),$(READY))
-	$(PYTHON_GPU) -m benchmarks gpu_iteration
+	$(PYTHON_GPU) -m benchmarks role_gradients gpu_iteration
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -2,8 +2,9 @@
 
 ``make bench-gpu`` runs Voting with two policies on random weights of Qwen3-0.6B's shapes: bfloat16,
 rank 64, coins for rewards because such a model solves nothing. Plain and monitored iterations take
-turns in one process. Whole iterations are timed by the wall clock. Their parts are not: the seconds
-in a trace are of the processor, and say nothing about a GPU.
+turns in one process. Beside the parts of a plain iteration stands what the planner gives for them,
+and the assumptions that would have made it right: the share of the GPU's operations that training
+reached, and the output tokens per second that were sampled.
 
 ``python -m benchmarks.gpu_iteration --size tiny`` runs the same code on any machine; its numbers
 mean nothing. Without a GPU and without ``--size`` it says so and measures nothing.
@@ -24,7 +25,6 @@ from typing import Any
 import torch
 from transformers.utils import logging
 
-from benchmarks import role_gradients
 from benchmarks.chat_model import make_chat_model
 from reference_trainer.config import Config
 from reference_trainer.grid import load_source
@@ -44,6 +44,8 @@ SIZES: dict[str, dict[str, Any]] = {
     "qwen3-0.6b": {"problems": 4, "copies": 8, "max_new_tokens": 512},
     "tiny": {"problems": 2, "copies": 2, "max_new_tokens": 6},
 }
+SHORT = 64
+"""Most tokens of an output that the engine `transformers` samples: it takes 50 ms for each."""
 
 
 def settings(folder: Path, size: str, *, monitored: bool) -> Config:
@@ -52,6 +54,9 @@ def settings(folder: Path, size: str, *, monitored: bool) -> Config:
     flash = gpu and find_spec("flash_attn") is not None
     vllm = gpu and find_spec("vllm") is not None
     tiny = size == "tiny"
+    rollout = SIZES[size] | {"engine": "vllm" if vllm else "transformers"}
+    if not vllm:
+        rollout["max_new_tokens"] = min(rollout["max_new_tokens"], SHORT)
     return load_source(
         "paper/voting-ip-math-0.6B",
         {
@@ -62,7 +67,7 @@ def settings(folder: Path, size: str, *, monitored: bool) -> Config:
             },
             "lora": {"rank": 4} if tiny else {},
             "task": {"source": str(ROWS / "dapo_math.jsonl")},
-            "rollout": SIZES[size] | {"engine": "vllm" if vllm else "transformers"},
+            "rollout": rollout,
             "rules": {"max_prompt_tokens": 2048},
             "train": {"microbatch": 8, "packed": flash},
             "stress": {"kind": "reward_noise", "share": 1.0},
@@ -76,15 +81,15 @@ def settings(folder: Path, size: str, *, monitored: bool) -> Config:
     )
 
 
-def iteration(setup: Setup, step: int, observation: Observation | None) -> float:
-    """The seconds of one iteration, on the device too."""
+def iteration(setup: Setup, step: int, observation: Observation | None) -> dict[str, float]:
+    """The seconds of one iteration and its parts, on the device too."""
     _wait()
     start = time.perf_counter()
     report, rescored = _iterate(setup, step, observation)
     if observation is not None:
         observation.end_step(step, rescored, _totals(report))
     _wait()
-    return time.perf_counter() - start
+    return {**report.seconds, "all": time.perf_counter() - start}
 
 
 def _wait() -> None:
@@ -104,7 +109,7 @@ def measured(size: str, *, steps: int, scratch: Path) -> dict[str, Any]:
     setup = prepare(settings(folder, size, monitored=True), cache=scratch)
     hand_over(setup, setup.bank.policies, done=0)
     observation = Observation(setup.config, setup.stage, setup.bank, out=scratch / "run")
-    seconds: dict[str, list[float]] = {"plain": [], "monitored": []}
+    seconds: dict[str, list[dict[str, float]]] = {"plain": [], "monitored": []}
     for step in range(1, 2 * steps + 1):
         watched = step % 2 == 0
         if not watched and torch.cuda.is_available():
@@ -112,21 +117,32 @@ def measured(size: str, *, steps: int, scratch: Path) -> dict[str, Any]:
         took = iteration(setup, step, observation if watched else None)
         seconds["monitored" if watched else "plain"].append(took)
     observation.close()
-    kinds = {kind: statistics.median(values[SKIPPED:]) for kind, values in seconds.items()}
-    return {"seconds": kinds, "price": kinds["monitored"] / kinds["plain"]} | _beside_plan(
-        setup.config
+    medians = {
+        f"{kind} {part}": statistics.median(one[part] for one in took[SKIPPED:])
+        for kind, took in seconds.items()
+        for part in ("generation", "training", "all")
+    }
+    price = medians["monitored all"] / medians["plain all"]
+    return {"engine": setup.config.rollout.engine, "seconds": medians, "price": price} | (
+        _beside_plan(setup.config, medians)
     )
 
 
-def _beside_plan(config: Config) -> dict[str, Any]:
-    """What is planned for the longest outputs, and the memory that was allocated."""
+def _beside_plan(config: Config, seconds: dict[str, float]) -> dict[str, Any]:
+    """What is planned for the longest outputs, and what was measured."""
     cuda = torch.cuda.is_available()
     memory = torch.cuda.get_device_properties(0).total_memory if cuda else 80 * GIB
-    made: Plan = plan(config, Gpu(memory), Lengths(question=200, output=1.0))
+    gpu = Gpu(memory)
+    made: Plan = plan(config, gpu, Lengths(question=200, output=1.0))
+    took = made.duration
     return {
         "planned_update_gib": made.memory.total("update") / GIB,
+        "planned_peak_gib": made.memory.peak / GIB,
         "allocated_gib": torch.cuda.max_memory_allocated() / GIB if cuda else None,
-        "planned_seconds": dict(made.duration.seconds),
+        "planned_seconds": dict(took.seconds),
+        "utilisation": took.operations / seconds["plain training"] / (gpu.tflops * 1e12),
+        "tokens_per_second": took.sampled / seconds["plain generation"],
+        "planned_tokens_per_second": took.tokens_per_second,
     }
 
 
@@ -141,8 +157,6 @@ def main(arguments: Sequence[str] = ()) -> None:
         return
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     size = options.size or "qwen3-0.6b"
-    if size != "tiny":
-        role_gradients.main()  # the price of role gradients alone, by what is measured how
     with tempfile.TemporaryDirectory() as scratch:
         result = measured(size, steps=options.steps, scratch=Path(scratch))
     for name, value in result.items():

@@ -18,7 +18,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
@@ -35,7 +37,7 @@ Labels = tuple[tuple[list[str], list[int]], ...]
 
 @dataclass(frozen=True)
 class Size:
-    """A model, its LoRA rank, and micro-batches of two rows each."""
+    """A model, its LoRA rank, and micro-batches of an even number of rows."""
 
     name: str
     hidden: int
@@ -45,6 +47,7 @@ class Size:
     rounds: int
     micro_batches: int = 2
     vocabulary: int = 1024
+    rows: int = 2
 
 
 SIZES = (
@@ -53,10 +56,12 @@ SIZES = (
     Size("mid r16", hidden=512, layers=8, tokens=512, rank=16, rounds=5),
     Size("mid r64", hidden=512, layers=8, tokens=512, rank=64, rounds=5),
 )
+# Shaped like Qwen3-0.6B, random weights, bf16: only where there is a GPU.
+_QWEN: dict[str, Any] = {"hidden": 1024, "layers": 28, "tokens": 2048, "vocabulary": 151_936}
 GPU_SIZES = (
-    # Shaped like Qwen3-0.6B, random weights, bf16: only where there is a GPU.
-    Size("0.6b r16", 1024, layers=28, tokens=2048, rank=16, rounds=15, vocabulary=151_936),
-    Size("0.6b r64", 1024, layers=28, tokens=2048, rank=64, rounds=15, vocabulary=151_936),
+    Size("0.6b r16, 2 rows", **_QWEN, rank=16, rounds=5),
+    Size("0.6b r64, 2 rows", **_QWEN, rank=64, rounds=5),
+    Size("0.6b r64, 8 rows", **_QWEN, rank=64, rounds=5, rows=8),
 )
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -96,7 +101,7 @@ class Step:
         self.model = model_of(self.size)
         weights = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(weights, lr=1e-5)
-        shape = (self.size.micro_batches, 2, self.size.tokens)
+        shape = (self.size.micro_batches, self.size.rows, self.size.tokens)
         self.ids = torch.randint(self.size.vocabulary, shape).to(DEVICE)
 
     def backward(self, ids: Tensor) -> None:
@@ -126,7 +131,9 @@ class Step:
             probe.drain_gradients()
         begin = clock()
         for ids, (role, slot) in zip(self.ids, labels, strict=True):
-            with probe.groups(role, slot, prompt=[0, 1]):
+            many = len(ids) // 2
+            prompt = [0] * many + [1] * many
+            with probe.groups(np.repeat(role, many), np.repeat(slot, many), prompt=prompt):
                 self.backward(ids)
         self.finish()
         records = probe.drain_gradients()

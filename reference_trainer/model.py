@@ -69,6 +69,10 @@ def load_model(
         model.to(device)  # type: ignore[arg-type]  # its stub knows no devices
     except (OSError, ValueError, ImportError, RuntimeError) as error:
         raise SettingsError(f"cannot load the model in {folder}: {error}") from error
+    if device.type == "cuda" and settings.attention == "sdpa":
+        # cuDNN's kernel makes a plan for every new shape, 16 ms on an H100: each token that is
+        # sampled, and each micro-batch, has a shape of its own.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     if model.config.pad_token_id is None:
         # Published models often name it in the tokenizer only.
         own = tokenizer.pad_token_id

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
+import torch
+
 from reference_trainer.checkpoint import (
     Position,
     checkpoints,
@@ -54,8 +56,8 @@ class StepReport:
         roles: Per role: lengths, parse shares, own accuracy, and how far the update moved it.
         policies: Per policy.
         validation: If this iteration ended with one.
-        seconds: CPU time of the iteration: ``generation`` (rollouts, grading included),
-            ``training`` (the updates), and ``all`` of it.
+        seconds: Of the processor, or on a GPU of the wall: ``generation`` (rollouts, grading
+            included), ``training`` (the updates), and ``all`` of it.
     """
 
     step: int
@@ -237,18 +239,18 @@ def _iterate(
     setup: Setup, step: int, observation: Observation | None
 ) -> tuple[StepReport, list[Rescored]]:
     config, bank, ranks = setup.config, setup.bank, setup.stage.ranks
-    start = time.process_time()
+    start = _clock()
     lr = _set_lr(setup, step)
     rollouts = _roll_out(setup, step)
-    generated = time.process_time()
+    generated = _clock()
     episodes = _with_advantages(paid(rollouts, config.train), config)
     if observation is not None:
         observation.after_rollout(step, episodes)
     spans = [span for episode in episodes for span in episode.spans]
     setup.stage.engine.rest()
-    begin = time.process_time()
+    begin = _clock()
     policies = _update_policies(setup, spans, step=step, watch=observation)
-    trained = time.process_time()
+    trained = _clock()
     hand_over(setup, tuple(policies), done=step)
     with ranks.whole_model():
         rescored = [
@@ -272,10 +274,18 @@ def _iterate(
         seconds={
             "generation": generated - start,
             "training": trained - begin,
-            "all": time.process_time() - start,
+            "all": _clock() - start,
         },
     )
     return report, rescored
+
+
+def _clock() -> float:
+    """Seconds of this process's processor; on a GPU of the wall, after all that was queued."""
+    if not torch.cuda.is_initialized():
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def _update_policies(

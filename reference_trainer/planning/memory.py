@@ -16,6 +16,7 @@ from reference_trainer.planning.episode import spans_per_iteration
 from reference_trainer.planning.gpu import GIB, Gpu
 from reference_trainer.planning.shapes import Sizes, sizes, trained
 from reference_trainer.planning.step_on_shapes import MicroShape, StepCost, step_cost
+from roledrift.capture.fold import BUDGET_BYTES, STAGE_BYTES
 
 MOMENTS = ("update", "scoring", "sampling")
 
@@ -32,9 +33,6 @@ _ROW_OUTPUT = 8 + 8 + 1 + 4 + 4
 _DRAW = 4 + 4 + 4 + 4 + 8
 """Bytes per row and token of the vocabulary while one token is drawn: logits, divided, their
 log-softmax, its exponential, and sums of that in double precision."""
-
-_FOLD = 1 << 20
-"""Bytes that role gradients are summed in, see docs/role_gradients.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +153,8 @@ def _monitor(config: Config, size: Sizes) -> int:
     """Sums of role gradients, and one layer's product for every group of a micro-batch."""
     if not (config.monitor.enabled and config.monitor.gradients_every):
         return 0
-    return _FOLD + 2 * _FLOAT * config.lora.rank * size.broadest
+    kept = BUDGET_BYTES + STAGE_BYTES * len(set(config.routed().policies))
+    return kept + 2 * _FLOAT * config.lora.rank * size.broadest
 
 
 def _fused(config: Config, size: Sizes) -> dict[str, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import json
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -210,8 +210,9 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if isinstance(leaf, Tensor):
                 self._meet(leaf)
         if formula := flop_registry.get(func._overloadpacket):
-            count = formula(*args, **(kwargs or {}), out_val=result)
             half = any(word in func.__name__ for word in _CAUSAL)
+            given = _grouped(args) if half else args
+            count = formula(*given, **(kwargs or {}), out_val=result)
             self.operations += count // 2 if half else count
         return result
 
@@ -231,6 +232,18 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _end(self, key: int) -> None:
         self.live -= self._sizes.pop(key)
+
+
+def _grouped(args: Sequence[Any]) -> list[Any]:
+    """Keys and values with as many heads as queries have: formulas of torch < 2.13 insist on it."""
+    fours = [one.shape for one in args if isinstance(one, Tensor) and one.dim() == 4]
+    heads = max((shape[1] for shape in fours), default=0)
+    return [
+        one.new_empty(one.shape[0], heads, *one.shape[2:])
+        if isinstance(one, Tensor) and one.dim() == 4 and one.shape[1] != heads
+        else one
+        for one in args
+    ]
 
 
 def _decoded(

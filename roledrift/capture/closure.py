@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from roledrift.capture.gradient_store import fold_into, fold_signs, sum_dtype
+from roledrift.capture.fold import fold_into, fold_signs
+from roledrift.capture.gradient_store import sum_dtype
 from roledrift.capture.linear_taps import Accumulator, quiet
 
 LARGEST_GAP = 0.02

@@ -7,18 +7,16 @@ before any inner product is formed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, distributed
 
+from roledrift.capture.fold import FoldStore
+
 StoreKind = Literal["fold", "full", "sketch"]
 
-FOLD_WIDTH = 32_749
-"""Largest width of a folded gradient: the largest prime below 2^15."""
-BUDGET_BYTES = 1 << 20
-"""What the folded gradients of all policies and groups together may take."""
 SKETCH_SIDE = 16
 """Rows and columns of a sketched weight gradient."""
 
@@ -47,6 +45,10 @@ class GradientStore(Summed, Protocol):
 
     def add_whole(self, weight: int, gradient: Tensor) -> None:
         """Add a weight's whole gradient ``(out, in)`` of one backward pass to the last row."""
+        ...
+
+    def memory(self) -> int:
+        """Bytes that are kept."""
         ...
 
     def gram(self) -> Tensor:
@@ -102,6 +104,10 @@ class FullStore:
         """The sums."""
         return self._sums
 
+    def memory(self) -> int:
+        """Bytes of the sums."""
+        return sum(one.numel() * one.element_size() for one in self._sums)
+
     def gram(self) -> Tensor:
         """``(G + 1, G + 1)`` inner products, float64."""
         total = torch.zeros(len(self._sums[0]), len(self._sums[0]), dtype=torch.float64)
@@ -119,134 +125,6 @@ class FullStore:
         """Set everything to zero."""
         for buffer in self._sums:
             buffer.zero_()
-
-
-class FoldStore:
-    """All entries of a group's gradient added, with random signs, into ``width`` numbers.
-
-    Entry ``i`` of the policy's flattened gradient goes to position ``i mod width``: a CountSketch
-    (Charikar, Chen and Farach-Colton, 2002) without tables of positions. It is linear; inner
-    products are unbiased; the relative standard deviation of a squared norm is sqrt(2 / width), of
-    a norm half of that, and of a cosine at most sqrt(1 / width).
-
-    Args:
-        shapes: ``(out, in)`` of each weight.
-        n_groups: Groups.
-        signs: From :func:`fold_signs`; half as many as it holds are kept per group.
-        dtype: Of the sums.
-        device: Where they are kept.
-    """
-
-    def __init__(
-        self,
-        shapes: Sequence[tuple[int, int]],
-        n_groups: int,
-        *,
-        signs: Tensor,
-        dtype: torch.dtype,
-        device: torch.device,
-    ) -> None:
-        self._width = width = signs.numel() // 2
-        sizes = [rows * columns for rows, columns in shapes]
-        starts = [sum(sizes[:i]) for i in range(len(sizes))]
-        self._sums = torch.zeros(n_groups + 1, width, dtype=dtype, device=device)
-        self._rows = self._sums.unbind(0)
-        signs = signs.to(device=device, dtype=dtype)
-        self._laps = [
-            [(place, signs[offset : offset + n]) for place, n, offset in _laps(width, start, size)]
-            for start, size in zip(starts, sizes, strict=True)
-        ]
-        # Products come with their short side in front, and are folded in the order they lie in.
-        self._turned = [rows > columns for rows, columns in shapes]
-
-    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
-        """Nothing is projected."""
-        return dy_ND, x_ND
-
-    def add(self, weight: int, group: int, product: Tensor) -> None:
-        """Fold a weight gradient ``(out, in)`` of a group."""
-        row = self._rows[group]
-        flat = (product.t() if self._turned[weight] else product).reshape(-1)
-        if flat.dtype != row.dtype:
-            flat = flat.to(row.dtype)
-        done, laps = 0, self._laps[weight]
-        for place, signs in laps:
-            size = signs.numel()
-            part = flat if len(laps) == 1 else flat.narrow(0, done, size)
-            row.narrow(0, place, size).addcmul_(part, signs)
-            done += size
-
-    def add_whole(self, weight: int, gradient: Tensor) -> None:
-        """Fold a weight's whole gradient."""
-        self.add(weight, -1, gradient)
-
-    def tensors(self) -> list[Tensor]:
-        """The sums."""
-        return [self._sums]
-
-    def gram(self) -> Tensor:
-        """``(G + 1, G + 1)`` inner products, float64."""
-        flat = self._sums.double()
-        return flat @ flat.t()
-
-    def relative_error(self) -> float:
-        """Of a norm: half of sqrt(2 / width)."""
-        return fold_error(self._width)
-
-    def clear(self) -> None:
-        """Set everything to zero."""
-        self._sums.zero_()
-
-
-def fold_into(sums_K: Tensor, signs: Tensor, values: Tensor, start: int) -> None:
-    """Add ``values`` with signs to ``sums_K``, entry ``i`` at position ``(start + i) mod K``.
-
-    Args:
-        sums_K: Changed in place.
-        signs: From :func:`fold_signs`, of the dtype of the sums.
-        values: Any shape.
-        start: Index of the first value in the policy's flattened gradient.
-    """
-    flat = values.reshape(-1).to(sums_K.dtype)
-    done = 0
-    for place, size, offset in _laps(sums_K.numel(), start, flat.numel()):
-        signs_P = signs[offset : offset + size]
-        sums_K[place : place + size].addcmul_(flat[done : done + size], signs_P)
-        done += size
-
-
-def _laps(width: int, start: int, n: int) -> Iterator[tuple[int, int, int]]:
-    """Where ``n`` entries from ``start`` on go: position, how many, and place of their signs."""
-    done = 0
-    while done < n:
-        lap, place = divmod(start + done, width)
-        size = min(width - place, n - done)
-        # Each lap reads the signs from elsewhere, so that two entries that meet at one position
-        # meet with independent signs; the stride visits all offsets before it repeats one.
-        yield place, size, (lap * 20_011) % width + place
-        done += size
-
-
-def fold_signs(width: int) -> Tensor:
-    """``(2 * width,)`` random signs, float32, the same in every process."""
-    source = torch.Generator(device="cpu").manual_seed(20_260)
-    return torch.randint(0, 2, (2 * width,), generator=source).float().mul_(2).sub_(1)
-
-
-def fold_width(n_rows: int) -> int:
-    """Largest prime width, at most 32749, at which ``n_rows`` folds and their signs fit 1 MiB.
-
-    Rows are those of all groups, one more per policy for its whole gradient.
-    """
-    width = min(FOLD_WIDTH, BUDGET_BYTES // (4 * n_rows + 8))
-    while any(width % factor == 0 for factor in range(2, math.isqrt(width) + 1)):
-        width -= 1
-    return width
-
-
-def fold_error(width: int) -> float:
-    """Relative standard deviation of a norm computed from a fold of this width."""
-    return 0.5 * math.sqrt(2.0 / width)
 
 
 class SketchStore:
@@ -301,6 +179,10 @@ class SketchStore:
         """The sums."""
         return [self._sums]
 
+    def memory(self) -> int:
+        """Bytes of the sums."""
+        return self._sums.numel() * self._sums.element_size()
+
     def gram(self) -> Tensor:
         """``(G + 1, G + 1)`` inner products, float64."""
         flat = self._sums.flatten(1).double() / SKETCH_SIDE
@@ -332,7 +214,7 @@ def open_store(
         kind: Which one.
         shapes: ``(out, in)`` of each weight.
         n_groups: Groups.
-        signs: From :func:`fold_signs`; needed to fold.
+        signs: From :func:`roledrift.capture.fold.fold_signs`; needed to fold.
         like: A weight of the policy: its device, and what its gradients are added in.
     """
     dtype, device = sum_dtype(like.dtype), like.device

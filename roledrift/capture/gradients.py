@@ -21,14 +21,12 @@ from torch import Tensor, distributed, nn
 from torch.utils.hooks import RemovableHandle
 
 from roledrift.capture.closure import NO_LAYER, Closing, Closure
+from roledrift.capture.fold import fold_signs, fold_width
 from roledrift.capture.following import Followed, follow
 from roledrift.capture.gradient_store import (
     SKETCH_SIDE,
     StoreKind,
     add_over_ranks,
-    fold_error,
-    fold_signs,
-    fold_width,
     loss_scale,
     open_store,
     rank_count,
@@ -192,8 +190,7 @@ class RoleGradientProbe:
         covered = {id(part.trained) for part in parts}
         uncovered = explain_uncovered(model, covered)
         stores = [ledger.store for ledger in self._ledgers if ledger.store is not None]
-        tensors = [tensor for store in stores for tensor in store.tensors()]
-        error = fold_error(tensors[0].shape[1]) if self._kind == "fold" else 0.0
+        error = stores[0].relative_error() if self._kind == "fold" else 0.0
         if self._kind == "sketch":
             error = 0.5 * ((1 + 2 / SKETCH_SIDE) ** 2 - 1) ** 0.5
         return Coverage(
@@ -203,7 +200,7 @@ class RoleGradientProbe:
             notes=LIMITS,
             method="exact" if self._kind == "full" else "folded",
             relative_error=error,
-            buffer_bytes=sum(tensor.numel() * tensor.element_size() for tensor in tensors),
+            buffer_bytes=sum(store.memory() for store in stores),
         )
 
     def set_groups(

@@ -14,16 +14,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, distributed, nn
 
-from roledrift.capture.gradient_store import (
-    add_over_ranks,
-    fold_error,
-    fold_into,
-    fold_signs,
-    fold_width,
-    loss_scale,
-    rank_count,
-    sum_dtype,
-)
+from roledrift.capture.fold import fold_error, fold_into, fold_signs, fold_width
+from roledrift.capture.gradient_store import add_over_ranks, loss_scale, rank_count, sum_dtype
 from roledrift.capture.lora_layers import PLAIN, find_parts, policies_of
 from roledrift.capture.row_groups import GroupRegistry
 from roledrift.errors import AttachError, CaptureError

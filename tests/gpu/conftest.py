@@ -1,10 +1,12 @@
 """What runs on a GPU: ``make test-gpu``; ``ROLEDRIFT_GPU_TESTS=cpu`` runs it all on a CPU."""
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks.chat_model import make_chat_model
 from reference_trainer.config import Config
@@ -27,6 +29,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wide = {} if ON_CPU else {"intermediate_size": 3072, "num_attention_heads": 16}
     shape = small | wide | ({} if ON_CPU else {"num_key_value_heads": 8, "initializer_range": 0.02})
     return make_chat_model(tmp_path_factory.mktemp("model") / "random", shape=shape)
+
+
+@pytest.fixture
+def deterministic(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Two runs on a GPU add in the same order; by default they do not, monitored or not."""
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)
 
 
 @pytest.fixture

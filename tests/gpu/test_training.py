@@ -34,7 +34,9 @@ def read_steps(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines() if '"step"' in line]
 
 
-def test_a_monitored_run_trains_as_one_without(config: Config, tmp_path: Path) -> None:
+def test_a_monitored_run_trains_as_one_without(
+    config: Config, tmp_path: Path, deterministic: None
+) -> None:
     plain = replace(config, monitor=replace(config.monitor, enabled=False))
     assert losses(run(config, tmp_path / "a")) == losses(run(plain, tmp_path / "b"))
     records = read_steps(tmp_path / "a")
@@ -72,7 +74,8 @@ def test_the_plan_is_what_an_update_allocates(config: Config) -> None:
 
 @needs("vllm")
 def test_vllm_serves_what_is_trained(config: Config, tmp_path: Path) -> None:
-    rollout = replace(config.rollout, engine="vllm", vllm=replace(config.rollout.vllm, eager=True))
+    vllm = replace(config.rollout.vllm, eager=True, sleep=not ON_CPU)
+    rollout = replace(config.rollout, engine="vllm", vllm=vllm)
     run(replace(config, rollout=rollout), tmp_path)  # every hand-over is proved, or the run ends
     assert [record["step"] for record in read_steps(tmp_path)] == [1, 2]
 
