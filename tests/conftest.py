@@ -44,11 +44,13 @@ def pytest_configure() -> None:
     """Entry points newer than the installation of this checkout are found without a new one."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
     missing = {
-        group.removeprefix("roledrift."): points
+        group.removeprefix("roledrift."): {
+            name: points[name] for name in points.keys() - entry_points(group=group).names
+        }
         for group, points in project["entry-points"].items()
-        if group.startswith("roledrift.") and not set(points) <= entry_points(group=group).names
+        if group.startswith("roledrift.")
     }
-    if missing:
+    if any(missing.values()):
         place = tempfile.mkdtemp(prefix="roledrift-entry-points-")
         _register(Path(place), "roledrift_checkout", missing)
         sys.path.append(place)

@@ -99,16 +99,6 @@ class TestReport:
         """True if there are tests and the program passed them all."""
         return 0 < self.total == self.passed
 
-    @property
-    def all_or_nothing(self) -> float:
-        """1.0 if every test passed, else 0.0: the reward of DeepCoder and of the paper."""
-        return float(self.all_passed)
-
-    @property
-    def pass_fraction(self) -> float:
-        """Share of the tests passed. Only fair if grading did not stop at the first failure."""
-        return self.passed / self.total if self.total else 0.0
-
 
 def last_code_block(text: str) -> str | None:
     """Content of the last fenced block of a text, of any language; None if there is none."""
@@ -132,7 +122,7 @@ def grade_tests(
         tests: The tests; a program without tests passes nothing.
         limits: Limits of each test.
         stop_at_first_failure: Leave out the rest after a failure: faster where only
-            ``all_or_nothing`` counts.
+            ``all_passed`` counts.
         total_seconds: Limit for all tests together; None for ``min(4 * tests + 5, 120)``. Tests
             that are not reached count as failed.
         sandbox: Where to run; None for the process's own.

@@ -161,7 +161,8 @@ def differences(a: View, b: View) -> tuple[Difference, ...]:
                 }
                 for view in (a, b)
             ]
-            differing += _difference(role, f"{name}{_OF_TEXTS}", *kept, "prompt and step")
+            title = f"{name}{_OF_TEXTS}"
+            differing += _difference(role, title, kept[0], kept[1], "prompt and step")
     return tuple(differing)
 
 

@@ -6,12 +6,11 @@ The columns are told by their names (:mod:`roledrift.metric_names`); nothing has
 from __future__ import annotations
 
 import ast
-import csv
 import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from roledrift.ingest.form import Format, Job
 from roledrift.ingest.history import History
 from roledrift.ingest.keys import flat, step_of
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.lines import MAX_FILE, decoded, documents, head, lines
+from roledrift.ingest.lines import MAX_FILE, csv_rows, decoded, documents, head, lines
 from roledrift.ingest.rows import Events
 from roledrift.ingest.unpacking import BROKEN, opened, plain
 from roledrift.ingest.values import number, rows, whole
@@ -98,26 +97,16 @@ def _numbers(row: Mapping[str, Any]) -> bool:
 
 
 def _table(path: Path, ledger: Ledger) -> Iterator[Row]:
-    decoded_lines = (raw.decode("utf-8", "replace") for _, raw in lines(path, ledger))
-    first = next((line for line in decoded_lines if line.strip()), "")
-    delimiter = max((",", ";", "\t"), key=first.count)
-    comma = delimiter == ";"
-    body = (line + "\n" for line in chain([first], decoded_lines))
-    table = csv.DictReader(body, delimiter=delimiter)
-    while True:
-        try:
-            row = next(table)
-        except StopIteration:
-            return
-        except csv.Error:
-            ledger.skip("broken CSV row", f"{path.name}:{table.line_num}")
-            continue
-        cells = {
-            key: value.replace(",", ".") if comma else value
-            for key, value in row.items()
-            if isinstance(key, str) and isinstance(value, str) and value.strip()
-        }
-        yield f"{path.name}:{table.line_num}", {_column(key): cell for key, cell in cells.items()}
+    for where, row, separator in csv_rows(path, ledger):
+        # Where semicolons separate cells, commas separate decimals.
+        yield (
+            where,
+            {
+                _column(key): cell.replace(",", ".") if separator == ";" else cell
+                for key, cell in row.items()
+                if isinstance(key, str) and isinstance(cell, str) and cell.strip()
+            },
+        )
 
 
 def _column(name: str) -> str:

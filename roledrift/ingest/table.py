@@ -21,10 +21,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,7 @@ from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
 from roledrift.ingest.grade import answer_text, answers, right
-from roledrift.ingest.lines import MAX_LINE, documents, lines
+from roledrift.ingest.lines import csv_rows, documents
 from roledrift.ingest.rows import Events, Pair, Series, SpanRow, floats, pair
 from roledrift.ingest.unpacking import plain
 from roledrift.ingest.values import at, has, number, text, truth, whole
@@ -174,32 +172,12 @@ def _rows(file: Path, job: Job) -> Iterable[tuple[str, Mapping[str, Any]]]:
     if kind == "jsonl":
         return documents(file, job.ledger)
     if kind == "csv":
-        return _csv(file, job)
+        return ((where, row) for where, row, _ in csv_rows(file, job.ledger))
     if kind == "parquet":
         return _parquet(file, job)
     raise StoreError(
         f"{file}: no known table; name its format (jsonl, csv, parquet) in the mapping"
     )
-
-
-def _csv(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    csv.field_size_limit(MAX_LINE)
-    decoded = (line.decode("utf-8", "replace") + "\n" for _, line in lines(file, job.ledger))
-    first = next(decoded, "")
-    # What the file is called says less than its header: half of Europe exports semicolons.
-    delimiter = max((",", ";", "\t"), key=first.count)
-    rows = csv.DictReader(chain([first], decoded), delimiter=delimiter, strict=True)
-    while True:
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except csv.Error:
-            job.ledger.skip("broken CSV row", f"{file.name}:{rows.line_num}")
-            continue
-        if None in row:
-            job.ledger.skip("CSV row with too many fields", f"{file.name}:{rows.line_num}")
-        yield f"{file.name}:{rows.line_num}", row
 
 
 def _parquet(file: Path, job: Job) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -205,4 +205,3 @@ CARDS = (
     ProbeCard("length_credit", length_credit),
     ProbeCard("reward_spread", reward_spread),
 )
-"""What this module measures."""

@@ -49,4 +49,3 @@ CARDS = (
         ),
     ),
 )
-"""What this module measures."""

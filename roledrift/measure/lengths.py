@@ -91,4 +91,3 @@ CARDS = (
         ),
     ),
 )
-"""What this module measures."""

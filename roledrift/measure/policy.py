@@ -286,4 +286,3 @@ CARDS = (
         ),
     ),
 )
-"""What this module measures; ``d`` is a difference of log-probabilities, see above."""

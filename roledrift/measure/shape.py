@@ -238,4 +238,3 @@ CARDS = (
         ),
     ),
 )
-"""What this module measures."""

@@ -199,4 +199,3 @@ CARDS = (
         applies=_several,
     ),
 )
-"""What this module measures."""

@@ -65,4 +65,3 @@ CARDS = (
         applies=_judged,
     ),
 )
-"""What this module measures."""

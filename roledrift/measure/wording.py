@@ -290,4 +290,3 @@ CARDS = (
         applies=copies,
     ),
 )
-"""What this module measures."""

@@ -123,4 +123,3 @@ CARD = Card(
     needs=("the share of clipped tokens",),
     order=5,
 )
-"""What the clip takes away."""

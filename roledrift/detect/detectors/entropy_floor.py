@@ -166,4 +166,3 @@ CARD = Card(
     needs=("entropy",),
     order=6,
 )
-"""When exploration runs out."""

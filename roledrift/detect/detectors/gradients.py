@@ -255,4 +255,3 @@ CARD = Card(
     needs=("gradient norms",),
     order=4,
 )
-"""Gradient norms."""

@@ -176,4 +176,3 @@ CARD = Card(
     needs=("validations beside the reward",),
     order=3,
 )
-"""Reward against held-out score."""

@@ -269,4 +269,3 @@ CARD = Card(
     needs=("the share of groups with equal rewards",),
     order=2,
 )
-"""What rollouts could teach."""

@@ -130,4 +130,3 @@ CARD = Card(
     needs=("an accuracy or a reward",),
     order=8,
 )
-"""Whether anything is still gained."""

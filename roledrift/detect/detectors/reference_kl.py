@@ -228,4 +228,3 @@ CARD = Card(
     needs=("the divergence from a reference policy (TRL: beta > 0)",),
     order=5,
 )
-"""How far from the reference."""

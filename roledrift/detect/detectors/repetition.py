@@ -86,4 +86,3 @@ CARD = Card(
     needs=("the share of repetition (logged as repetition_rate)",),
     order=6,
 )
-"""Repetition."""

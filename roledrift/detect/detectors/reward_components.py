@@ -242,4 +242,3 @@ CARD = Card(
     needs=("means of several reward functions",),
     order=3,
 )
-"""Reward functions against each other."""

@@ -110,4 +110,3 @@ CARD = Card(
     needs=("the time per step",),
     order=9,
 )
-"""Time per step."""

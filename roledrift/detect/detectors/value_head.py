@@ -109,4 +109,3 @@ CARD = Card(
     needs=("the explained variance of a critic",),
     order=5,
 )
-"""The critic."""

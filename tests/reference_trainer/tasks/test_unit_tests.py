@@ -35,16 +35,16 @@ def test_a_right_program_passes_both_kinds(sandbox: Sandbox) -> None:
     report = grade_tests(DOUBLE, STDIN, sandbox=sandbox)
     assert (report.passed, report.total, report.ran) == (5, 5, 5)
     assert report.first_failure is None
-    assert report.all_or_nothing == report.pass_fraction == 1.0
+    assert report.all_passed
     # List, with no import: what LiveCodeBench's grader provides.
     code = "class Solution:\n    def rev(self, a: List[int]) -> List[int]:\n        return a[::-1]"
     assert grade_tests(code, CALLS, sandbox=sandbox).all_passed
 
 
-def test_both_forms_of_the_reward_for_a_half_right_program(sandbox: Sandbox) -> None:
+def test_a_half_right_program_is_wrong(sandbox: Sandbox) -> None:
     code = "n = int(input())\nprint(2 * n if n != 1 else 'no')"
     report = grade_tests(code, STDIN, sandbox=sandbox)
-    assert (report.all_or_nothing, report.pass_fraction) == (0.0, 0.8)
+    assert (report.all_passed, report.passed, report.total) == (False, 4, 5)
     assert report.first_failure is not None
     assert report.first_failure.index == 1
     assert "expected '2\\n', got 'no\\n'" in report.first_failure.detail
@@ -76,7 +76,7 @@ def test_time_for_all_tests_together_is_limited(sandbox: Sandbox) -> None:
 
 def test_no_tests_is_not_a_pass(sandbox: Sandbox) -> None:
     report = grade_tests(DOUBLE, [], sandbox=sandbox)
-    assert (report.all_passed, report.all_or_nothing, report.pass_fraction) == (False, 0.0, 0.0)
+    assert not report.all_passed
 
 
 LIBRARY: dict[str, tuple[tuple[Any, ...], Any]] = {
