@@ -148,8 +148,8 @@ class _Stage:
         longest = max(last - first for first, last in laps)
         self.values = sums.new_zeros(len(sums), longest * self._width)
         self._blocks = [
-            self._block(weights, start, shapes, range(*its))
-            for (weights, start, _), its in zip(ranges, laps, strict=True)
+            self._block(weights, start, shapes, range(*span))
+            for (weights, start, _), span in zip(ranges, laps, strict=True)
         ]
         self._of = {weight: block for block in self._blocks for weight in block.slots}
         self._now: _Block | None = None
