@@ -36,7 +36,7 @@ _SOURCE = {"source": "foreign"}
 
 @dataclass(slots=True)
 class _Step:
-    fresh: list[SpanRow] = field(default_factory=list)
+    unmeasured: list[SpanRow] = field(default_factory=list)
     kept: list[SpanTable] = field(default_factory=list)
     rows: int = 0
     folded: bool = False
@@ -108,8 +108,8 @@ class Collector:
         self._text = 0
         self._rows = 0
         probes = probes_for("business", SINGLE)
-        self._of_text = [one for one in probes if _TEXT in one.needs]
-        self._of_numbers = [one for one in probes if _TEXT not in one.needs]
+        self._of_text = [probe for probe in probes if _TEXT in probe.needs]
+        self._of_numbers = [probe for probe in probes if _TEXT not in probe.needs]
         self._of_others = InstalledProbes()
 
     def take(self, event: Event) -> Iterator[tuple[StepRecord, list[Sample]]]:
@@ -161,22 +161,22 @@ class Collector:
             # An advantage group that lies on both sides is counted as two in zero_variance.
             self._ledger.skip("step measured in portions", f"step {row.step}", step=row.step)
             state.folded = False
-        state.fresh.append(row)
+        state.unmeasured.append(row)
         state.rows += 1
         self._rows += 1
         self._text += len(row.text or "") + len(row.prompt_text)
         if self._text > _TEXT_BUDGET:
-            for one in self._open:
-                self._digest(one)
+            for step in self._open:
+                self._digest(step)
             self._text = 0
         if self._rows > _ROW_BUDGET:
             self._relieve(row.step, state)
 
     def _relieve(self, step: int, state: _Step) -> None:
         """Measure what can be done with: in sorted input, every step but the present one."""
-        for one in self._open:
-            if one != step or state.rows > _ROW_BUDGET:
-                self._fold(one)
+        for other in self._open:
+            if other != step or state.rows > _ROW_BUDGET:
+                self._fold(other)
         self._rows = state.rows
 
     def _series(self, series: Series) -> None:
@@ -199,21 +199,23 @@ class Collector:
     def _digest(self, step: int) -> None:
         """Measure the texts that have come in, pick those to keep, and let go of the rest."""
         state = self._open[step]
-        if not state.fresh:
+        if not state.unmeasured:
             return
         self._pick(step, state)
-        self.tally.columns.update(_columns(state.fresh))
-        state.sums = add([state.sums, *(shares_of(state.fresh))])
-        for table in tables_of(state.fresh, tuple(self.tally.slots)):
+        self.tally.columns.update(_columns(state.unmeasured))
+        state.sums = add([state.sums, *(shares_of(state.unmeasured))])
+        for table in tables_of(state.unmeasured, tuple(self.tally.slots)):
             state.present |= table.present
             state.sums = add(
                 [state.sums]
-                + [one.measure(table) for one in self._of_text if one.needs <= table.present]
+                + [probe.measure(table) for probe in self._of_text if probe.needs <= table.present]
                 + self._of_others.measure(table, self.tally.slots, texts=True)
             )
-            state.missing |= {name for one in self._of_text for name in one.needs - table.present}
+            state.missing |= {
+                name for probe in self._of_text for name in probe.needs - table.present
+            }
             state.kept.append(replace(table, text_N=None))
-        state.fresh = []
+        state.unmeasured = []
 
     def _fold(self, step: int) -> None:
         """Measure the numbers of the rows that are kept."""
@@ -232,10 +234,10 @@ class Collector:
 
     def _pick(self, step: int, state: _Step) -> None:
         # What an earlier portion of the step kept stands beside the new rows for election.
-        rows = [row for row, _ in state.picked] + [row for row in state.fresh if row.text]
+        rows = [row for row, _ in state.picked] + [row for row in state.unmeasured if row.text]
         if not rows:
             return
-        for row in state.fresh:
+        for row in state.unmeasured:
             if row.text and _of_first_problems(row, state):
                 state.of_problems[id(row)] = None
         picks = self._sampler.pick(
@@ -257,12 +259,12 @@ class Collector:
         self._closed.add(step)
         groups: dict[str, Stats] = dict(summarise(state.sums))
         for group, stats in state.groups.items():
-            mine = groups.get(group, {})
+            measured_here = groups.get(group, {})
             # What was measured on spans here is better founded than a logged mean.
             logged = StoredStats(
-                {name: {"n": 1, "mean": stats[name]} for name in stats if name not in mine}
+                {name: {"n": 1, "mean": stats[name]} for name in stats if name not in measured_here}
             )
-            groups[group] = {**mine, **logged} if mine else logged
+            groups[group] = {**measured_here, **logged} if measured_here else logged
         tally = self.tally
         tally.first = step if not tally.steps else min(tally.first, step)
         tally.last = step if not tally.steps else max(tally.last, step)
@@ -347,13 +349,13 @@ def of_the_only_role(record: StepRecord, role: str) -> StepRecord:
 
 
 def _columns(rows: list[SpanRow]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    columns: Counter[str] = Counter()
     for name in ("text", "tokens", "truncated", "reward", "advantage", "group", "nll", "entropy"):
-        found[name] = sum(getattr(row, name) is not None for row in rows)
+        columns[name] = sum(getattr(row, name) is not None for row in rows)
     for row in rows:
-        found.update(one.kind for one in row.pairs)
-        found.update(row.shares.keys())  # of the mapping itself a Counter would add the values
-    return found
+        columns.update(pair.kind for pair in row.pairs)
+        columns.update(row.shares.keys())  # of the mapping itself a Counter would add the values
+    return columns
 
 
 def _sample(row: SpanRow, flags: tuple[str, ...]) -> Sample:

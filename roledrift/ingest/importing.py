@@ -178,11 +178,11 @@ def _header(done: Imported, facts: Facts) -> RunHeader:
 
 
 def _write(out: Path, header: RunHeader, waiting: IO[bytes], tally: Tally) -> None:
-    there = out.exists()
-    if there and any(out.iterdir()):
+    existed = out.exists()
+    if existed and any(out.iterdir()):
         raise StoreError(f"{out}: this directory holds something else; give an empty or a new one")
     slots = {role.name: role.slots for role in header.workflow.roles}
-    whole = milestones(sorted(tally.with_texts), tally.validation)
+    kept_whole = milestones(sorted(tally.with_texts), tally.validation)
     try:
         writer = RunWriter(out, header, writer="import")
         waiting.seek(0)
@@ -193,21 +193,21 @@ def _write(out: Path, header: RunHeader, waiting: IO[bytes], tally: Tally) -> No
                 record = in_characters(record, everyone=not tally.logged_length)
             writer.write_step(record)
             if samples:
-                kept = samples if record.step in whole else _few(samples)
-                policies = {one.role: header.workflow.policy_of(one.role) for one in kept}
+                kept = samples if record.step in kept_whole else _few(samples)
+                policies = {text.role: header.workflow.policy_of(text.role) for text in kept}
                 writer.write_samples(
-                    record.step, [replace(one, policy=policies[one.role]) for one in kept]
+                    record.step, [replace(text, policy=policies[text.role]) for text in kept]
                 )
         writer.close()
     except OSError:
-        if not there:
+        if not existed:
             shutil.rmtree(out, ignore_errors=True)
         raise
 
 
 def _few(samples: Sequence[Sample]) -> list[Sample]:
     """The texts of a step whose first problems are not counted: without those kept for that."""
-    return [one for one in samples if one.flags != (ONE_OF_THE_FIRST,)]
+    return [text for text in samples if text.flags != (ONE_OF_THE_FIRST,)]
 
 
 def _attributed(record: StepRecord, workflow: Workflow) -> StepRecord:
@@ -266,5 +266,5 @@ def remarks(done: Imported) -> list[str]:
 
 def as_json(done: Iterable[Imported], failed: Mapping[str, str]) -> str:
     """Imports as one JSON document."""
-    body = {"runs": [one.plain() for one in done], "failed": dict(failed)}
+    body = {"runs": [run.plain() for run in done], "failed": dict(failed)}
     return json.dumps({"schema": "roledrift.import/2"} | body, indent=2)

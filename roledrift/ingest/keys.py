@@ -103,15 +103,15 @@ class Translator:
             if group == _VALIDATED:
                 validations.setdefault(names[0], {})[key] = value
                 continue
-            mine = groups.setdefault(group, {}) if names else {}
+            values = groups.setdefault(group, {}) if names else {}
             for name in names:
                 if name in _COUNTS:
-                    mine[name] = mine.get(name, 0.0) + value
+                    values[name] = values.get(name, 0.0) + value
                 elif rank <= ranks.get((group, name), rank):
-                    mine[name], ranks[group, name] = value, rank
+                    values[name], ranks[group, name] = value, rank
         totals = groups.pop(_TOTAL, {})
-        for name, found in validations.items():
-            totals[name] = found[min(found)]
+        for name, scores in validations.items():
+            totals[name] = scores[min(scores)]
         if "reward" not in totals and "success" in totals:
             totals["reward"] = totals["success"]
         return groups, totals
@@ -162,14 +162,14 @@ class Translator:
 
 def useful(data: Mapping[str, object], passed: dict[str, None]) -> dict[str, object]:
     """The numbers of a row that a :class:`Translator` has a use for; a log is mostly others."""
-    found: dict[str, object] = {}
+    numbers: dict[str, object] = {}
     for key, logged in data.items():
         if not _of_use(key):
             if key not in passed and number(logged) is not None and resolve(key) is None:
                 passed[key] = None
         elif (value := _when(key, logged)) is not None:
-            found[key] = value
-    return found
+            numbers[key] = value
+    return numbers
 
 
 def _when(key: str, logged: object) -> object:
@@ -178,7 +178,9 @@ def _when(key: str, logged: object) -> object:
 
 def only_times(data: Mapping[str, object]) -> bool:
     """Whether a row says when it was logged, or how long the run took, and nothing else."""
-    return all(key in CLOCKS or ((one := resolve(key)) and one.name in _TIMES) for key in data)
+    return all(
+        key in CLOCKS or ((metric := resolve(key)) and metric.name in _TIMES) for key in data
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -187,9 +189,9 @@ def _of_use(logged: str) -> bool:
     metric = resolve(logged)
     if metric is not None and metric.kind in _GROUPS:
         return True
-    found = _ROLE_KEY.match(key) or _SHARED_KEY.match(key)
-    if found:
-        return found[found.lastindex or 1] in LEAVES
+    match = _ROLE_KEY.match(key) or _SHARED_KEY.match(key)
+    if match:
+        return match[match.lastindex or 1] in LEAVES
     return (
         logged in STEP_KEYS
         or key.removeprefix("batch/") in _IMPLIED
@@ -201,7 +203,7 @@ def _of_use(logged: str) -> bool:
 def _value(logged: object) -> float | None:
     """A logged value as a number; of a list of shares by position the largest one's share."""
     if isinstance(logged, list):
-        parts = [one for part in logged if (one := number(part)) is not None and one >= 0]
+        parts = [share for part in logged if (share := number(part)) is not None and share >= 0]
         total = sum(parts)
         return max(parts) / total if len(parts) > 1 and 0 < total < float("inf") else None
     return number(logged)
@@ -220,14 +222,14 @@ def compared(keys: Iterable[str]) -> dict[str, str]:
 
 def flat(row: Mapping[str, object]) -> dict[str, object]:
     """Nested dictionaries as keys joined with ``/``; a file logger's ``data`` adds nothing."""
-    found: dict[str, object] = {}
+    joined: dict[str, object] = {}
     for key, value in row.items():
         if isinstance(value, Mapping):
             head = "" if key in _WRAPPERS else f"{key}/"
-            found |= {f"{head}{name}": one for name, one in flat(value).items()}
+            joined |= {f"{head}{name}": inner for name, inner in flat(value).items()}
         elif isinstance(key, str):
-            found[key] = value
-    return found
+            joined[key] = value
+    return joined
 
 
 def fails(key: str) -> bool:
@@ -247,8 +249,8 @@ def step_of(data: Mapping[str, object]) -> int | None:
 
 def passed_note(passed: Iterable[str]) -> dict[str, str]:
     """A note that names what was not translated; empty if everything was."""
-    told = not_understood(passed)
-    return {"numbers not imported": told} if told else {}
+    text = not_understood(passed)
+    return {"numbers not imported": text} if text else {}
 
 
 def _bare(key: str) -> str:

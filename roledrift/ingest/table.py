@@ -152,19 +152,19 @@ def _files(job: Job) -> list[Path]:
     if source.is_file():
         return [source]
     pattern = (job.mapping or {}).get("files")
-    found = (
+    files = (
         sorted(source.glob(str(pattern)))
         if pattern
-        else [one for one in sorted(source.iterdir()) if _kind(one, job)]
+        else [file for file in sorted(source.iterdir()) if _kind(file, job)]
     )
-    if not found:
+    if not files:
         raise StoreError(f"{source}: no file here fits {pattern or sorted(_SUFFIXES)}")
-    return found
+    return files
 
 
 def _kind(file: Path, job: Job) -> str | None:
-    told = (job.mapping or {}).get("format")
-    return str(told) if told else _SUFFIXES.get(Path(plain(file.name)).suffix)
+    named = (job.mapping or {}).get("format")
+    return str(named) if named else _SUFFIXES.get(Path(plain(file.name)).suffix)
 
 
 def _rows(file: Path, job: Job) -> Iterable[tuple[str, Mapping[str, Any]]]:
@@ -225,7 +225,7 @@ class _Plan:
         mapped = {*self._columns, *self._constants}
         self._counted = [name for name in (*_WHOLES, *_NUMBERS) if name in mapped]
         self._texts = [name for name in _NAMES if name in mapped]
-        self._there: dict[str, None] = {}
+        self._seen_names: dict[str, None] = {}
         self._looked = 0
         self._spans = "role" in self._columns or "role" in self._constants
 
@@ -238,8 +238,8 @@ class _Plan:
         for name in [name for name, column in self.unseen.items() if has(row, column)]:
             del self.unseen[name]
         self._looked += 1
-        if len(self._there) < _NAMES_KEPT:
-            self._there.update(dict.fromkeys(_paths(row)))
+        if len(self._seen_names) < _NAMES_KEPT:
+            self._seen_names.update(dict.fromkeys(_paths(row)))
         if self._looked == _PATIENCE and "columns.step" in self.unseen:
             raise ConfigError(self._complaint())
 
@@ -261,13 +261,13 @@ class _Plan:
             job.ledger.skip(f"mapped column that no row has: {name} = {column!r}", job.source.name)
 
     def _complaint(self) -> str:
-        there = list(self._there)
-        said = []
+        names = list(self._seen_names)
+        complaints = []
         for name, column in self.unseen.items():
-            close = get_close_matches(column, there, n=1)
+            close = get_close_matches(column, names, n=1)
             hint = f", did you mean {close[0]!r}?" if close else ""
-            said.append(f"the mapping's {name} = {column!r} is not a column{hint}")
-        return f"{'; '.join(said)} (there are {', '.join(there[:20])})"
+            complaints.append(f"the mapping's {name} = {column!r} is not a column{hint}")
+        return f"{'; '.join(complaints)} (there are {', '.join(names[:20])})"
 
     def events(self, row: Mapping[str, Any], where: str, job: Job) -> Iterator[SpanRow | Series]:
         """The span of a row, and its numbers of the whole step."""
@@ -324,37 +324,37 @@ class _Plan:
     def _per_token(self, row: Mapping[str, Any], span: SpanRow, where: str, job: Job) -> None:
         lists = {}
         for name in _LISTS:
-            found = floats(self._get(row, name)) if name in self._columns else None
-            if found is not None:
-                lists[name] = found
+            values = floats(self._get(row, name)) if name in self._columns else None
+            if values is not None:
+                lists[name] = values
         if not lists:
             return
-        sizes = {len(one) for one in lists.values()}
+        sizes = {len(list_) for list_ in lists.values()}
         if len(sizes) > 1:
             job.ledger.skip("per-token lists of different lengths", where, step=span.step)
             return
         mask = lists.get("mask", np.ones(sizes.pop())) != 0
-        mine = {name: one[mask] for name, one in lists.items()}
+        kept = {name: list_[mask] for name, list_ in lists.items()}
         if span.tokens is None:
             span.tokens = int(mask.sum())
-        if "logp" in mine and span.nll is None:
-            good = np.isfinite(mine["logp"])
-            if "token_entropy" in mine:
-                good &= np.isfinite(mine["token_entropy"])
-                span.entropy = float(mine["token_entropy"][good].sum())
+        if "logp" in kept and span.nll is None:
+            good = np.isfinite(kept["logp"])
+            if "token_entropy" in kept:
+                good &= np.isfinite(kept["token_entropy"])
+                span.entropy = float(kept["token_entropy"][good].sum())
             span.scored, span.nonfinite = int(good.sum()), int((~good).sum())
-            span.nll = float(-mine["logp"][good].sum())
-        span.pairs = tuple(self._pairs(mine))
+            span.nll = float(-kept["logp"][good].sum())
+        span.pairs = tuple(self._pairs(kept))
 
-    def _pairs(self, mine: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[Pair]:
+    def _pairs(self, kept: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[Pair]:
         own = number(self._settings.get("temperature"))
         steps = whole(self._settings.get("steps_between"))
         for kind, a, b in _PAIRS:
-            if a in mine and b in mine:
+            if a in kept and b in kept:
                 other = (
                     number(self._settings.get("rollout_temperature")) if kind == "rollout" else own
                 )
-                yield pair(kind, mine[a], mine[b], temperatures=(own, other), steps_between=steps)
+                yield pair(kind, kept[a], kept[b], temperatures=(own, other), steps_between=steps)
 
 
 _MAP = "map its column, if there is one"

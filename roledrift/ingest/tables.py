@@ -42,7 +42,8 @@ def tables_of(rows: Sequence[SpanRow], roles: tuple[str, ...]) -> Iterator[SpanT
     layouts: dict[Any, list[SpanRow]] = {}
     for row in rows:
         pairs = tuple(
-            (one.kind, one.temperature_a, one.temperature_b, one.steps_between) for one in row.pairs
+            (pair.kind, pair.temperature_a, pair.temperature_b, pair.steps_between)
+            for pair in row.pairs
         )
         layout = (*map(_ABSENT, _VALUES(row)), pairs)
         layouts.setdefault(layout, []).append(row)
@@ -78,27 +79,27 @@ def stacked(tables: Sequence[SpanTable], roles: tuple[str, ...]) -> Iterator[Spa
     layouts: dict[object, list[SpanTable]] = {}
     for table in tables:
         pairs = tuple(
-            (one.kind, one.temperature_a, one.temperature_b, one.steps_between)
-            for one in table.comparisons
+            (compared.kind, compared.temperature_a, compared.temperature_b, compared.steps_between)
+            for compared in table.comparisons
         )
-        whole = replace(table, roles=roles, slots=(_EACH,) * len(roles))
-        layouts.setdefault((table.present, pairs), []).append(whole)
+        restated = replace(table, roles=roles, slots=(_EACH,) * len(roles))
+        layouts.setdefault((table.present, pairs), []).append(restated)
     for alike in layouts.values():
         yield concat(alike)
 
 
 def _comparison(rows: list[SpanRow], number: int) -> Comparison:
-    there = [row.pairs[number] for row in rows]
+    compared = [row.pairs[number] for row in rows]
     sums: dict[str, Any] = {
-        f"{name}_N": np.array([getattr(one, name) for one in there], dtype=np.float64)
+        f"{name}_N": np.array([getattr(part, name) for part in compared], dtype=np.float64)
         for name in _SUMS
     }
     return Comparison(
-        kind=there[0].kind,
-        tokens_N=np.array([one.tokens for one in there], dtype=np.int64),
-        temperature_a=there[0].temperature_a,
-        temperature_b=there[0].temperature_b,
-        steps_between=there[0].steps_between,
+        kind=compared[0].kind,
+        tokens_N=np.array([part.tokens for part in compared], dtype=np.int64),
+        temperature_a=compared[0].temperature_a,
+        temperature_b=compared[0].temperature_b,
+        steps_between=compared[0].steps_between,
         **sums,
     )
 

@@ -53,11 +53,11 @@ def _state_reason(path: Path) -> str | None:
 
 def _completions(path: Path) -> dict[int, Path]:
     if path.is_file():
-        found = _COMPLETIONS.match(path.name)
-        return {int(found[1]): path} if found else {}
+        match = _COMPLETIONS.match(path.name)
+        return {int(match[1]): path} if match else {}
     folders = (path, path / "completions")
-    there = (file for folder in folders for file in folder.glob("completions_*.parquet"))
-    return {int(found[1]): file for file in there if (found := _COMPLETIONS.match(file.name))}
+    files = (file for folder in folders for file in folder.glob("completions_*.parquet"))
+    return {int(match[1]): file for file in files if (match := _COMPLETIONS.match(file.name))}
 
 
 def _state(path: Path) -> Path | None:
@@ -66,9 +66,9 @@ def _state(path: Path) -> Path | None:
         return path if path.name == _STATE else None
     own = [path / _STATE] if (path / _STATE).is_file() else []
     saved = [
-        (int(found[1]), file)
+        (int(match[1]), file)
         for file in path.glob(f"checkpoint-*/{_STATE}")
-        if (found := re.match(r"checkpoint-(\d{1,12})\Z", file.parent.name))
+        if (match := re.match(r"checkpoint-(\d{1,12})\Z", file.parent.name))
     ]
     return own[0] if own else (max(saved)[1] if saved else None)
 
@@ -104,13 +104,13 @@ def _history(job: Job) -> tuple[dict[int, Series], frozenset[str]]:
         data = {key: value for key, value in row.items() if key not in ("step", "epoch")}
         history.add(whole(row.get("step")), data, _STATE)
     try:
-        found = {one.step: one for one in history.events() if isinstance(one, Series)}
+        by_step = {series.step: series for series in history.events() if isinstance(series, Series)}
     except StoreError as error:
         if not _completions(job.source):
             raise
         job.ledger.skip("trainer state without metrics of this training", error)
-        found = {}
-    return found, frozenset(functions)
+        by_step = {}
+    return by_step, frozenset(functions)
 
 
 def _spans(file: Path, step: int, functions: frozenset[str], job: Job) -> Iterator[SpanRow]:
@@ -170,7 +170,7 @@ def _span(
     if not name:
         job.ledger.skip("completion without a role", f"completions of step {step}", step=step)
     role, slot = job.roles.resolve(name or "unknown", prompt)
-    told = whole(row.get("slot"))
+    slot_of_row = whole(row.get("slot"))
     values = [value for column in rewards if (value := number(row.get(column))) is not None]
     shares = {}
     truth = answer_text(row.get("answer"))
@@ -180,7 +180,7 @@ def _span(
     return SpanRow(
         step=step,
         role=role,
-        slot=slot if told is None else told,
+        slot=slot if slot_of_row is None else slot_of_row,
         turn=whole(row.get("turn")),
         prompt=prompt[:200],
         # Rows of one prompt are its generations; nothing says which roles belong together.

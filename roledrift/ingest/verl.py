@@ -45,9 +45,9 @@ def _sniff(path: Path) -> str | None:
         if is_dump(first):
             return "a rollout dump with input, output and score"
         return "rows of verl's file logger" if is_logged(first) else None
-    there = dumps(path)
-    if there and is_dump(first_document(there[min(there)])):
-        return f"{len(there)} rollout dumps <step>.jsonl"
+    steps = dumps(path)
+    if steps and is_dump(first_document(steps[min(steps)])):
+        return f"{len(steps)} rollout dumps <step>.jsonl"
     if any(is_logged(first_document(file)) for file in _others(path, ".jsonl")[:5]):
         return "rows of verl's file logger"
     if any(console_log.looks_like(file) for suffix in _LOGS for file in _others(path, suffix)[:5]):
@@ -70,10 +70,10 @@ def dumps(path: Path) -> dict[int, Path]:
     if not path.is_dir():
         return {}
     for folder in (path, path / "rollout_data", path / "rollout", path / "train"):
-        there = matching(folder, "*.jsonl") if folder.is_dir() else []
-        found = {int(match[1]): file for file in there if (match := _DUMP.match(plain(file.name)))}
-        if found:
-            return found
+        files = matching(folder, "*.jsonl") if folder.is_dir() else []
+        steps = {int(match[1]): file for file in files if (match := _DUMP.match(plain(file.name)))}
+        if steps:
+            return steps
     return {}
 
 
@@ -142,8 +142,8 @@ def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
         if source.is_file()
         else [file for suffix in _LOGS for file in _others(source, suffix)]
     )
-    found: dict[int, dict[str, object]] = {}
-    for file in (one for one in files if ".jsonl" in one.name):
+    rows: dict[int, dict[str, object]] = {}
+    for file in (path for path in files if ".jsonl" in path.name):
         if not is_logged(first_document(file)):
             continue
         for where, row in documents(file, job.ledger):
@@ -151,11 +151,11 @@ def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
             if step is None or not isinstance(row.get("data"), dict):
                 job.ledger.skip("row that is no {step, data}", where)
                 continue
-            found.setdefault(step, {}).update(useful(section(row, "data"), passed))
-    for file in (one for one in logs if plain(one.name).endswith(_LOGS)):
+            rows.setdefault(step, {}).update(useful(section(row, "data"), passed))
+    for file in (path for path in logs if plain(path.name).endswith(_LOGS)):
         for step, data in console_log.steps(file, job.ledger):
-            found[step] = useful(data, passed) | found.get(step, {})
-    return found
+            rows[step] = useful(data, passed) | rows.get(step, {})
+    return rows
 
 
 def _spans(file: Path, step: int, job: Job, *, boxed: bool) -> Iterator[SpanRow]:
@@ -164,8 +164,8 @@ def _spans(file: Path, step: int, job: Job, *, boxed: bool) -> Iterator[SpanRow]
         if not is_dump(row):
             job.ledger.skip("row without input and output", where, step=step)
             continue
-        said = whole(row.get("step"))
-        if said is not None and said != step:
+        own_step = whole(row.get("step"))
+        if own_step is not None and own_step != step:
             job.ledger.skip("row of another step than its file", where, step=step)
         span, named = _span(row, step, job, boxed=boxed)
         unnamed += not named
@@ -188,28 +188,28 @@ def _boxed(file: Path, job: Job) -> bool:
 def _span(row: Mapping[str, Any], step: int, job: Job, *, boxed: bool) -> tuple[SpanRow, bool]:
     prompt, written = text(row.get("input")) or "", text(row.get("output"))
     uid = text(row.get("uid")) or ""
-    found = _UID.match(uid)
+    match = _UID.match(uid)
     name = next((str(row[key]) for key in _ROLE_KEYS if row.get(key) not in (None, "")), "")
     named = bool(name)
     if not named:
-        name = found[3] if found else _UNNAMED
+        name = match[3] if match else _UNNAMED
     role, slot = job.roles.resolve(name, prompt)
     if not named and role == f"r{name}":
         role, slot = _UNNAMED, int(name)
     shares = {}
     gold = answer_text(row.get("gts"))
-    told = truth(row.get("acc"))
-    if not boxed and told is not None and answers(role):
-        shares["correct"] = told
+    stated = truth(row.get("acc"))
+    if not boxed and stated is not None and answers(role):
+        shares["correct"] = stated
     elif boxed and gold is not None and written is not None and answers(role):
         shares["correct"] = right(written, gold)
-    group = found[1] if found else (uid or prompt)
+    group = match[1] if match else (uid or prompt)
     return SpanRow(
         step=step,
         role=role,
         slot=slot,
-        prompt=prompt[:200] if not found else found[1],
-        episode=f"{found[1]}_{found[2]}" if found else None,
+        prompt=prompt[:200] if not match else match[1],
+        episode=f"{match[1]}_{match[2]}" if match else None,
         group=f"{group}|{name}",
         reward=number(row.get("score")),
         advantage=number(row.get("advantage")),

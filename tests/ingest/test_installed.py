@@ -8,6 +8,7 @@ import pytest
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import formats, named, sniff
 from roledrift.ingest.importing import import_run, job_for
+from roledrift.ingest.tree import find
 from roledrift.store.reader import open_run
 
 LINES = """
@@ -35,7 +36,7 @@ def log(tmp_path: Path) -> Path:
 def test_it_is_recognised_and_read(install: Any, log: Path, tmp_path: Path) -> None:
     install("mine", POINTS, code={"mine_part": LINES})
     known = list(formats())
-    assert known.index("trl") < known.index("mine") < known.index("wandb")
+    assert known.index("trl") < known.index("mine") < known.index("verl")
     assert known[-1] == "table"
     assert named("mine")[0].name == "mine"
     done = import_run(sniff(log), job_for(log), tmp_path / "run")
@@ -64,6 +65,27 @@ def test_a_sniff_that_fails_recognises_nothing(install: Any, log: Path) -> None:
     install("mine", POINTS, code={"mine_part": LINES.replace("return", "1 / 0\n    return")})
     with pytest.raises(StoreError, match=r"not recognised as any of .*mine"):
         sniff(log)
+
+
+CLAIM = """
+from roledrift.ingest.form import Source
+def claim(form, folder, below):
+    logs = sorted(folder.glob("*.mine"))
+    return [Source(form, log, log.stem) for log in logs], below
+FORMAT = Format("mine", "numbers", sniff, read, claim=claim)
+"""
+
+
+@pytest.mark.parametrize(("broken", "runs"), [("", ["a", "b"]), ("1 / 0", [])])
+def test_it_says_which_files_of_a_tree_are_its_own(
+    install: Any, tmp_path: Path, broken: str, runs: list[str]
+) -> None:
+    for folder, name in (("x", "a"), ("x/y", "b")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / f"{name}.mine").write_text("1 2")
+    code = LINES + CLAIM.replace("logs =", f"{broken}\n    logs =")
+    install("mine", POINTS, code={"mine_part": code})
+    assert [run.name for run in find(tmp_path, formats())] == runs
 
 
 @pytest.mark.parametrize(
