@@ -2,7 +2,7 @@
 
 An extension is an object of one of these shapes and a module with a card (``measure`` for probes,
 ``detect/detectors``), or an entry point in a distribution of your own
-(:mod:`roledrift.extensions`); nothing has to be inherited.
+(:mod:`roledrift.extensions`); there is nothing to inherit from.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Detector(Protocol):
 
 
 class Sink(Protocol):
-    """Stores what is measured. A class that inherits it ignores what it does not define."""
+    """Stores what is measured."""
 
     def write_step(self, record: StepRecord) -> None:
         """Store one step."""

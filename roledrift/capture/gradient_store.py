@@ -65,14 +65,7 @@ class GradientStore(Summed, Protocol):
 
 
 class FullStore:
-    """Every entry of every group's gradient: exact.
-
-    Args:
-        shapes: ``(out, in)`` of each weight.
-        n_groups: Groups.
-        dtype: Of the sums.
-        device: Where they are kept.
-    """
+    """Every entry of every group's gradient: exact."""
 
     def __init__(
         self,
@@ -133,12 +126,6 @@ class SketchStore:
     P and Q hold random signs. Inner products are unbiased; for one weight the relative variance of
     a squared norm is at most (1 + 2/k)^2 - 1 with k = 16 (reached by gradients of rank one), and
     weights are independent.
-
-    Args:
-        shapes: ``(out, in)`` of each weight.
-        n_groups: Groups.
-        dtype: Of the sums.
-        device: Where they are kept.
     """
 
     def __init__(

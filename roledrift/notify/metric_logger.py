@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from roledrift.gram import norms
-from roledrift.judgement import Incident
+from roledrift.judgement import Alert, Incident
 from roledrift.notify.logbooks import logbook
-from roledrift.protocols import Sink
-from roledrift.records import StepRecord
+from roledrift.records import Sample, StepRecord
 
 FORWARDED = (
     *("length", "truncated", "reward", "zero_variance", "ppl", "entropy", "clip_fraction"),
@@ -19,8 +18,8 @@ FORWARDED = (
 """Statistics that go to the host's own reporters; few, and their names are stable."""
 
 
-class StatisticsLog(Sink):
-    """Pools the statistics of records until the host logs; incidents reach people by notifiers.
+class StatisticsLog:
+    """A :class:`roledrift.protocols.Sink` that pools records until the host logs.
 
     Hosts log every so many steps; what they get is the mean over the steps in between, weighted as
     the statistics themselves are.
@@ -49,14 +48,26 @@ class StatisticsLog(Sink):
         before = self._pooled.get(name, (0.0, 0.0))
         self._pooled[name] = (before[0] + n, before[1] + total)
 
+    def write_alert(self, alert: Alert) -> None:
+        """Single alerts are not passed on."""
+
+    def write_incident(self, incident: Incident) -> None:
+        """Incidents reach people through notifiers."""
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Texts stay in the run directory."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
     def take(self) -> dict[str, float]:
         """Return the means over the steps since the last call."""
         pooled, self._pooled = self._pooled, {}
         return {name: total / n for name, (n, total) in pooled.items()}
 
 
-class MetricLogger(Sink):
-    """Logs the statistics of every step, for your own loops. Whoever opened a logbook closes it.
+class MetricLogger:
+    """A :class:`roledrift.protocols.Sink` that logs the statistics of every step, for own loops.
 
     Args:
         roles: As for :class:`StatisticsLog`.
@@ -78,7 +89,16 @@ class MetricLogger(Sink):
         for tracker in self._logbooks if values else ():
             tracker.log(values, record.step)
 
+    def write_alert(self, alert: Alert) -> None:
+        """Single alerts are not passed on."""
+
     def write_incident(self, incident: Incident) -> None:
         """Log the incident where no notifier brings it."""
         for tracker in self._logbooks:
             tracker.incident(incident)
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Texts stay in the run directory."""
+
+    def close(self) -> None:
+        """Logbooks are closed by who opened them."""

@@ -84,12 +84,6 @@ class StoredRun:
     ) -> list[Sample]:
         """Kept texts in the order of steps, without those of replayed steps.
 
-        Args:
-            limit: Of each file take only the first rows, so that about this many come together;
-                None takes all. Files are read one at a time, so memory stays bounded.
-            whole: Steps whose files are taken whole (up to ``limit`` rows each) in any case.
-            steps: Read only the files of these; None reads all.
-
         Raises:
             SchemaError: If a file was written by a newer version.
         """

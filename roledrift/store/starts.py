@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from roledrift.protocols import Sink
-from roledrift.records import RunHeader
+from roledrift.judgement import Alert, Incident
+from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.store import layout
 from roledrift.store.regular import content
 
@@ -26,19 +26,25 @@ _GOOD = ("clean", "suspicious")
 Starts = Mapping[str, Mapping[str, float]]
 
 
-class StartsWriter(Sink):
-    """Writes the starts of a run when it ends, and keeps nothing else.
-
-    Args:
-        path: Run directory.
-        header: What the run is.
-        summary: Outcome of the run, its sentence, and its starts, asked for at the end.
-    """
+class StartsWriter:
+    """Writes the starts of a run when it ends; a :class:`~roledrift.protocols.Sink`."""
 
     def __init__(
         self, path: Path, header: RunHeader, summary: Callable[[], tuple[str, str, Starts]]
     ) -> None:
         self._path, self._header, self._summary = path, header, summary
+
+    def write_step(self, record: StepRecord) -> None:
+        """Nothing is kept per step."""
+
+    def write_alert(self, alert: Alert) -> None:
+        """Nothing is kept per alert."""
+
+    def write_incident(self, incident: Incident) -> None:
+        """Nothing is kept per incident."""
+
+    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
+        """Nothing is kept of texts."""
 
     def close(self) -> None:
         """Write the file, in one go."""
