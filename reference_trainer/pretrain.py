@@ -8,12 +8,15 @@ import math
 import os
 import random
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -70,13 +73,39 @@ def cache_key(settings: PretrainSettings, task: TinyTask, *, prompts: str) -> st
 def pretrained(settings: PretrainSettings, task: TinyTask, *, prompts: str, cache: Path) -> Path:
     """Folder with the warmed-up model and its tokenizer, trained now if it is not in ``cache`` yet.
 
-    Two processes that need the same model at once both train it; the first to finish wins.
+    Of several processes that need the same model at once, one trains it and the others wait, on
+    other machines too if ``cache`` is in a network folder with locks. Without them each trains it,
+    and the first to finish wins: a folder in ``cache`` is always whole.
     """
     folder = cache / cache_key(settings, task, prompts=prompts)
     if folder.is_dir():
         return folder
-    cache.mkdir(parents=True, exist_ok=True)
-    model, tokenizer = warm_up(settings, task, prompts=prompts)
+    with _alone(cache, folder.name):
+        if not folder.is_dir():
+            _store(folder, *warm_up(settings, task, prompts=prompts))
+    return folder
+
+
+@contextmanager
+def _alone(cache: Path, name: str) -> Iterator[None]:
+    """Entered by one process at a time; a process that ends lets the next one in."""
+    locks = cache / ".locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(locks / name)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        print(f"another process warms up {name} in {cache}: waiting for it", file=sys.stderr)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _store(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Write a model so that ``folder`` is there when it is whole, and not before."""
+    cache = folder.parent
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=cache))
     try:
         model.save_pretrained(draft)
@@ -89,7 +118,6 @@ def pretrained(settings: PretrainSettings, task: TinyTask, *, prompts: str, cach
             raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return folder
 
 
 def base_key(config: Config) -> str | None:

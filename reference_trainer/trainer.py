@@ -282,7 +282,7 @@ def _iterate(
 
 def _clock() -> float:
     """Seconds of this process's processor; on a GPU of the wall, after all that was queued."""
-    if not torch.cuda.is_initialized():
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         return time.process_time()
     torch.cuda.synchronize()
     return time.perf_counter()

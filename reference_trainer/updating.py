@@ -75,6 +75,10 @@ class PolicyReport:
             anchor.
         coherence: Mean cosine of the gradients with their moving average, None if that is off.
         lr: The learning rate that it was updated with.
+        rollout_chi2: Mean of ``rho² - 1`` over scored tokens, ``rho`` of the weights in the update
+            against the rollout as it was reported: the released code's series. At two temperatures
+            (``paper_compat.rollout_logps_at_one``) it has a floor that is not drift. None if
+            nothing was scored.
     """
 
     updates: int
@@ -84,6 +88,7 @@ class PolicyReport:
     anchor_k3: float | None = None
     coherence: float | None = None
     lr: float = 0.0
+    rollout_chi2: float | None = None
 
 
 class Watcher(Protocol):
@@ -194,7 +199,7 @@ def _update(
             if every or micro.trained:
                 torch.autograd.backward(terms.loss)
             loss += float(terms.loss.detach())
-            tally.add(micro.batch, terms)
+            tally.add(micro, scores, terms)
         ranks.sum_gradients(bank.parameters_of(policy))
         coherence = bank.memory.scale(
             policy,
@@ -217,11 +222,17 @@ class _Tally:
     tokens: int = 0
     anchored: int = 0
     k3: float = 0.0
+    chi2: float = 0.0
+    scored: int = 0
 
-    def add(self, batch: Batch, terms: LossTerms) -> None:
+    def add(self, micro: MicroBatch, scores: Scores, terms: LossTerms) -> None:
+        batch = micro.batch
         count = int(batch.mask_BC.sum())
         self.clipped += int(terms.clipped_BC.sum())
         self.tokens += count
+        d_N = (scores.logp_BC.detach() - micro.rollout_BC)[batch.mask_BC].double()
+        self.chi2 += float(torch.expm1(2 * d_N.clamp(-20, 20)).sum())
+        self.scored += count
         if terms.k3_BC is not None:
             self.k3 += float(terms.k3_BC[batch.mask_BC].sum())
             self.anchored += count
@@ -233,8 +244,8 @@ class _Tally:
             self.cosines.append(coherence.cosine)
 
     def report(self, ranks: Ranks) -> PolicyReport:
-        counts = (self.clipped, self.tokens, self.k3, self.anchored)
-        clipped, tokens, k3, anchored, *losses = ranks.sum([*counts, *self.losses])
+        sums = (self.clipped, self.tokens, self.k3, self.anchored, self.chi2, self.scored)
+        clipped, tokens, k3, anchored, chi2, scored, *losses = ranks.sum([*sums, *self.losses])
         return PolicyReport(
             updates=len(self.norms),
             grad_norm=fmean(self.norms),
@@ -242,6 +253,7 @@ class _Tally:
             clipped=clipped / tokens,
             anchor_k3=k3 / anchored if anchored else None,
             coherence=fmean(self.cosines) if self.cosines else None,
+            rollout_chi2=chi2 / scored if scored else None,
         )
 
 

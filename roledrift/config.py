@@ -84,8 +84,8 @@ class GradientsConfig:
     Attributes:
         every: Measure every this many optimizer steps; 0 switches it off. At tier ``full`` every
             step is measured.
-        store: ``fold`` (at most 1 MiB, error stated), ``full`` (exact), or ``sketch`` (also for
-            full fine-tuning; larger error).
+        store: ``fold`` (at most 1 MiB, on a GPU 32 MiB more; error stated), ``full`` (exact), or
+            ``sketch`` (also for full fine-tuning; larger error).
     """
 
     every: int = 4

@@ -335,6 +335,7 @@ def pays_for_form(component: str) -> bool:
     return bool(_FORM.search(component.lower()))
 
 
+@lru_cache(maxsize=4096)
 def nearest(key: str) -> str:
     """Return the known key most similar to ``key``; empty if none is."""
     near = get_close_matches(key.lower(), _EXACT, n=1, cutoff=0.75)

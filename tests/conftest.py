@@ -1,10 +1,12 @@
 """Fixtures for the whole suite."""
 
+import gc
 import os
 import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -21,11 +23,25 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
 
+with suppress(ImportError):  # not in every environment of tests/envs
+    from hypothesis import settings
+
+    # No test asserts a wall time, and a deadline would be one: a busy machine misses it.
+    settings.register_profile("any machine", deadline=None)
+    settings.load_profile("any machine")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
     early = ("ranks", "slow")
     items.sort(key=lambda item: not any(map(item.get_closest_marker, early)))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: looking through it for garbage would be half of a small training."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -> None:

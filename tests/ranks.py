@@ -15,7 +15,12 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
-PRELOADED = ["tests.integrations.trl_tiny", "reference_trainer.setup", "reference_trainer.trainer"]
+PRELOADED = [
+    "tests.integrations.trl_tiny",
+    "reference_trainer.setup",
+    "reference_trainer.trainer",
+    "tests.frozen",  # last
+]
 
 
 def context() -> ForkServerContext:

@@ -8,6 +8,7 @@ out of the source distribution, on the installed wheel.
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -89,10 +90,17 @@ def main() -> int:
     )
     parser.add_argument("--no-tests", action="store_true", help="only install and run commands")
     asked = parser.parse_args()
+    interpreters = asked.python or [sys.executable]
+    for interpreter in interpreters:  # before the minutes that each of them takes
+        if shutil.which(interpreter) is None:
+            raise SystemExit(f"{interpreter} is not on the path")
+        probe = subprocess.run([interpreter, "-c", ""], capture_output=True, text=True, check=False)
+        if probe.returncode:
+            raise SystemExit(f"{interpreter} cannot be run: {probe.stderr.strip()}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         wheel, source = build(folder / "dist")
-        for number, interpreter in enumerate(asked.python or [sys.executable]):
+        for number, interpreter in enumerate(interpreters):
             place = folder / str(number)
             python = environment(interpreter, place / "venv", wheel)
             use(python, place / "use")

@@ -12,12 +12,14 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mkdocs.structure.files import File, Files
 from typer.testing import CliRunner
 
 from roledrift.cli.main import app
+
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
@@ -44,21 +46,23 @@ SHOWN = re.compile(r"<!-- gallery: ([a-z-]+) -->")
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the files of the repository and the gallery."""
-    added = {_on_site(name): path for name, path in _outside().items()} | _gallery()
+    from mkdocs.structure.files import File  # the links are tested where there is no mkdocs
+
+    added = {on_site(name): path for name, path in outside().items()} | _gallery()
     for name, path in added.items():
         files.append(File.generated(config, name, abs_src_path=str(path)))
     return files
 
 
 @cache
-def _outside() -> dict[str, Path]:
+def outside() -> dict[str, Path]:
     """Path in the repository -> file, of everything outside of `docs/` that the site holds."""
     paths = [ROOT / name for name in PAGES]
     paths += [path for pattern in FILES for path in sorted(ROOT.glob(pattern))]
     return {path.relative_to(ROOT).as_posix(): path for path in paths}
 
 
-def _on_site(name: str) -> str:
+def on_site(name: str) -> str:
     """Where the site has a file of the repository."""
     inside = PurePosixPath(name)
     if inside.parts[0] == "docs":
@@ -104,9 +108,9 @@ def _link(match: re.Match[str], src: str) -> str:
     here = posixpath.dirname(_in_repository(src))
     path = posixpath.normpath(posixpath.join(here, target))
     path = {"README.md": "docs/README.md", "CONTRIBUTING.md": "docs/README.md"}.get(path, path)
-    if path not in _outside() and not path.startswith("docs/"):
+    if path not in outside() and not path.startswith("docs/"):
         return match[0]
-    return posixpath.relpath(_on_site(path), posixpath.dirname(src) or ".") + mark
+    return posixpath.relpath(on_site(path), posixpath.dirname(src) or ".") + mark
 
 
 def _shown(match: re.Match[str]) -> str:

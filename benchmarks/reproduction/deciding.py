@@ -99,6 +99,24 @@ def apply_rule(test: Comparison, estimate: float, low: float, high: float) -> An
     return "does not hold" if within else "cannot tell"
 
 
+def reason(found: Found) -> str:
+    """Why a test cannot tell, in words; empty if it can."""
+    test = found.test
+    if found.answer != "cannot tell":
+        return ""
+    if test.kind == "interaction":
+        return "p > 0.05, but not small" if found.estimate is not None else "cells are missing"
+    if test.kind == "auc" and found.estimate is None:
+        return f"fewer than {LEAST_RUNS} runs of a kind"
+    if test.kind == "paired" and found.n < LEAST_PAIRS:
+        return f"fewer than {LEAST_PAIRS} pairs" if found.n else "no pairs"
+    if test.rule == "same":
+        return "the interval crosses delta"
+    if found.low <= 0 <= found.high:
+        return "the interval holds both 0 and delta"
+    return "not 0, perhaps smaller than delta"
+
+
 def pairs_of(test: Comparison, results: Results) -> list[tuple[Any, Any]]:
     """Values of ``over`` and ``under`` of the same base, seed and place in the lists."""
     pairs = []
@@ -201,7 +219,7 @@ def _areas(test: Comparison, results: Results) -> Found:
     if min(labels.sum(), (~labels).sum()) < LEAST_RUNS:
         return Found(
             test, len(known), None, -np.inf, np.inf, "cannot tell",
-            f"{int(labels.sum())} runs fall, {int((~labels).sum())} do not",
+            f"runs that fall: {int(labels.sum())}, that do not: {int((~labels).sum())}",
         )  # fmt: skip
     estimate = area(ours, labels) - area(theirs, labels)
     rng = np.random.default_rng(0)
@@ -232,7 +250,7 @@ def _interaction(test: Comparison, results: Results) -> Found:
     )
     if not enough or len(full) < np.prod([len(kind) for kind in kinds]):
         return Found(
-            test, n, None, -np.inf, np.inf, "cannot tell", f"{len(full)} cells with 2 runs"
+            test, n, None, -np.inf, np.inf, "cannot tell", f"cells with two runs: {len(full)}"
         )
     rows = [(cell, value) for cell, values in full.items() for value in values]
     y = np.array([value for _, value in rows])

@@ -161,9 +161,12 @@ def _forest(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> Any:
         colour = _ANSWERS[one.answer]
         axes.plot([low, high], [place, place], color=colour, lw=1.2)
         face = colour if one.test.decides else "white"
-        axes.plot([middle], [place], "o", ms=4, color=colour, markerfacecolor=face)
+        # Beyond the edge a triangle points to where the estimate is.
+        mark = ("<" if middle < 0 else ">") if abs(middle) >= _WIDEST else "o"
+        axes.plot([middle], [place], mark, ms=4, color=colour, markerfacecolor=face, clip_on=False)
     axes.axvline(0, color="#b0b0b0", lw=0.7)
-    axes.axvline(1, color="#b0b0b0", lw=0.7, ls=":")
+    for delta in (-1, 1):
+        axes.axvline(delta, color="#b0b0b0", lw=0.7, ls=":")
     axes.set_yticks(range(len(rows)), [f"{name} {number}" for name, number, _ in rows])
     axes.invert_yaxis()
     axes.set(

@@ -137,6 +137,28 @@ def grad_norm_rise(row: Row, role: str = "generator") -> float | None:
     return _rise([value for value in norms if value])
 
 
+def floor_height(row: Row, policy: str = "generator") -> float | None:
+    """Log of the median chi2 in the updates over that of the median movement, twice its k3."""
+    values, moved = _rollout_chi2(row, policy), movement(row, policy)
+    if not values or median(values) <= 0 or moved is None:
+        return None
+    return math.log(median(values)) - math.log(2) - moved
+
+
+def chi2_trend(row: Row, policy: str = "generator") -> float | None:
+    """Log of the chi2 in the updates, as the released code computes it: last window over first."""
+    values = _rollout_chi2(row, policy)
+    first, end = values[:WINDOW], values[-WINDOW:]
+    if len(values) < 2 * WINDOW or min(fmean(first), fmean(end)) <= 0:
+        return None
+    return math.log(fmean(end) / fmean(first))
+
+
+def _rollout_chi2(row: Row, policy: str) -> list[float]:
+    series = row["policies"].get(policy, {}).get("rollout_chi2", ())
+    return [value for value in series if value is not None]
+
+
 def _best(halves: NDArray[np.float64]) -> float:
     """The best column: chosen by one row, its value from the other; ties and both ways averaged."""
     chosen = [halves[way] == halves[way].max() for way in (0, 1)]
@@ -172,6 +194,8 @@ MEASURES: Mapping[str, Callable[[Row], Value]] = {
     "first_movement": first_movement,
     "coherence_excess": coherence_excess,
     "chi2_rise": chi2_rise,
+    "floor_height": floor_height,
+    "chi2_trend": chi2_trend,
     "ppl_rise": ppl_rise,
     "grad_norm_rise": grad_norm_rise,
     "log_seconds": _log_seconds,

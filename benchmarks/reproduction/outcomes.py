@@ -80,8 +80,8 @@ def load(folder: Path = FOLDER) -> list[Row]:
 
 
 def load_bases(folder: Path = FOLDER) -> list[Row]:
-    """What the base models could do."""
-    return [row for row in _lines([folder / "bases.jsonl"]) if "recipe" in row]
+    """What the base models could do; of one that two shards measured, the last line."""
+    return list({row["key"]: row for row in _lines([folder / "bases.jsonl"])}.values())
 
 
 def _lines(files: Iterable[Path]) -> Iterator[Row]:
@@ -119,7 +119,10 @@ def _policies(rows: Sequence[Mapping[str, Any]]) -> Row:
     return {
         name: {
             "updates": rows[0]["policies"].get(name, {}).get("updates"),
-            "grad_norm": [_short(row["policies"].get(name, {}).get("grad_norm")) for row in rows],
+            **{
+                key: [_short(row["policies"].get(name, {}).get(key)) for row in rows]
+                for key in ("grad_norm", "rollout_chi2")
+            },
         }
         for name in names
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.reproduction.deciding import LEAST_PAIRS, Answer, Found, answers, run_test
+from benchmarks.reproduction.deciding import LEAST_PAIRS, Answer, Found, answers, reason, run_test
 from benchmarks.reproduction.earlier import earlier_rows, earlier_tests
 from benchmarks.reproduction.figures import draw_all
 from benchmarks.reproduction.measures import Results
@@ -34,8 +34,9 @@ _FIGURES = {
     ),
     "optimizer.svg": "How far the first update moves the generator. Every point is a run.",
     "tests.svg": (
-        "All tests with data. The dotted line is the smallest difference of interest, filled "
-        "circles decide the claim. Green: holds, red: does not hold, grey: cannot tell."
+        "All tests with data, numbered as in the tables below. Dotted lines: the smallest "
+        "difference of interest. Filled marks decide the claim; a triangle lies beyond the edge. "
+        "Green: holds, red: does not hold, grey: cannot tell."
     ),
 }  # fmt: skip
 
@@ -64,7 +65,7 @@ def text_of(
         words["head"].strip(),
         _in_short(decided),
         _made(plan, rows),
-        "## Verdicts\n\n" + _summary(decided, earlier),
+        "## Verdicts\n\n" + _summary(decided),
         words["reading"].strip(),
     ]
     if "tests.svg" in figures:
@@ -152,28 +153,35 @@ def _earlier() -> dict[str, list[Found]]:
     return {name: [run_test(test, results) for test in some] for name, some in tests.items()}
 
 
-def _summary(
-    decided: Sequence[tuple[Claim, Answer, Sequence[Found]]], earlier: Mapping[str, Sequence[Found]]
-) -> str:
+def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
     rows = []
     for claim, answer, found in decided:
-        first = next(one for one in found if one.test.decides)
-        before = earlier.get(claim.name, ())
+        deciding = [one for one in found if one.test.decides]
+        one = next((one for one in deciding if one.n and one.answer == answer), deciding[0])
         rows.append(
             [
                 f"[{claim.sentence}](#{claim.name})",
                 f"**{_verdict(answer, found)}**",
-                _estimate(first),
-                _estimate(before[0]) if before else "-",
+                one.test.name,
+                one.detail or "-",
+                _estimate(one),
             ]
         )
-    head = ["claim", "verdict", "first deciding test [95 %]", "earlier runs, first test [95 %]"]
+    head = [
+        "claim",
+        "verdict",
+        "a test that settles it",
+        "sides",
+        "difference [95 %], pairs or runs",
+    ]
     return _table(head, rows)
 
 
 def _estimate(found: Found) -> str:
     if not found.n:
         return "not run"
+    if found.estimate is None:
+        return f"-, n = {found.n}"
     return f"{number(found.estimate)} {interval(found)}, n = {found.n}"
 
 
@@ -193,13 +201,13 @@ def _claim(claim: Claim, answer: Answer, found: Sequence[Found], words: str) -> 
 def _tests(found: Sequence[Found]) -> str:
     rows = [
         [
-            f"**{one.test.name}**" if one.test.decides else one.test.name,
+            f"{place}. " + (f"**{one.test.name}**" if one.test.decides else one.test.name),
             one.detail or "-",
             _estimate(one),
             f"{one.test.delta:g}" if one.test.delta else "-",
-            one.answer if one.n else "-",
+            (f"{one.answer}: {why}" if (why := reason(one)) else one.answer) if one.n else "-",
         ]
-        for one in found
+        for place, one in enumerate(found, start=1)
     ]
     head = ["test (bold: decides)", "sides", "difference [95 %], pairs or runs", "delta", "answer"]
     return _table(head, rows)
@@ -268,6 +276,8 @@ def _missing(plan: Plan, rows: Sequence[Row]) -> str:
     lines = []
     for one in plan.experiments:
         planned = len(plan.jobs("full", only=[one.name]))
-        state = "all" if made[one.name] == planned else f"{made[one.name]} of {planned}"
-        lines.append([f"`{one.name}`", one.about, state])
+        if made[one.name] < planned:
+            lines.append([f"`{one.name}`", one.about, f"{made[one.name]} of {planned}"])
+    if not lines:
+        return "Every planned run was made."
     return _table(["experiment", "about", "runs made"], lines)

@@ -7,6 +7,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -42,6 +43,7 @@ class Experiment:
         about: What is compared.
         recipe: How the base models are warmed up.
         quick: Rounds that the quick depth makes.
+        quick_arms: The arms that it makes; all of them if empty.
         rounds: Rounds that the full depth makes. A round is one seed on every base.
         arms: Arm to its settings, laid over those of the experiment.
         start: Experiment, arm and policy of the run whose final adapter the generator and the
@@ -55,6 +57,16 @@ class Experiment:
     rounds: int
     arms: Mapping[str, Mapping[str, Any]]
     start: Mapping[str, str] = field(default_factory=dict)
+    quick_arms: tuple[str, ...] = ()
+
+    def rounds_of(self, depth: Depth) -> int:
+        """Rounds that a depth makes."""
+        return self.quick if depth == "quick" else self.rounds
+
+    def arms_of(self, depth: Depth) -> list[str]:
+        """Arms that a depth makes."""
+        chosen = self.quick_arms if depth == "quick" else ()
+        return [arm for arm in self.arms if not chosen or arm in chosen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,24 +169,32 @@ class Plan:
         text = json.dumps(self.settings(job), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def jobs(self, depth: Depth, *, only: Sequence[str] = ()) -> list[Job]:
+    def jobs(
+        self, depth: Depth, *, only: Sequence[str] = (), rounds: int | None = None
+    ) -> list[Job]:
         """All runs of a depth, a round of every experiment before the next one.
 
         Args:
             depth: How many rounds.
-            only: Names of experiments; empty for all.
+            only: Patterns of ``experiment`` or ``experiment/arm``; empty for all.
+            rounds: The first so many alone.
         """
-        chosen = [one for one in self.experiments if not only or one.name in only]
         bases = self.bases[: self.quick_bases] if depth == "quick" else self.bases
-        rounds = {one.name: one.quick if depth == "quick" else one.rounds for one in chosen}
+        last = max(one.rounds_of(depth) for one in self.experiments)
         return [
             Job(one.name, arm, base.warm_up, base.first + number)
-            for number in range(max(rounds.values(), default=0))
-            for one in chosen
-            if number < rounds[one.name]
+            for number in range(last if rounds is None else rounds)
+            for one in self.experiments
+            if number < one.rounds_of(depth)
             for base in bases
-            for arm in one.arms
+            for arm in one.arms_of(depth)
+            if not only or _chosen(f"{one.name}/{arm}", only)
         ]
+
+
+def _chosen(place: str, patterns: Sequence[str]) -> bool:
+    experiment = place.partition("/")[0]
+    return any(fnmatchcase(experiment, one) or fnmatchcase(place, one) for one in patterns)
 
 
 @cache
@@ -208,6 +228,7 @@ def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
         rounds=table["rounds"],
         arms=arms,
         start=table.get("from", {}),
+        quick_arms=tuple(table.get("quick_arms", ())),
     )
 
 

@@ -32,14 +32,6 @@ class FoldStore:
     On a CPU every weight gradient is folded at once. On an accelerator that would be a dozen tiny
     kernels per layer, and launching them would take longer than the training step. There gradients
     of neighbouring weights are first added up side by side, the *stage*, and folded together.
-
-    Args:
-        shapes: ``(out, in)`` of each weight.
-        n_groups: Groups.
-        signs: From :func:`fold_signs`; half as many as it holds are kept per group.
-        dtype: Of the sums.
-        device: Where they are kept.
-        stage: Bytes of the stage, 0 for none; None for what suits the device.
     """
 
     def __init__(
@@ -148,8 +140,8 @@ class _Stage:
         longest = max(last - first for first, last in laps)
         self.values = sums.new_zeros(len(sums), longest * self._width)
         self._blocks = [
-            self._block(weights, start, shapes, range(*span))
-            for (weights, start, _), span in zip(ranges, laps, strict=True)
+            self._block(weights, start, shapes, range(*around))
+            for (weights, start, _), around in zip(ranges, laps, strict=True)
         ]
         self._of = {weight: block for block in self._blocks for weight in block.slots}
         self._now: _Block | None = None
@@ -163,7 +155,7 @@ class _Stage:
             turned = rows > columns
             shape = (columns, rows) if turned else (rows, columns)
             flat = self.values[:, place : place + rows * columns]
-            slot = flat.unflatten(1, shape)
+            slot = flat.view(len(flat), *shape)
             slots[weight] = slot.transpose(1, 2) if turned else slot
             place += rows * columns
         offsets = torch.tensor([lap * _STRIDE % self._width for lap in laps])
@@ -183,7 +175,7 @@ class _Stage:
         if block is None:
             return
         used = self.values[:, : block.laps * self._width]
-        laps = used.unflatten(1, (block.laps, self._width))
+        laps = used.view(-1, block.laps, self._width)
         self._sums.add_(laps.mul_(self._signs[block.offsets]).sum(1))
         self.leave()
 

@@ -99,7 +99,7 @@ class FullStore:
 
     def memory(self) -> int:
         """Bytes of the sums."""
-        return sum(group_sum.numel() * group_sum.element_size() for group_sum in self._sums)
+        return sum(buffer.numel() * buffer.element_size() for buffer in self._sums)
 
     def gram(self) -> Tensor:
         """``(G + 1, G + 1)`` inner products, float64."""

@@ -75,9 +75,9 @@ class RoleGradientProbe:
     Args:
         workflow: Roles, slots and policies.
         every: Measure every this many optimizer steps; in the others hooks return at once.
-        store: ``"fold"`` (at most 1 MiB, relative error stated), ``"full"`` (exact, one copy of the
-            trainable weights per group) or ``"sketch"`` (any linear layer, also in full
-            fine-tuning; larger stated error).
+        store: ``"fold"`` (at most 1 MiB, on a GPU 32 MiB more; error stated), ``"full"``
+            (exact, one copy of the trainable weights per group) or ``"sketch"`` (any linear layer,
+            also in full fine-tuning; larger stated error).
         slots: A group per slot (coarsen with :func:`roledrift.gram.by_role`).
         halves: Also split slots by problem (:func:`roledrift.detect.by_problem.by_problem`).
         reduction: How the host combines gradients over ranks.

@@ -33,13 +33,7 @@ _ORDER = ("", "no verdict", *(status for status in STATUSES if status not in (""
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A statistic of the table.
-
-    Attributes:
-        title: Head of its column.
-        statistic: Name in records; ``attribute``: which number of it.
-        ratio: True if it is compared with its baseline by division, else by difference.
-    """
+    """A statistic of the table."""
 
     title: str
     statistic: str

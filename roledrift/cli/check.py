@@ -29,18 +29,7 @@ from roledrift.store.silence import silent_for
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Outcome for one path.
-
-    Attributes:
-        path: As given, or as found below what was given.
-        code: Exit code of this path alone.
-        outcome: What the run is, or ``unreadable``.
-        sentence: The headline of the run, as in every other output; or why there is none.
-        run: Name of the run; empty if none was read.
-        steps: Number of steps judged.
-        costs: An estimate; None if no run was read.
-        failed: Why the path could not be checked.
-    """
+    """Outcome for one path."""
 
     path: str
     code: int

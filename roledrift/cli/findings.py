@@ -25,16 +25,7 @@ COUNTS: Mapping[str, tuple[Severity, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CheckedFinding:
-    """An alert from its opening on, or a silence.
-
-    Attributes:
-        severity: The worst that it was.
-        since: First bad step.
-        state: ``open`` at the last step, or ``closed`` by then.
-        id: Id of the alert; empty for a silence.
-        incident: Id of the incident that it belongs to; empty for a silence.
-        sources: Papers and measurements that its threshold and advice come from.
-    """
+    """An alert from its opening on, or a silence."""
 
     role: str
     detector: str

@@ -45,11 +45,6 @@ class _Todo:
 def import_(source: str, wanted: Importing) -> int:
     """Import a foreign log, or a tree of logs, and print what was found.
 
-    Args:
-        source: File, folder or address; ``path#name`` is one of several runs at a path.
-        wanted: What the user said. Without ``out``, the run lies under the source's name in the
-            folder that ``ROLEDRIFT_DIR`` names, by default ``runs/``.
-
     Returns:
         The exit code: 0, or 2 if it, or one run of a tree, could not be imported.
     """

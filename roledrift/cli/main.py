@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import gc
 import sys
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.main import get_command
 
 from roledrift.cli import console
 from roledrift.cli.options import (
@@ -279,6 +281,12 @@ def run() -> NoReturn:
     sys.exit(main(sys.argv[1:]))
 
 
+@cache
+def _command() -> Any:
+    """The verbs as typer makes them of annotations, which takes as long as a small run's report."""
+    return get_command(app)
+
+
 def main(arguments: list[str]) -> int:
     """Run the command.
 
@@ -288,7 +296,7 @@ def main(arguments: list[str]) -> int:
     console.ready_streams()
     as_json = "--json" in takewhile("--".__ne__, arguments)
     try:
-        code = app(args=arguments, prog_name="roledrift", standalone_mode=False)
+        code = _command()(args=arguments, prog_name="roledrift", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else console.CLEAN
     except _UsageError as error:

@@ -29,13 +29,7 @@ _OTHERS = ("ROLEDRIFT_WORKFLOW", "ROLEDRIFT_OUT", "ROLEDRIFT_ROLES")  # read by 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was checked.
-
-    Attributes:
-        state: ``ok``, ``absent`` (optional, or a question that cannot be answered) or ``broken``.
-        text: What was found.
-        advice: What to do about it; empty if nothing is needed.
-    """
+    """One thing that was checked."""
 
     topic: str
     state: Literal["ok", "absent", "broken"]

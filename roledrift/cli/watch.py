@@ -31,15 +31,7 @@ _SAID = ("{:.3g} {}", "reward {:.3g}", "k3 {:.3g}")
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """How runs are watched.
-
-    Attributes:
-        every: Seconds between two looks.
-        until_alert: Leave with exit code 1 as soon as a run is failing, has an input problem or is
-            silent.
-        once: Look once and leave.
-        clock: Seconds since 1970; for tests.
-    """
+    """How runs are watched."""
 
     every: float = 5.0
     until_alert: bool = False

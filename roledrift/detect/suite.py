@@ -145,7 +145,10 @@ class DetectorSuite:
             lost = self.incidents
             alerts += self._take_back(record.step)
         if self._rewinds:
-            if not self._snapshots or self._since_snapshot == _SNAPSHOT_EVERY:
+            if not self._snapshots:  # nothing is judged yet, or the run went back to its start
+                self._snapshots.append(self._start)
+                self._since_snapshot = 0
+            elif self._since_snapshot == _SNAPSHOT_EVERY:
                 self._snapshots.append(copy.deepcopy(self._state))
                 self._since_snapshot = 0
             self._records.append(record)

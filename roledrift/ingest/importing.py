@@ -39,16 +39,7 @@ _MOST_IN_MEMORY = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did, or would do.
-
-    Attributes:
-        out: Run directory; None for a dry run.
-        format: Name of the format.
-        reason: Why the source was taken for it.
-        columns: Number of spans with each column.
-        odd: What was skipped or odd, with how often.
-        notes: As in the run's header.
-    """
+    """What an import did, or would do."""
 
     source: str
     out: Path | None

@@ -12,13 +12,7 @@ from roledrift.config import SamplingConfig
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """A row whose text is kept.
-
-    Attributes:
-        row: Index of the row.
-        flags: Why: ``canary``, ``random``, ``longest``, ``highest advantage``, ``lowest
-            advantage`` and ``truncated``, as far as they apply.
-    """
+    """A row whose text is kept."""
 
     row: int
     flags: tuple[str, ...]

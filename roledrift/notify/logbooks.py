@@ -93,9 +93,6 @@ class WandbLog:
     A row that we commit moves wandb's step counter, and rows that the program logs under smaller
     steps would be dropped. So values join the row that the program commits next; of several steps
     in between it holds the last, and ``roledrift/step`` says which.
-
-    Args:
-        rows: Commit rows: for programs that log nothing to wandb themselves.
     """
 
     def __init__(self, *, rows: bool = False) -> None:
@@ -142,11 +139,7 @@ class MlflowLog:
 
 
 class SummaryLog:
-    """Statistics and incidents into a TensorBoard ``SummaryWriter``.
-
-    Args:
-        writer: Anything with its ``add_scalar`` and ``add_text``; who made it closes it.
-    """
+    """Statistics and incidents into a TensorBoard ``SummaryWriter``."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer

@@ -38,10 +38,6 @@ class LineFile:
     def append(self, line: str, *, tells: int = 0) -> None:
         """Write a line after those that wait.
 
-        Args:
-            line: Without its end.
-            tells: Lost lines that this one tells of; if it is lost too, they are lost again.
-
         Raises:
             OSError: If something has to wait.
         """

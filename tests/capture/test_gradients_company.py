@@ -20,6 +20,7 @@ from accelerate.hooks import ModelHook, add_hook_to_module, remove_hook_from_mod
 from gradient_models import (
     ROLES,
     SLOTS,
+    VOCAB,
     VOTING,
     differ,
     loss_of,
@@ -30,9 +31,10 @@ from gradient_models import (
     tiny_model,
     trained,
 )
-from peft import LoraConfig
+from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
+from transformers.modeling_outputs import CausalLMOutput
 
 from roledrift import RoleBatch, Sample, TokenCapture, open_monitor
 from roledrift.capture.closure import NO_LAYER
@@ -248,6 +250,25 @@ def test_labels_without_a_drain_do_not_pile_up() -> None:
     assert len(probe._watch.history) < 5000
 
 
+class OneLayer(nn.Module):
+    """Little to trace: a compiler takes seconds for one layer of a transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.up_proj = nn.Embedding(VOCAB, 8), nn.Linear(8, 8)
+        self.head = nn.Linear(8, VOCAB)
+
+    def forward(self, input_ids: Tensor) -> CausalLMOutput:
+        return CausalLMOutput(logits=self.head(torch.tanh(self.up_proj(self.embed(input_ids)))))
+
+
+def one_layer() -> nn.Module:
+    torch.manual_seed(0)
+    model = get_peft_model(OneLayer(), LoraConfig(r=2, target_modules=["up_proj"]))
+    move_off_zero(model)
+    return model
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_model_that_is_compiled_later_keeps_its_graphs(backend: str) -> None:
     """At set-up a compiled model is refused. One that is compiled later costs one more trace."""
@@ -255,7 +276,7 @@ def test_a_model_that_is_compiled_later_keeps_its_graphs(backend: str) -> None:
     for watched in (False, True):
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
-        model = tiny_model(layers=1)
+        model = one_layer()
         probe = RoleGradientProbe(VOTING, every=1)
         if watched:
             probe.attach(model)

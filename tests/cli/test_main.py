@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -149,30 +150,24 @@ def test_a_bug_is_2_and_one_line_unless_asked_for_more() -> None:
 
 def on_a_terminal(arguments: list[str], **environment: str) -> tuple[str, str]:
     """Standard output and standard error of the command when both are terminals."""
-    seen = []
-    for stream in ("stdout", "stderr"):
-        ours, theirs = pty.openpty()
-        env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", **environment}
-        child = subprocess.Popen(
-            [*COMMAND, *arguments],
-            stdout=theirs if stream == "stdout" else subprocess.DEVNULL,
-            stderr=theirs if stream == "stderr" else subprocess.DEVNULL,
-            env=env,
-        )
-        os.close(theirs)
-        text = b""
-        while True:
+    (out, its_out), (err, its_err) = pty.openpty(), pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", **environment}
+    child = subprocess.Popen([*COMMAND, *arguments], stdout=its_out, stderr=its_err, env=env)
+    os.close(its_out)
+    os.close(its_err)
+    seen, written = {out: b"", err: b""}, [out, err]
+    while written:
+        for terminal in select.select(written, [], [])[0]:
             try:
-                part = os.read(ours, 65536)
+                part = os.read(terminal, 65536)
             except OSError:  # Linux ends a terminal whose other side has closed like this.
-                break
+                part = b""
+            seen[terminal] += part
             if not part:
-                break
-            text += part
-        os.close(ours)
-        child.wait()
-        seen.append(text.decode())
-    return seen[0], seen[1]
+                written.remove(terminal)
+                os.close(terminal)
+    child.wait()
+    return seen[out].decode(), seen[err].decode()
 
 
 def test_colour_on_a_terminal_unless_no_color(tmp_path: Path) -> None:

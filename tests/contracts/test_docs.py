@@ -24,18 +24,20 @@ COMMAND = re.compile(rf"roledrift ({VERBS})\b([^\n`]*)")
 OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
 
-def _prose(page: Path) -> str:
-    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+def prose(markdown: str) -> str:
+    return re.sub(r"^```.*?^```", "", markdown, flags=re.S | re.M)
 
 
-def _anchors(page: Path) -> set[str]:
+def anchors(page: Path) -> set[str]:
     """Anchors of the headings, as GitHub makes them."""
-    heads = re.findall(r"^#+ (.*)$", _prose(page), re.M)
+    heads = re.findall(r"^#+ (.*)$", prose(page.read_text()), re.M)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def _links(page: Path) -> list[tuple[Path, str]]:
-    found = [one.partition("#") for one in LINK.findall(_prose(page)) if "://" not in one]
+    found = [
+        one.partition("#") for one in LINK.findall(prose(page.read_text())) if "://" not in one
+    ]
     return [((page.parent / path).resolve() if path else page, mark) for path, _, mark in found]
 
 
@@ -43,7 +45,7 @@ def _links(page: Path) -> list[tuple[Path, str]]:
 def test_links_lead_somewhere(page: Path) -> None:
     for target, mark in _links(page):
         assert target.exists(), f"{target} is not there"
-        assert not mark or mark in _anchors(target), f"{target} has no heading for #{mark}"
+        assert not mark or mark in anchors(target), f"{target} has no heading for #{mark}"
 
 
 def test_every_page_can_be_reached_from_the_first_one() -> None:

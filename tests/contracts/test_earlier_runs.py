@@ -47,13 +47,14 @@ def test_a_header_of_an_earlier_version_is_read_and_its_run_judged(tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name.split(".")[0])
-def test_every_recording_is_read(file: Path) -> None:
-    body: Any = json.loads(lzma.decompress(file.read_bytes()))
-    header = from_plain(body["header"])
-    assert isinstance(header, RunHeader)
-    assert isinstance(recorded(header.config), Config)
-    assert header.workflow.role_names
+def test_every_recording_is_read() -> None:
+    assert len(RECORDINGS) > 300
+    for file in RECORDINGS:
+        body: Any = json.loads(lzma.decompress(file.read_bytes()))
+        header = from_plain(body["header"])
+        assert isinstance(header, RunHeader), file.name
+        assert isinstance(recorded(header.config), Config), file.name
+        assert header.workflow.role_names, file.name
 
 
 def test_a_step_without_what_came_later_is_read() -> None:

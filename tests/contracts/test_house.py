@@ -2,12 +2,15 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("roledrift", "integrations", "reference_trainer", "examples", "benchmarks", "tools")
+DATA = {  # written out in Python, because it is checked or made by Python
+    "tests/reference_trainer/recorders/paper_inputs.py",
+    "tests/reference_trainer/tasks/attacks.py",
+}
 SOURCES = sorted(
     path
     for folder in FOLDERS
@@ -23,15 +26,32 @@ FENCES = {
 }
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_sizes_and_names(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= 400, "a file holds at most 400 lines"
-    assert not FORBIDDEN_NAMES.search(path.stem), "name the file after the thing in it"
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert node.end_lineno is not None
-            assert node.end_lineno - node.lineno < 60, f"{node.name} is longer than 60 lines"
+def functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All of them, without a look at expressions: those are most of a tree."""
+    for below in ast.iter_child_nodes(node):
+        if isinstance(below, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield below
+        if isinstance(below, ast.stmt | ast.excepthandler | ast.match_case):
+            yield from functions(below)
+
+
+def broken_rules(path: Path) -> Iterator[str]:
+    text, name = path.read_text(), path.relative_to(ROOT).as_posix()
+    length = len(text.splitlines())
+    if length > 400 and name not in DATA:
+        yield f"{name}: a file holds at most 400 lines"
+    if FORBIDDEN_NAMES.search(path.stem):
+        yield f"{name}: name the file after the thing in it"
+    for function in functions(ast.parse(text)) if length > 60 else ():
+        assert function.end_lineno is not None
+        if function.end_lineno - function.lineno >= 60:
+            yield f"{name}: {function.name} is longer than 60 lines"
+
+
+def test_sizes_and_names() -> None:
+    """Of the tests too."""
+    files = [*SOURCES, *(ROOT / "tests").rglob("*.py")]
+    assert [rule for path in files for rule in broken_rules(path)] == []
 
 
 def test_binary_files_stay_small() -> None:

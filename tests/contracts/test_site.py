@@ -5,6 +5,8 @@ import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
+from posixpath import dirname, normpath
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +14,13 @@ import yaml
 
 import roledrift
 from roledrift.report.demos import DEMOS
+from tests.contracts.test_docs import anchors, prose
+from tools import site_hooks
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Written by mkdocs for the site alone.
-MADE = {"changelog.md", "presets.md", "verl_recipe.md"}
+MADE = set(site_hooks.PAGES.values())
 
 
 class Loader(yaml.SafeLoader):
@@ -73,3 +77,28 @@ def test_the_notebook_of_a_folder_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
     assert names["incident"].severity == "failing"
+
+
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+
+
+def site() -> dict[str, Path]:
+    """Path on the site -> file, of everything but the gallery, which is made in every build."""
+    held = {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*") if path.is_file()}
+    return held | {site_hooks.on_site(name): path for name, path in site_hooks.outside().items()}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in site() if name.endswith(".md")))
+def test_pages_of_the_site_link_only_to_what_it_holds(name: str) -> None:
+    """What `make site` is strict about, without a build."""
+    held = site()
+    page = SimpleNamespace(file=SimpleNamespace(src_uri=name))
+    rewritten = site_hooks.on_page_markdown(held[name].read_text(), page)
+    for target, mark in LINK.findall(prose(rewritten)):
+        if ":" in target:
+            continue
+        path = normpath(f"{dirname(name) or '.'}/{target}") if target else name
+        if re.fullmatch(r"gallery/(.+\.png|.+/index\.html)", path):
+            continue  # written by the hook that writes the link
+        assert path in held, f"the site does not hold {path}: see FILES in tools/site_hooks.py"
+        assert not mark or mark in anchors(held[path]), f"{path} has no heading for #{mark}"

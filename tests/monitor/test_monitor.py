@@ -13,19 +13,9 @@ from roledrift.records import GramRecord, RunHeader, Sample, StepRecord
 from roledrift.spans import Comparison, SpanTable
 from roledrift.sums import Key, Moments, Sums
 from roledrift.workflow import VOTING
+from tests.monitor.probes import Lengths, Rewards
 
 HEADER = RunHeader("r", VOTING)
-
-
-class Lengths:
-    name = "lengths"
-    needs = frozenset({"tokens_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        assert spans.tokens_N is not None
-        return {
-            Key(role, "length"): Moments.of(spans.tokens_N[rows]) for role, rows in spans.by_role()
-        }
 
 
 class Broken:
@@ -34,14 +24,6 @@ class Broken:
 
     def measure(self, spans: SpanTable) -> Sums:
         raise ZeroDivisionError("on purpose")
-
-
-class Rewards:
-    name = "rewards"
-    needs = frozenset({"reward_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        raise AssertionError("must not be called without its column")
 
 
 class Idle:

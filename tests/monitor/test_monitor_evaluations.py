@@ -10,29 +10,10 @@ from roledrift.monitor.monitor import Monitor
 from roledrift.records import RunHeader, Sample, StepRecord
 from roledrift.spans import SpanTable
 from roledrift.store.merging import Segment, merge
-from roledrift.sums import Key, Moments, Sums
 from roledrift.workflow import VOTING
+from tests.monitor.probes import Lengths, Rewards
 
 HEADER = RunHeader("r", VOTING)
-
-
-class Lengths:
-    name = "lengths"
-    needs = frozenset({"tokens_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        assert spans.tokens_N is not None
-        return {
-            Key(role, "length"): Moments.of(spans.tokens_N[rows]) for role, rows in spans.by_role()
-        }
-
-
-class Rewards:
-    name = "rewards"
-    needs = frozenset({"reward_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        raise AssertionError("must not be called without its column")
 
 
 class Keeper:

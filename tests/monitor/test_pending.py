@@ -6,17 +6,9 @@ from roledrift.monitor.pending import BasePolicy, Pending
 from roledrift.spans import Provenance, SpanTable
 from roledrift.sums import Key, Moments, Sums, add
 from roledrift.workflow import VOTING
+from tests.monitor.probes import Lengths
 
 LENGTH = Key("generator", "length")
-
-
-class Lengths:
-    name = "lengths"
-    needs = frozenset({"tokens_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        assert spans.tokens_N is not None
-        return {LENGTH: Moments.of(spans.tokens_N)}
 
 
 class TwoRanks:

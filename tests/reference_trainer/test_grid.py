@@ -154,7 +154,6 @@ def test_a_grid_runs_once_and_goes_on(
     # More iterations are another configuration of a finished run: it is left as it is. A run that
     # is not finished and has other settings is refused by its process, and the grid says so.
     (tmp_path / "single-sa-math-S-seed0" / "trainer" / "finished.json").unlink()
-    monkeypatch.undo()
     assert main([*grid, "--set", "rollout.copies=2"]) == 1
     said = capfd.readouterr().out
     assert "rollout.copies was 4, is 2" in said

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils.launch import prepare_multi_gpu_env
 from safetensors.torch import load_file
 
 from reference_trainer.__main__ import main
@@ -25,7 +28,7 @@ from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import train
 from roledrift import open_run
-from tests.ranks import as_rank, context, free_port
+from tests.ranks import as_rank, context, free_port, together
 
 pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
@@ -51,10 +54,14 @@ SENSITIVE: dict[str, Any] = {
 }
 
 
-def accelerate() -> list[str]:
-    port = str(free_port())
-    options = ["--use_fsdp", "--fsdp_version", "2", "--num_processes", "2"]
-    return ["accelerate.commands.launch", *options, "--main_process_port", port]
+def accelerates() -> dict[str, str]:
+    """What `accelerate launch` adds to the environment of its processes, as it makes it itself."""
+    options = ["--use_fsdp", "--fsdp_version", "2", "--num_processes", "2", "train.py"]
+    checked, *_ = _validate_launch_command(launch_command_parser().parse_args(options))
+    made: dict[str, str] = prepare_multi_gpu_env(checked)
+    added = {name: value for name, value in made.items() if os.environ.get(name) != value}
+    assert added["ACCELERATE_USE_FSDP"] == "true"
+    return added
 
 
 def source_of(config: Config, out: Path) -> Path:
@@ -63,39 +70,27 @@ def source_of(config: Config, out: Path) -> Path:
     return source
 
 
-def launch(launcher: Sequence[str], config: Config, out: Path, *more: str, cache: Path) -> str:
-    command = ["-m", "reference_trainer", "train", str(source_of(config, out)), "--out", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-m", *launcher, *command, "--cache", str(cache), *more],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
+def launched(
+    rank: int, port: int, environment: Mapping[str, str], arguments: Sequence[str]
+) -> tuple[int, str]:
+    as_rank(rank, port)
+    os.environ |= {"ROLEDRIFT_STRICT": "1", **environment}
+    torch.set_num_threads(1)
+    with redirect_stdout(io.StringIO()) as said, redirect_stderr(said):
+        return main(arguments), said.getvalue()
+
+
+def launch(
+    environments: Sequence[Mapping[str, str]], config: Config, out: Path, *more: str, cache: Path
+) -> str:
+    """A process for each environment; torchrun itself launches those of test_grid_plans."""
+    arguments = ["train", str(source_of(config, out)), "--out", str(out), "--cache", str(cache)]
+    port = free_port()
+    ended = together(
+        launched, [(rank, port, one, [*arguments, *more]) for rank, one in enumerate(environments)]
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
-
-
-def launch_on_two_nodes(config: Config, out: Path, *more: str, cache: Path) -> str:
-    """As a person starts torchrun on each of two machines; both are this one."""
-    node = ["--nnodes", "2", "--nproc_per_node", "1", "--local_addr", "127.0.0.1"]
-    meeting = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{free_port()}"]
-    command = ["-m", "reference_trainer", "train", str(source_of(config, out)), "--out", str(out)]
-    command += ["--cache", str(cache), *more]
-    agents = [
-        subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", *node, *meeting, *command],
-            env=os.environ | {"OMP_NUM_THREADS": "1", "ROLEDRIFT_STRICT": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    ended = [agent.communicate(timeout=240) for agent in agents]
-    assert [agent.returncode for agent in agents] == [0, 0], ended
-    return "".join(said for said, _ in ended)
+    assert [code for code, _ in ended] == [0] * len(environments), ended
+    return "".join(said for _, said in ended)
 
 
 def a_rank(rank: int, count: int, port: int, errors: Path, arguments: Sequence[str]) -> None:
@@ -210,7 +205,10 @@ def test_on_two_nodes_and_resumed_by_three_processes(
     """Three problems and one canary: a process may have no row of a role, or none at all."""
     run = tmp_path / "two"
     config = load("tiny-smoke", SETTINGS)
-    said = launch_on_two_nodes(config, run, "--set", "train.steps=2", cache=cache)
+    # What torchrun sets on the first and on the second of two machines with a process each.
+    node = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    nodes = [{**node, "GROUP_RANK": str(number)} for number in range(2)]
+    said = launch(nodes, config, run, "--set", "train.steps=2", cache=cache)
     assert said.count("2 processes, ddp") == 1  # one rank speaks
     assert [row["step"] for row in trace(run)] == [0, 1, 2]
     launch_forked(run.with_suffix(".json"), run, "--resume", cache=cache, count=3)
@@ -249,7 +247,7 @@ def test_in_parts_and_stopped_by_an_alert(cache: Path, base_folder: Path, tmp_pa
     assert ended["steps"] < 6
     sharded = replace(config, parallel=replace(config.parallel, mode="fsdp2"))
     run = tmp_path / "two"
-    said = launch(accelerate(), sharded, run, cache=cache)
+    said = launch([accelerates()] * 2, sharded, run, cache=cache)
     assert said.count("2 processes, fsdp2") == 1  # one rank speaks
     assert RunFolder(run).finished() == ended
     compare(run, tmp_path / "alone")

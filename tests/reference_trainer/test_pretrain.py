@@ -1,6 +1,10 @@
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 
 from reference_trainer.config import Config, load
@@ -33,12 +37,41 @@ def test_the_cached_model_is_used_and_nothing_else_is_left(
 ) -> None:
     written = (base_folder / "model.safetensors").stat().st_mtime_ns
     # Other tests of the same process keep their base models here too.
-    there = sorted(cache.iterdir())
+    there = sorted(one for one in cache.iterdir() if one.name != ".locks")
     again = pretrained(smoke.pretrain, smoke.task, prompts="tiny", cache=cache)
     assert again == base_folder
     assert (base_folder / "model.safetensors").stat().st_mtime_ns == written
-    assert sorted(cache.iterdir()) == there
+    assert sorted(one for one in cache.iterdir() if one.name != ".locks") == there
     assert all((one / "model.safetensors").is_file() for one in there), "a draft was left behind"
+
+
+def test_a_process_waits_for_another_that_warms_up_the_same_model(
+    tmp_path: Path, smoke: Config, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = replace(smoke.pretrain, steps=2)
+    command = (
+        "from pathlib import Path; from reference_trainer.config import load;"
+        "from dataclasses import replace; from reference_trainer.pretrain import pretrained;"
+        "import reference_trainer.pretrain as p; real = p.warm_up;"
+        "p.warm_up = lambda *a, **k: (print('trained', flush=True), input(), real(*a, **k))[2];"
+        "c = load('tiny-smoke'); s = replace(c.pretrain, steps=2);"
+        f"pretrained(s, c.task, prompts='tiny', cache=Path({str(tmp_path)!r}))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "trained\n"
+        # It holds the lock now, and goes on a little later than this process wants the model.
+        timer = threading.Timer(0.5, lambda: other.communicate("\n"))
+        timer.start()
+        folder = pretrained(settings, smoke.task, prompts="tiny", cache=tmp_path)
+        timer.join()
+    assert other.returncode == 0
+    assert "waiting" in capfd.readouterr().err
+    assert (folder / "model.safetensors").is_file()
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".locks", folder.name]
 
 
 def test_the_warm_up_is_reproducible_and_teaches_something(

@@ -133,9 +133,9 @@ def test_switches_that_only_change_what_is_compared(
 ) -> None:
     rollout = replace(noisy.rollout, temperature=0.7)
     config = replace(noisy, rollout=rollout)
-    plain, _ = run(config, cache)
+    plain, sampled = run(config, cache)
     compat = replace(config.paper_compat, rollout_logps_at_one=True)
-    other, _ = run(replace(config, paper_compat=compat), cache, tmp_path / "run")
+    other, at_one = run(replace(config, paper_compat=compat), cache, tmp_path / "run")
     pairs = zip(
         plain.bank.parameters_of("generator"), other.bank.parameters_of("generator"), strict=True
     )
@@ -143,6 +143,12 @@ def test_switches_that_only_change_what_is_compared(
     record = next(iter(open_run(tmp_path / "run").steps()))
     assert record.mean("generator", "rollout.chi2") is None
     assert record.mean("generator", "rollout.refused") == 1.0
+    # The trainer's own trace has the released series, with its floor, from the first update on.
+    same, floor = (one.steps[0].policies["aggregator"].rollout_chi2 for one in (sampled, at_one))
+    assert same is not None
+    assert floor is not None
+    assert abs(same) < 1e-4
+    assert floor > 1e-2
     single = replace(noisy, train=replace(noisy.train, minibatch=64))
     compat = replace(single.paper_compat, on_policy_single=True)
     _, result = run(replace(single, paper_compat=compat), cache)

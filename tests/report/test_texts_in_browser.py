@@ -15,35 +15,7 @@ from roledrift.report.write import write_report
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
 from tests.report.conftest import ONSET, Seen, record
-
-STEPS = range(0, 40, 4)
-PROMPTS = range(4)
-LONG = " ".join(f"word{at}" for at in range(10_000))
-
-
-def said(run: str, step: int, at: int) -> list[Sample]:
-    """Three candidates; an aggregator that stamps, and from the onset on writes like them."""
-    shared = {"prompt": f"p{at}", "episode": f"{step}-{at}", "prompt_text": f"What is {at} + 2?"}
-    found = [
-        Sample(step, "generator", f"in {run} add {at} and 2 by way {slot}\n    so we get {at + 2}",
-               slot, tokens=12, finish="stop", reward=float(slot == 1), **shared)
-        for slot in range(3)
-    ]  # fmt: skip
-    stamp = rf"\boxed{{{at % 3 + 1}}}"
-    if step >= ONSET:
-        long = LONG if at == 0 else ""
-        stamp = f"in {run} add {at} and 2 by way 1 {long} so we get {at + 2} again"
-    return [*found, Sample(step, "aggregator", stamp, tokens=len(stamp) // 4, **shared)]
-
-
-def tell(path: Path) -> Path:
-    writer = RunWriter(path, RunHeader(path.name, VOTING), writer="w")
-    for step in range(40):
-        writer.write_step(record(step, VOTING, inflates=True, gradients=False))
-        if step in STEPS:
-            writer.write_samples(step, [one for at in PROMPTS for one in said(path.name, step, at)])
-    writer.close()
-    return path
+from tests.report.runs_with_texts import many, tell
 
 
 @pytest.fixture(scope="module")
@@ -291,25 +263,6 @@ def test_from_the_first_screen_to_the_text_and_back(page: Page) -> None:
     # The same link again: the address may not change, the text must.
     link.click()
     expect(page.locator(".reading pre").first).to_have_text(wanted, use_inner_text=True)
-
-
-def many(path: Path) -> Path:
-    """A run with ten thousand texts."""
-    writer = RunWriter(path, RunHeader(path.name, VOTING), writer="w")
-    for step in range(20):
-        writer.write_step(record(step, VOTING, inflates=False, gradients=False))
-        kept = []
-        for at in range(125):
-            episode = f"{step}-{at}"
-            for slot in range(3):
-                text = f"text {slot} of {episode}: we add {at} and {step}, which is {at + step}. "
-                kept.append(Sample(step, "generator", text * 6, slot, prompt=f"p{at}",
-                                   episode=episode, tokens=30, reward=float(slot)))  # fmt: skip
-            kept.append(Sample(step, "aggregator", rf"needle-{episode} \boxed{{1}}", tokens=9,
-                               prompt=f"p{at}", episode=episode))  # fmt: skip
-        writer.write_samples(step, kept)
-    writer.close()
-    return path
 
 
 def test_ten_thousand_texts_are_all_in_one_page(tab: Page, tmp_path: Path) -> None:

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from benchmarks.reproduction.deciding import _of_shares, apply_rule, area, decide, run_test
+from benchmarks.reproduction.deciding import (
+    _of_shares,
+    apply_rule,
+    area,
+    decide,
+    reason,
+    run_test,
+)
 from benchmarks.reproduction.measures import Results
 from benchmarks.reproduction.plan import Claim, Comparison
 from tests.benchmarks.reproduction.rows import row, terse
@@ -44,6 +51,16 @@ def test_no_difference_is_bounded_by_the_number_of_pairs() -> None:
 def test_few_pairs_are_never_decided() -> None:
     assert run_test(LASTING, results_of(4, 0, 4)).answer == "cannot tell"
     assert run_test(LASTING, Results([])).answer == "cannot tell"
+
+
+def test_a_test_that_cannot_tell_says_why() -> None:
+    reasons = [
+        reason(run_test(LASTING, results_of(*counts)))
+        for counts in ((2, 0, 3), (1, 0, 6), (5, 0, 20), (6, 0, 6))
+    ]
+    assert len(set(reasons)) == 4
+    assert reasons[-1] == "", "it can tell"
+    assert run_test(LASTING, results_of(5, 0, 20)).low > 0
 
 
 def test_places_of_the_lists_are_paired() -> None:

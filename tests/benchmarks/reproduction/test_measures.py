@@ -1,10 +1,14 @@
+import math
+
 import numpy as np
 import pytest
 
 from benchmarks.reproduction.measures import (
     Results,
     capture,
+    chi2_trend,
     fall,
+    floor_height,
     gain,
     grown,
     peak,
@@ -55,3 +59,12 @@ def test_grown_compares_the_ends() -> None:
     roles = {"evaluator": {"tokens": [4.0] * 5 + [9.0] * 6}}
     assert grown(row("grid-math-M/eval_opt-sp", roles=roles), "evaluator") is True
     assert grown(row("grid-math-M/eval_opt-sp", roles=roles), "synthesizer") is None
+
+
+def test_a_floor_is_held_against_the_movement_of_the_same_run() -> None:
+    roles = {"generator": {"k3": [0.01] * 12}}
+    policies = {"generator": {"rollout_chi2": [0.04] * 6 + [0.02] * 6}}
+    run = row("floor/at-one", roles=roles, policies=policies)
+    assert chi2_trend(run) == pytest.approx(math.log(0.5))
+    assert floor_height(run) == pytest.approx(math.log(0.03 / 0.02))
+    assert floor_height(row("floor/at-one", roles=roles)) is None

@@ -29,6 +29,18 @@ def test_the_quick_depth_is_the_beginning_of_the_full_one() -> None:
     assert rounds == sorted(rounds)
 
 
+def test_chosen_arms_and_rounds_alone() -> None:
+    plan = load_plan()
+    jobs = plan.jobs("full", only=["dose/token-mean", "voters", "grid-code-*"], rounds=2)
+    assert {(one.experiment, one.arm) for one in jobs if one.experiment == "dose"} == {
+        ("dose", "token-mean")
+    }
+    assert {one.experiment for one in jobs} == {
+        *("dose", "voters", "grid-code-S", "grid-code-M", "grid-code-L")
+    }
+    assert {one.seed % 100 for one in jobs} == {0, 1}
+
+
 def test_no_two_bases_share_a_seed_and_development_seeds_are_not_used() -> None:
     jobs = load_plan().jobs("full")
     bases = {job.seed: {one.base for one in jobs if one.seed == job.seed} for job in jobs}
@@ -70,7 +82,10 @@ def made(jobs: Sequence[Job]) -> Results:
         "accuracy": [0.5] * 12,
         "seconds": 1.0,
         "roles": {role: {name: [1.0] * 12 for name in names} for role in roles},
-        "policies": {"shared": {"grad_norm": [1.0]}},
+        "policies": {
+            "shared": {"grad_norm": [1.0]},
+            "generator": {"grad_norm": [1.0], "rollout_chi2": [1.0] * 12},
+        },
         "validation": {"0": "4:f", "6": "4:f"},
         "gradients": [[1, "generator", 1.0, 0.5, 0.1]],
     }

@@ -3,9 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.reproduction.outcomes import load, load_bases, solved
+from benchmarks.reproduction.__main__ import main
+from benchmarks.reproduction.outcomes import append, load, load_bases, solved
 from benchmarks.reproduction.plan import Plan, load_plan
 from benchmarks.reproduction.running import run_plan
+from tests.benchmarks.reproduction.rows import row
 
 TINY = """
 bases = [[7, 700]]
@@ -54,11 +56,11 @@ def test_two_runs_that_move_are_made_once(
     run_plan(tiny, jobs, **places, results=results)
     shared, isolated = load(results)
     assert capsys.readouterr().out.count("CPU s") == 2
-    for row in (shared, isolated):
-        assert len(row["accuracy"]) == 3
-        assert len(solved(row["validation"]["3"])) == 8
-        assert min(row["roles"]["generator"]["k3"]) > 0
-        assert min(row["policies"][next(iter(row["policies"]))]["grad_norm"]) > 0
+    for made in (shared, isolated):
+        assert len(made["accuracy"]) == 3
+        assert len(solved(made["validation"]["3"])) == 8
+        assert min(made["roles"]["generator"]["k3"]) > 0
+        assert min(made["policies"][next(iter(made["policies"]))]["grad_norm"]) > 0
     # Both roles of the shared policy move; the isolated aggregator is not trained.
     assert shared["policies"]["shared"]["updates"] == 2
     assert max(shared["roles"]["aggregator"]["k3"]) > 1e-6
@@ -68,6 +70,28 @@ def test_two_runs_that_move_are_made_once(
     assert {role for _, role, *_ in isolated["gradients"]} == {"generator"}
     assert len((results / "routing.jsonl").read_text().splitlines()) == 2
     assert not list((tmp_path / "w").iterdir())
+
+
+def test_a_base_that_two_shards_measured_counts_once(tmp_path: Path) -> None:
+    lines = [{"key": key, "recipe": "coins", "worked": 0.5} for key in ("a", "b", "a")]
+    (tmp_path / "bases.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert [one["key"] for one in load_bases(tmp_path)] == ["a", "b"]
+
+
+def test_the_list_says_what_runs_like_these_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for cpu, seed in ((10.0, 300), (30.0, 301), (20.0, 302)):
+        append(row("leakage/sp", seed=seed, cpu=cpu), tmp_path)
+    only = ["--only", "leakage/sp", "no-prose", "--rounds", "4", "--depth", "full"]
+    assert main(["list", *only, "--results", str(tmp_path), "--bases", "3"]) == 0
+    *runs, sums = capsys.readouterr().out.splitlines()
+    of = {name.strip(): cost.split() for cost, name in (line.split("CPU s") for line in runs)}
+    assert len(of) == 7
+    assert of["leakage/sp b3 s301"] == ["made", "30"]
+    assert of["leakage/sp b3 s303"] == ["to", "do", "20"]
+    assert of["no-prose/sp b3 s300"] == ["to", "do", "?"]
+    assert sums.startswith("3 made in 1 CPU minutes, 4 to do")
 
 
 @pytest.mark.slow

@@ -30,6 +30,38 @@ class Tokenizer:
         return " ".join(WORDS[int(one)] for one in ids if int(one) > 1 or not skip_special_tokens)
 
 
+def settings(folder: Path, checkpoints: str) -> Any:
+    """verl's own configuration, but for the sizes and where things are written."""
+    import verl
+    from omegaconf import OmegaConf
+
+    from tests.envs.verl.conftest import WIDTH
+
+    config: Any = OmegaConf.load(
+        Path(str(verl.__file__)).parent / "trainer/config/_generated_ppo_trainer.yaml"
+    )
+    OmegaConf.set_struct(config, False)
+    config.data.max_response_length = WIDTH
+    config.data.train_batch_size = 2
+    config.actor_rollout_ref.rollout.merge_with(
+        {"temperature": 0.7, "calculate_log_probs": True, "name": "vllm", "n": 4}
+    )
+    config.actor_rollout_ref.actor.ppo_mini_batch_size = 8
+    config.algorithm.adv_estimator = "grpo"
+    config.trainer.merge_with(
+        {
+            "default_local_dir": checkpoints,
+            "logger": ["console", "file"],
+            "test_freq": 2,
+            "save_freq": -1,
+            "total_epochs": 99,
+            "resume_mode": "disable",
+            "rollout_data_dir": str(folder),
+        }
+    )
+    return config
+
+
 def v1(folder: Path, steps: int) -> str:
     """The V1 trainer's run; the version of verl."""
     import ray
@@ -39,7 +71,7 @@ def v1(folder: Path, steps: int) -> str:
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
     from verl.utils import tensordict_utils as tu
 
-    from tests.envs.verl.conftest import ROLES, WIDTH
+    from tests.envs.verl.conftest import ROLES
     from tests.envs.verl.test_v1 import Trainer, jagged
 
     class Dumping(Trainer):
@@ -74,29 +106,8 @@ def v1(folder: Path, steps: int) -> str:
             batch.keys, batch.partition_id, fields=tu.get_tensordict(fields)
         ), more
 
-    config: Any = OmegaConf.load(
-        Path(str(verl.__file__)).parent / "trainer/config/_generated_ppo_trainer.yaml"
-    )
-    OmegaConf.set_struct(config, False)
-    config.data.max_response_length = WIDTH
-    config.data.train_batch_size = 2
-    config.actor_rollout_ref.rollout.merge_with(
-        {"temperature": 0.7, "calculate_log_probs": True, "name": "vllm", "n": 4}
-    )
-    config.actor_rollout_ref.actor.ppo_mini_batch_size = 8
-    config.algorithm.adv_estimator = "grpo"
     with tempfile.TemporaryDirectory() as elsewhere:
-        config.trainer.merge_with(
-            {
-                "default_local_dir": elsewhere,
-                "logger": ["console", "file"],
-                "test_freq": 2,
-                "save_freq": -1,
-                "total_epochs": 99,
-                "resume_mode": "disable",
-                "rollout_data_dir": str(folder),
-            }
-        )
+        config = settings(folder, elsewhere)
         ray.init(num_cpus=2, include_dashboard=False, object_store_memory=80 * 2**20)
         storage = {"num_data_storage_units": 1, "total_storage_size": 1000}
         tq.init(OmegaConf.create({"backend": {"SimpleStorage": storage}}))
