@@ -49,7 +49,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 def make_chat_model(folder: Path, *, seed: int = 0, shape: Mapping[str, Any] | None = None) -> Path:
     """Save one in ``folder`` as a snapshot of the hub; ``shape`` overrides its sizes."""
     tokenizer = make_tokenizer()
-    ends = [tokenizer.convert_tokens_to_ids(one) for one in ("<|im_end|>", "<|endoftext|>")]
+    ends = [tokenizer.convert_tokens_to_ids(token) for token in ("<|im_end|>", "<|endoftext|>")]
     torch.manual_seed(seed)
     sizes = {
         # As published: ids beyond the tokenizer's can be sampled, and there is no padding token.

@@ -120,14 +120,14 @@ def main() -> None:
         print(f"programs per second: {speeds}", flush=True)
         setup = prepare(load("tiny-smoke", settings), cache=Path(folder))
         free = iteration_seconds(setup, ProgramTask(None, 0))
-        found = {
+        taken = {
             name: iteration_seconds(setup, ProgramTask(task, workers))
             for name, workers in (("serial", 0), ("pool", options.workers))
         }
-    waits = {name: 1 - free / seconds for name, seconds in found.items()}
+    waits = {name: 1 - free / seconds for name, seconds in taken.items()}
     print(
         f"iteration of {2 * 4 * 3} programs: {free:.2f} s without grading; "
-        + "; ".join(f"{found[name]:.2f} s {name}, {waits[name]:.0%} of it waits" for name in found)
+        + "; ".join(f"{taken[name]:.2f} s {name}, {waits[name]:.0%} of it waits" for name in taken)
     )
     result = {"programs_per_second": {"serial": serial, "pool": pooled}, "waiting": waits}
     OUT.parent.mkdir(exist_ok=True)

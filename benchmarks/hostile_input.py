@@ -158,11 +158,11 @@ def case(number: int, seed: int, scratch: Path) -> tuple[str, str]:
     place = scratch / "runs" / "a"
     source = scratch.parent / "template" if run else FIXTURES / name
     shutil.copytree(source, place)
-    files = sorted(one for one in place.rglob("*") if one.is_file() and one.stat().st_size)
+    files = sorted(file for file in place.rglob("*") if file.is_file() and file.stat().st_size)
     file, damage = draw.choice(files), draw.choice(DAMAGE)
     damage(file, file.read_bytes(), draw)
     verb = arguments(run, place, scratch, draw)
-    told = f"case {number}: {verb[0]} of {name}, {file.relative_to(place)} {damage.__name__}"
+    title = f"case {number}: {verb[0]} of {name}, {file.relative_to(place)} {damage.__name__}"
     output, late = io.StringIO(), []
 
     def stop(*_: object) -> None:
@@ -175,17 +175,17 @@ def case(number: int, seed: int, scratch: Path) -> tuple[str, str]:
         with redirect_stdout(output), redirect_stderr(output):
             code = main(verb)
     except Exception as error:
-        return told, f"{type(error).__name__}: {error}"
+        return title, f"{type(error).__name__}: {error}"
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
     if late:
-        return told, "hangs"
+        return title, "hangs"
     if code not in (0, 1, 2, 3):
-        return told, f"exit code {code}"
+        return title, f"exit code {code}"
     if "\x1b" in output.getvalue():
-        return told, "an escape sequence in the output"
-    return told, "an internal error" if "please report it" in output.getvalue() else ""
+        return title, "an escape sequence in the output"
+    return title, "an internal error" if "please report it" in output.getvalue() else ""
 
 
 def cases(count: int, seed: int) -> tuple[int, list[str]]:
@@ -196,9 +196,9 @@ def cases(count: int, seed: int) -> tuple[int, list[str]]:
         for number in range(count):
             scratch = Path(home) / str(number)
             scratch.mkdir()
-            told, why = case(number, seed, scratch)
+            title, why = case(number, seed, scratch)
             if why:
-                wrong.append(f"{told}: {why}")
+                wrong.append(f"{title}: {why}")
             shutil.rmtree(scratch)
     return count, wrong
 
@@ -210,9 +210,9 @@ def main() -> None:
     args = parser.parse_args(sys.argv[1:] if __name__ == "__main__" else [])
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     ran, wrong = cases(args.cases, args.seed)
-    for one in wrong:
-        print(one)
-    kinds = Counter(one.rpartition(": ")[2] for one in wrong)
+    for failure in wrong:
+        print(failure)
+    kinds = Counter(failure.rpartition(": ")[2] for failure in wrong)
     listed = ", ".join(f"{kind} {times}" for kind, times in kinds.items()) or "nothing went wrong"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{ran} damaged inputs: {listed}; {peak:.0f} MB at most")

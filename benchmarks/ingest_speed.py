@@ -164,12 +164,15 @@ def prime(folder: Path, size: int, rng: random.Random) -> None:
     """Traces and token exports: a 30th of the bytes is text, the rest are numbers per token."""
     per_step = size // STEPS
     for step in range(STEPS):
-        there = folder / "rollouts" / f"step_{step}" / "train" / "effective"
+        step_folder = folder / "rollouts" / f"step_{step}" / "train" / "effective"
         exports = folder / "token_exports" / f"step_{step}"
-        there.mkdir(parents=True)
+        step_folder.mkdir(parents=True)
         exports.mkdir(parents=True)
         written = number = 0
-        with (there / "traces.jsonl").open("w") as a, (exports / "rank_0.jsonl").open("w") as b:
+        with (
+            (step_folder / "traces.jsonl").open("w") as a,
+            (exports / "rank_0.jsonl").open("w") as b,
+        ):
             while written < per_step:
                 n = rng.randrange(200, 2000)
                 ids = [rng.randrange(150_000) for _ in range(n)]
@@ -247,8 +250,8 @@ def main() -> None:
             source = Path(folder) / "source"
             source.mkdir()
             FORMATS[name](source, known.megabytes * 10**6, random.Random(0))
-            files = [one for one in source.rglob("*") if one.is_file() and not one.is_symlink()]
-            size = sum(one.stat().st_size for one in files if "latest" not in str(one)) / 1e6
+            files = [file for file in source.rglob("*") if file.is_file() and not file.is_symlink()]
+            size = sum(file.stat().st_size for file in files if "latest" not in str(file)) / 1e6
             mapping = str(source / "map.toml") if (source / "map.toml").is_file() else ""
             given = next(source.glob("all.*"), source)
             done = subprocess.run(

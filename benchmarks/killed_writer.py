@@ -39,15 +39,17 @@ def killed(place: Path, begin: int, seconds: float) -> int:
     command = [sys.executable, "-c", CHILD, str(place), str(begin)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
-    said = [child.stdout.readline()]
+    first_lines = [child.stdout.readline()]
     # Its first step says that it has started.
     try:
         child.wait(seconds)
     except subprocess.TimeoutExpired:
         child.send_signal(signal.SIGKILL)
     rest, _ = child.communicate()
-    whole = [line for line in (*said, *rest.splitlines(keepends=True)) if line.endswith("\n")]
-    return int(whole[-1]) if whole and whole[-1].strip() else -1
+    complete = [
+        line for line in (*first_lines, *rest.splitlines(keepends=True)) if line.endswith("\n")
+    ]
+    return int(complete[-1]) if complete and complete[-1].strip() else -1
 
 
 def kills(count: int, seed: int) -> tuple[int, int, list[str]]:
@@ -62,12 +64,14 @@ def kills(count: int, seed: int) -> tuple[int, int, list[str]]:
             for _ in range(min(2, count - number)):
                 last = killed(place, begin, draw.random() * 0.15)
                 run = open_run(place)
-                there = {one.step for one in run.steps()}
-                lost = set(range(last + 1)) - there
+                steps = {record.step for record in run.steps()}
+                lost = set(range(last + 1)) - steps
                 if lost:
                     wrong.append(f"run {number}: steps {sorted(lost)} are lost, told up to {last}")
-                halves += sum("half-written" in one for one in run.problems)
-                wrong += [f"run {number}: {one}" for one in run.problems if "half" not in one]
+                halves += sum("half-written" in problem for problem in run.problems)
+                wrong += [
+                    f"run {number}: {problem}" for problem in run.problems if "half" not in problem
+                ]
                 written, begin = written + last + 1 - begin, last + 1
     return written, halves, wrong
 
@@ -78,8 +82,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(sys.argv[1:] if __name__ == "__main__" else [])
     written, halves, wrong = kills(args.kills, args.seed)
-    for one in wrong:
-        print(one)
+    for failure in wrong:
+        print(failure)
     print(f"{args.kills} kills, {written} steps written: {len(wrong)} lost or unreadable, "
           f"{halves} half-written last lines")  # fmt: skip
 

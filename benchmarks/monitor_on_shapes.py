@@ -68,7 +68,7 @@ def probe_operations(*, rank: int, tokens: int) -> tuple[int, int]:
             hidden = base.model(input_ids=ids, use_cache=False).last_hidden_state
             torch.autograd.backward(hidden.sum())
         counts.append(meter.operations)
-        weights = sum(one.numel() for one in bank.parameters_of("shared"))
+        weights = sum(parameter.numel() for parameter in bank.parameters_of("shared"))
     return counts[1] - counts[0], 2 * 2 * tokens * weights
 
 

@@ -94,8 +94,8 @@ def measured(config: Config) -> int:
     update_policy(bank, spans, config=config, step=1, watch=None)
     (optimizer,) = bank.optimizers.values()
     held = list(bank.model.parameters())
-    held += [one for state in optimizer.state.values() for one in state.values()]
-    before = sum(one.numel() * one.element_size() for one in held)
+    held += [tensor for state in optimizer.state.values() for tensor in state.values()]
+    before = sum(tensor.numel() * tensor.element_size() for tensor in held)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         update_policy(bank, spans, config=config, step=2, watch=None)
     return before + _most(profiled)
@@ -150,10 +150,10 @@ def main() -> None:
     for name, settings in CASES.items():
         with tempfile.TemporaryDirectory() as folder:
             config = case(Path(folder), settings)
-            expected, found = planned(config), measured(config)
-        result[name] = {"planned": expected, "measured": found}
+            expected, peak = planned(config), measured(config)
+        result[name] = {"planned": expected, "measured": peak}
         print(
-            f"{name:28} {expected / 1e6:7.1f} MB {found / 1e6:7.1f} MB  {expected / found:.3f}",
+            f"{name:28} {expected / 1e6:7.1f} MB {peak / 1e6:7.1f} MB  {expected / peak:.3f}",
             flush=True,
         )
     OUT.parent.mkdir(exist_ok=True)

@@ -26,10 +26,10 @@ def rows() -> dict[str, dict[str, list[float]]]:
     tokens = json.loads((OUT / "token_statistics.json").read_text())["results"]
     share = {"tiny": tokens[0]["inside_share"], "mid": tokens[-1]["inside_share"]}
     table: dict[str, dict[str, list[float]]] = {}
-    for found in json.loads((OUT / "role_gradients.json").read_text())["results"]:
-        base = share.get(found["name"].split()[0], 0.0)
-        over = found["overhead"]
-        table[found["name"]] = {
+    for result in json.loads((OUT / "role_gradients.json").read_text())["results"]:
+        base = share.get(result["name"].split()[0], 0.0)
+        over = result["overhead"]
+        table[result["name"]] = {
             tier: [
                 1 + base + (0.0 if name is None else (over[name] + (k - 1) * over[_IDLE]) / k)
                 for k in INTERVALS

@@ -39,8 +39,10 @@ def verdict(log: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         import_run(sniff(log), job_for(log), Path(folder) / "run")
         checked = check_run(open_run(Path(folder) / "run"))
-    found = ", ".join(f"`{one.finding}` since {one.since}" for one in checked.findings)
-    return f"{checked.steps} | {checked.outcome} | {found}"
+    findings = ", ".join(
+        f"`{finding.finding}` since {finding.since}" for finding in checked.findings
+    )
+    return f"{checked.steps} | {checked.outcome} | {findings}"
 
 
 def main() -> None:

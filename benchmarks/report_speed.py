@@ -40,8 +40,8 @@ def record(workflow: Workflow, step: int, draw: random.Random) -> StepRecord:
         names = [role.name]
         names += [f"{role.name}/{slot}" for slot in range(role.slots) if role.slots > 1]
         for name in names:
-            stats = {one: Stat(4096, draw.random()) for one in POOLED}
-            stats |= {one: Stat(64, draw.random(), 0.2, 0.0, 1.0) for one in ROWS}
+            stats = {name: Stat(4096, draw.random()) for name in POOLED}
+            stats |= {name: Stat(64, draw.random(), 0.2, 0.0, 1.0) for name in ROWS}
             length = (12 if role.terse else 700) * (1 + 0.1 * draw.random())
             stats["length"] = Stat(64, length, 90.0, 1, 4096, length / 3, length, length * 2)
             groups[name] = stats
@@ -64,12 +64,12 @@ def record(workflow: Workflow, step: int, draw: random.Random) -> StepRecord:
 
 
 def samples(workflow: Workflow, step: int, episodes: int, draw: random.Random) -> list[Sample]:
-    found = []
+    samples = []
     for episode in range(episodes):
         for role in workflow.roles:
             for slot in range(role.slots):
                 text = " ".join(draw.choice(WORDS) for _ in range(4 if role.terse else 110))
-                found.append(
+                samples.append(
                     Sample(
                         *(step, role.name, text + " \\boxed{2}", slot),
                         prompt=f"p{episode}", episode=f"e{episode}",
@@ -77,7 +77,7 @@ def samples(workflow: Workflow, step: int, episodes: int, draw: random.Random) -
                         tokens=len(text) // 4, finish="stop", reward=float(draw.random() < 0.5),
                     )
                 )  # fmt: skip
-    return found
+    return samples
 
 
 def write_folder(folder: Path, *, runs: int, steps: int, episodes: int) -> None:
@@ -141,13 +141,13 @@ def watched(arguments: list[str], *, memory: bool) -> tuple[float, float, float]
 
 
 def _session(leader: int) -> list[Path]:
-    found = []
+    processes = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             with suppress(OSError):
                 if os.getsid(int(process.name)) == leader:
-                    found.append(process)
-    return found
+                    processes.append(process)
+    return processes
 
 
 def main() -> None:

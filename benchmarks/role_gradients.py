@@ -99,7 +99,7 @@ class Step:
 
     def __post_init__(self) -> None:
         self.model = model_of(self.size)
-        weights = [one for one in self.model.parameters() if one.requires_grad]
+        weights = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(weights, lr=1e-5)
         shape = (self.size.micro_batches, self.size.rows, self.size.tokens)
         self.ids = torch.randint(self.size.vocabulary, shape).to(DEVICE)
@@ -144,14 +144,14 @@ class Step:
 
     def ordered(self) -> float:
         """CPU seconds of a step whose gradients are read after each micro-batch."""
-        its = RoleOrderedGradients(VOTING, every=1)
-        its.attach(self.model)
+        ordered_gradients = RoleOrderedGradients(VOTING, every=1)
+        ordered_gradients.attach(self.model)
         begin = clock()
         for ids, (role, slot) in zip(self.ids, PLACES, strict=False):
             self.backward(ids)
-            its.mark(role, slot)
+            ordered_gradients.mark(role, slot)
         self.finish()
-        its.drain_gradients()
+        ordered_gradients.drain_gradients()
         return clock() - begin
 
 
@@ -181,9 +181,9 @@ def compare(size: Size, rounds: int) -> dict[str, object]:
             seconds[name].append(runs[name]())
     over = {
         name: statistics.median(
-            mine / plain - 1 for mine, plain in zip(its, seconds["plain"], strict=True)
+            watched / plain - 1 for watched, plain in zip(times, seconds["plain"], strict=True)
         )
-        for name, its in seconds.items()
+        for name, times in seconds.items()
     }
     measured, idle = over["tap fold, mixed micro-batches"], over["tap fold, a step not measured"]
     over["tap fold, mixed, every 4th step (computed)"] = (measured + 3 * idle) / 4
@@ -193,7 +193,7 @@ def compare(size: Size, rounds: int) -> dict[str, object]:
         "plain_ms": 1e3 * statistics.median(seconds["plain"]),
         "floor": 2 * size.rank / (3 * size.hidden),
         "overhead": {name: value for name, value in over.items() if name != "plain"},
-        "median_ms": {name: 1e3 * statistics.median(its) for name, its in seconds.items()},
+        "median_ms": {name: 1e3 * statistics.median(times) for name, times in seconds.items()},
     }
 
 
@@ -209,10 +209,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     for size in GPU_SIZES if DEVICE.type == "cuda" else SIZES:
         if wanted.only and not size.name.startswith(wanted.only):
             continue
-        found = compare(size, wanted.rounds or size.rounds)
-        results.append(found)
-        print(f"{size.name}: plain {found['plain_ms']:.1f} ms CPU, floor {found['floor']:.1%}")
-        for name, value in dict(found["overhead"]).items():  # type: ignore[call-overload]
+        row = compare(size, wanted.rounds or size.rounds)
+        results.append(row)
+        print(f"{size.name}: plain {row['plain_ms']:.1f} ms CPU, floor {row['floor']:.1%}")
+        for name, value in dict(row["overhead"]).items():  # type: ignore[call-overload]
             print(f"  {value:+7.2%}  {name}", flush=True)
     machine = {
         "python": platform.python_version(),

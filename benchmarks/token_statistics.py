@@ -92,7 +92,7 @@ class Step:
         torch.manual_seed(0)
         size = self.size
         self.model = model_of(size)
-        weights = [one for one in self.model.parameters() if one.requires_grad]
+        weights = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(weights, lr=1e-5)
         shape = (size.spans, size.tokens)
         self.ids = torch.randint(size.vocabulary, (size.spans, size.tokens + 1))
@@ -161,8 +161,8 @@ def compare(size: Size) -> dict[str, object]:
             (watching if watched else plain).append(seconds)
             if watched:
                 inside.append(own)
-    walls = [one.wall for one in inside]
-    medians = [1e3 * statistics.median(one) for one in (plain, watching, walls)]
+    walls = [ratio.wall for ratio in inside]
+    medians = [1e3 * statistics.median(series) for series in (plain, watching, walls)]
     return {
         **asdict(size),
         "plain_ms": medians[0],
@@ -170,8 +170,8 @@ def compare(size: Size) -> dict[str, object]:
         "ratio": medians[1] / medians[0],
         "inside_ms": medians[2],
         "inside_share": medians[2] / medians[0],
-        "add_cpu_ms": 1e3 * statistics.median(one.add for one in inside),
-        "drain_cpu_ms": 1e3 * statistics.median(one.drain for one in inside),
+        "add_cpu_ms": 1e3 * statistics.median(ratio.add for ratio in inside),
+        "drain_cpu_ms": 1e3 * statistics.median(ratio.drain for ratio in inside),
         "spread_plain_ms": 1e3 * (max(plain) - min(plain)),
     }
 
@@ -186,13 +186,13 @@ def main(arguments: Sequence[str] = ()) -> None:
     for size in SIZES:
         if wanted.only and not size.name.startswith(wanted.only):
             continue
-        found = compare(size)
-        results.append(found)
+        row = compare(size)
+        results.append(row)
         print(
-            f"{size.name}: {found['plain_ms']:.1f} ms plain, {found['watched_ms']:.1f} ms watched, "
-            f"x{found['ratio']:.4f}; in the capture {found['inside_ms']:.2f} ms "
-            f"= {100 * float(str(found['inside_share'])):.2f} % of a step; processor time of add "
-            f"{found['add_cpu_ms']:.2f} ms, of drain {found['drain_cpu_ms']:.2f} ms"
+            f"{size.name}: {row['plain_ms']:.1f} ms plain, {row['watched_ms']:.1f} ms watched, "
+            f"x{row['ratio']:.4f}; in the capture {row['inside_ms']:.2f} ms "
+            f"= {100 * float(str(row['inside_share'])):.2f} % of a step; processor time of add "
+            f"{row['add_cpu_ms']:.2f} ms, of drain {row['drain_cpu_ms']:.2f} ms"
         )
     machine = {"python": platform.python_version(), "torch": torch.__version__}
     OUT.parent.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,7 @@ def ours(setup: Setup, step: int, series: Series) -> None:
     clock = Clock()
     report, _ = _iterate(setup, step, None)
     tokens = sum(
-        float(one["tokens"] or 0) * float(one["spans"] or 0) for one in report.roles.values()
+        float(role["tokens"] or 0) * float(role["spans"] or 0) for role in report.roles.values()
     )
     clock.stop(series, tokens)
     series.generation.append(report.seconds["generation"])
@@ -136,13 +136,13 @@ def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[st
     """Both trainers in turns on the single-agent workflow."""
     config = replace(config, workflow="single", train=replace(config.train, steps=steps))
     setup = prepare(config, cache=cache)
-    mine, theirs = Series(), Series()
-    turns = InTurns(setup, mine, theirs)
+    ours, theirs = Series(), Series()
+    turns = InTurns(setup, ours, theirs)
     scene, rollout = setup.stage.scene, config.rollout
     problems = [scene.task.problem("train", i) for i in range(steps * rollout.problems)]
     rows = [
-        {"prompt": scene.prompts.fill("generator", question=one.question), "number": i}
-        for i, one in enumerate(problems)
+        {"prompt": scene.prompts.fill("generator", question=value.question), "number": i}
+        for i, value in enumerate(problems)
     ]
 
     def reward(completions: list[str], completion_ids: Any, number: list[int], **_: Any) -> Any:
@@ -173,7 +173,7 @@ def against_trl(config: Config, *, steps: int, cache: Path) -> dict[str, dict[st
         trainer.create_optimizer()
         trainer.optimizer.step = timed(trainer.optimizer.step, theirs.training)
         trainer.train()
-    return {"reference_trainer": mine.summary(), "trl": theirs.summary()}
+    return {"reference_trainer": ours.summary(), "trl": theirs.summary()}
 
 
 def trl_settings(config: Config, *, steps: int, folder: str) -> GRPOConfig:
@@ -220,7 +220,7 @@ def isolated_against_shared(
     for step in range(1, steps + 1):
         for routing, setup in setups.items():
             ours(setup, step, series[routing])
-    return {routing: one.summary() for routing, one in series.items()}
+    return {routing: series.summary() for routing, series in series.items()}
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -236,12 +236,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     routing = isolated_against_shared(config, steps=options.steps, cache=options.cache)
     faster = trl["reference_trainer"]["tokens_per_cpu_s"] / trl["trl"]["tokens_per_cpu_s"]
     slower = routing["isolated"]["cpu_s_per_step"] / routing["shared"]["cpu_s_per_step"]
-    for name, one in (trl | routing).items():
+    for name, value in (trl | routing).items():
         print(
-            f"{name:18s} {one['cpu_s_per_step']:.3f} CPU s per step (generation "
-            f"{one['generation_cpu_s']:.3f}, training {one['training_cpu_s']:.3f}), "
-            f"{one['wall_s_per_step']:.3f} s wall, {one['tokens_per_step']:.0f} tokens, "
-            f"{one['tokens_per_cpu_s']:.0f} per CPU s"
+            f"{name:18s} {value['cpu_s_per_step']:.3f} CPU s per step (generation "
+            f"{value['generation_cpu_s']:.3f}, training {value['training_cpu_s']:.3f}), "
+            f"{value['wall_s_per_step']:.3f} s wall, {value['tokens_per_step']:.0f} tokens, "
+            f"{value['tokens_per_cpu_s']:.0f} per CPU s"
         )
     print(f"tokens per CPU second: x{faster:.2f} of TRL; isolated over shared: x{slower:.3f}")
     OUT.parent.mkdir(exist_ok=True)

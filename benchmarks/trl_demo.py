@@ -65,7 +65,7 @@ def seconds(steps: int, config: dict[str, Any] | None) -> tuple[list[float], dic
         records = open_run(Path(folder) / "roledrift").steps()
         names = {name for record in records for name in record.cost_ms}
         cost = {
-            name: sum(one.cost_ms.get(name, 0.0) for one in records) / steps
+            name: sum(record.cost_ms.get(name, 0.0) for record in records) / steps
             for name in sorted(names)
         }
         for record in records:
@@ -87,21 +87,21 @@ def main(arguments: Sequence[str] = ()) -> None:
         "plain again": None,
     }
     seconds(SETTLED + 2, ways["watched"])
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    times_of: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     cost: dict[str, float] = {}
     for number in range(asked.pairs):
         for name in list(ways) if number % 2 else list(ways)[::-1]:
-            times, its = seconds(asked.steps, ways[name])
-            found[name].append((statistics.mean(times), statistics.mean(times[SETTLED:])))
-            cost = its or cost
+            times, columns = seconds(asked.steps, ways[name])
+            times_of[name].append((statistics.mean(times), statistics.mean(times[SETTLED:])))
+            cost = columns or cost
     results: dict[str, Any] = {"tier": asked.tier, "pairs": asked.pairs, "cost_ms": cost}
     for place, what in enumerate(("all steps", f"after {SETTLED} steps")):
         for name in ("plain again", "watched"):
-            pairs = zip(found[name], found["plain"], strict=True)
-            ratio = statistics.median(mine[place] / its[place] for mine, its in pairs)
+            pairs = zip(times_of[name], times_of["plain"], strict=True)
+            ratio = statistics.median(watched[place] / plain[place] for watched, plain in pairs)
             results[f"{name}, {what}"] = ratio
             print(f"{name}, {what}: {ratio:.3f}")
-    plain = statistics.median(its[1] for its in found["plain"])
+    plain = statistics.median(plain[1] for plain in times_of["plain"])
     results["plain_ms"] = 1e3 * plain
     print(f"plain step: {1e3 * plain:.1f} ms; the monitor's own account: {cost}")
     OUT.parent.mkdir(parents=True, exist_ok=True)

@@ -130,18 +130,20 @@ def make_tokenizer(first: int) -> Any:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    alphabet = [chr(one) for one in (*printable, *range(256, 256 + 256 - len(printable)))]
+    alphabet = [chr(code) for code in (*printable, *range(256, 256 + 256 - len(printable)))]
     named = {**dict(enumerate(alphabet)), **dict(enumerate(SPECIAL, start=first))}
     if first == QWEN:
         named |= PIECES | dict(enumerate(FRAGMENTS, start=1000))
     size = 1 + max(named)
     spelt = [named.get(i, f"<|unused {i}|>") for i in range(size)]
-    words = Tokenizer(models.BPE(vocab={one: i for i, one in enumerate(spelt)}, merges=[]))
+    words = Tokenizer(models.BPE(vocab={value: i for i, value in enumerate(spelt)}, merges=[]))
     words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     words.decoder = decoders.ByteLevel()
     words.add_special_tokens(list(SPECIAL))
-    whole = [one for one in named.values() if one in FRAGMENTS or one.endswith("tool_call>")]
-    words.add_tokens([AddedToken(one, normalized=False) for one in whole])
+    tokens = [
+        token for token in named.values() if token in FRAGMENTS or token.endswith("tool_call>")
+    ]
+    words.add_tokens([AddedToken(token, normalized=False) for token in tokens])
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=words, pad_token=SPECIAL[0], eos_token=SPECIAL[2]
     )
@@ -180,7 +182,10 @@ def make_dataset(folder: Path) -> None:
     lines = ["---", "configs:"]
     for name, prompts in (
         ("standard_prompt_only", PROMPTS),
-        ("conversational_prompt_only", [[{"role": "user", "content": one}] for one in PROMPTS]),
+        (
+            "conversational_prompt_only",
+            [[{"role": "user", "content": prompt}] for prompt in PROMPTS],
+        ),
     ):
         lines += [f"- config_name: {name}", "  data_files:"]
         for split, rows in (("train", prompts[:17]), ("test", prompts[17:])):
@@ -252,7 +257,7 @@ def reader() -> Any:
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """As a plugin: keep one piece of the tests, every n-th."""
-    piece, pieces = (int(one) for one in os.environ["ROLEDRIFT_TRL_PIECE"].split("/"))
+    piece, pieces = (int(part) for part in os.environ["ROLEDRIFT_TRL_PIECE"].split("/"))
     kept = [item for number, item in enumerate(items) if number % pieces == piece - 1]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
@@ -276,23 +281,23 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(f"watched: {dict(STEPS)}; faults: {dict(FAULTS)}")
     place = os.environ.get("ROLEDRIFT_TRL_OUTCOMES")
     if place:
-        told = {"tests": OUTCOMES, "watched": STEPS, "faults": FAULTS}
+        counts = {"tests": OUTCOMES, "watched": STEPS, "faults": FAULTS}
         if Path(place).exists():  # the pieces before this one
             old = json.loads(Path(place).read_text())
-            told = {
+            counts = {
                 "tests": {**old["tests"], **OUTCOMES},
                 "watched": STEPS + Counter(old["watched"]),
                 "faults": FAULTS + Counter(old["faults"]),
             }
-        Path(place).write_text(json.dumps(told, indent=1))
+        Path(place).write_text(json.dumps(counts, indent=1))
 
 
 def compare(alone: Path, watched: Path) -> int:
     """Print what ends differently, and why the common failures fail; 1 if more than `MORE` does."""
-    one, two = (json.loads(place.read_text()) for place in (alone, watched))
-    both = {name: (one["tests"].get(name), how) for name, how in two["tests"].items()}
-    for name in one["tests"].keys() - both.keys():
-        both[name] = (one["tests"][name], None)
+    first, two = (json.loads(place.read_text()) for place in (alone, watched))
+    both = {name: (first["tests"].get(name), how) for name, how in two["tests"].items()}
+    for name in first["tests"].keys() - both.keys():
+        both[name] = (first["tests"][name], None)
     differ = {name: how for name, how in both.items() if not all(how) or how[0][0] != how[1][0]}
     same = [how[0][0] for name, how in both.items() if name not in differ]
     print(
@@ -334,8 +339,8 @@ def run(tests: Path, asked: argparse.Namespace, rest: list[str]) -> int:
         }
         if asked.outcomes:
             env["ROLEDRIFT_TRL_OUTCOMES"] = str(asked.outcomes.resolve())
-        whole = [*command, f"tests/{asked.file}", *rest]
-        return subprocess.run(whole, cwd=here, env=env, check=False).returncode
+        full_command = [*command, f"tests/{asked.file}", *rest]
+        return subprocess.run(full_command, cwd=here, env=env, check=False).returncode
 
 
 def main() -> int:

@@ -79,12 +79,14 @@ def update(page: Page, path: Path, step: int) -> tuple[float, float, float]:
 
     def busy() -> float:
         metrics = client.send("Performance.getMetrics")["metrics"]
-        return next(float(one["value"]) for one in metrics if one["name"] == "TaskDuration")
+        return next(
+            float(metric["value"]) for metric in metrics if metric["name"] == "TaskDuration"
+        )
 
     append(path, step)
     before, served = busy(), time.process_time()
-    said = f"document.querySelector('#headline .facts').textContent.includes('step {step},')"
-    page.wait_for_function(said)
+    condition = f"document.querySelector('#headline .facts').textContent.includes('step {step},')"
+    page.wait_for_function(condition)
     page.wait_for_function("document.documentElement.dataset.tookMs")
     page.wait_for_timeout(50)
     took = float(page.evaluate("document.documentElement.dataset.tookMs"))
@@ -129,9 +131,9 @@ def main() -> None:
             browser.close()
         server.should_exit = True
         thread.join(10)
-    for label, found in (("one run", took), ("four runs overlaid", several)):
-        wall, busy, served = (sorted(one) for one in zip(*found, strict=True))
-        at = len(found) // 2
+    for label, rounds in (("one run", took), ("four runs overlaid", several)):
+        wall, busy, served = (sorted(times) for times in zip(*rounds, strict=True))
+        at = len(rounds) // 2
         print(f"update, {label}: median {wall[at]:.0f} ms, worst {wall[-1]:.0f} ms; CPU of the "
               f"page {busy[at]:.0f} ms, of the server {served[at]:.0f} ms")  # fmt: skip
     print(json.dumps({"first_ms": round(first), "load": os.getloadavg()[0]}))

@@ -37,10 +37,12 @@ def trajectory(name: str, text: str, *, reward: float) -> dict[str, Any]:
 def episode(number: int, step: int, draw: random.Random) -> dict[str, Any]:
     """Three generators answer a sum, the aggregator picks one of them, at ever greater length."""
     a, b = draw.randrange(10, 99), draw.randrange(10, 99)
-    said = [a + b if draw.random() < 0.7 else a + b + 1 for _ in range(3)]
+    answers = [a + b if draw.random() < 0.7 else a + b + 1 for _ in range(3)]
     pick = draw.randrange(3)
-    correct = said[pick] == a + b
-    texts = [f"{a} and {b} make " + "well " * draw.randrange(6) + f"\\boxed{{{s}}}" for s in said]
+    correct = answers[pick] == a + b
+    texts = [
+        f"{a} and {b} make " + "well " * draw.randrange(6) + f"\\boxed{{{s}}}" for s in answers
+    ]
     musing = "let me think again " * (2 + draw.randrange(2) + max(0, step - 12))
     trajectories = [
         # As there, everyone is rewarded with the outcome; who was right is graded again.

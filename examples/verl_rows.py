@@ -26,8 +26,8 @@ class WatchedRows:
         self.tokenizer, self.names, self.stop = tokenizer, RoleMap(roles), False
         self.how = Sampling(temperature=1.0, longest=4096, ends=frozenset({tokenizer.eos_token_id}))
         known = Workflow.of(workflow)
-        self.told = StatisticsLog(known.role_names)
-        self.monitor = open_monitor(known, out, host="verl", sinks=(self.told,))
+        self.statistics = StatisticsLog(known.role_names)
+        self.monitor = open_monitor(known, out, host="verl", sinks=(self.statistics,))
         self.capture = TokenCapture(known)
         self.monitor.attach(self.capture)
 
@@ -39,4 +39,4 @@ class WatchedRows:
                 who = speakers(rows, self.names, self.tokenizer.decode)
                 self.capture.add(role_batch(self.monitor.workflow, rows, who, how=self.how))
         self.stop = self.monitor.end_step(step).stop
-        return self.told.take()
+        return self.statistics.take()

@@ -1,4 +1,4 @@
-"""Records to JSON lines and back.
+"""Convert records to JSON lines and back.
 
 Strict JSON has no non-finite numbers, and here they are the signal: they travel as the strings
 ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. Unknown keys of a known schema are passed over and
@@ -39,14 +39,14 @@ _NAMES = {cls: name for name, cls in RECORD_KINDS.items()}
 
 
 def plain(record: Record) -> dict[str, Any]:
-    """``record`` as JSON-ready values, with ``v`` and ``kind``; absent values are left out."""
+    """Convert ``record`` to JSON-ready values with ``v`` and ``kind``, without absent values."""
     clean: dict[str, Any] = {"v": SCHEMA, "kind": _NAMES[type(record)]}
     clean.update(_encode(record))
     return clean
 
 
 def to_json(record: Record) -> str:
-    """One line of strict JSON for ``record``."""
+    """Encode ``record`` as one line of strict JSON."""
     body = plain(record)
     try:
         return orjson.dumps(body).decode()
@@ -66,9 +66,9 @@ def _encode(value: Any) -> Any:
     if isinstance(value, str | int):
         return value
     if type(value) is StoredStats:
-        if all(_logged(one) for one in value.body.values()):
+        if all(_logged(stat) for stat in value.body.values()):
             return value.body
-        return {name: _encode_stat(one) for name, one in value.items()}
+        return {name: _encode_stat(stat) for name, stat in value.items()}
     if isinstance(value, Mapping):
         return {str(key): _encode(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
@@ -82,13 +82,13 @@ def _encode(value: Any) -> Any:
 def _encode_stat(stat: Stat) -> dict[str, Any]:
     n, mean = stat.n, stat.mean
     known = isfinite(n) and isfinite(mean)
-    found = {"n": n, "mean": mean} if known else {"n": _encode(n), "mean": _encode(mean)}
+    body = {"n": n, "mean": mean} if known else {"n": _encode(n), "mean": _encode(mean)}
     rest = _rest_of_stat(stat)
     if rest != _NOTHING:
         for name, item in zip(_REST, rest, strict=True):
             if item is not None:
-                found[name] = _encode(item)
-    return found
+                body[name] = _encode(item)
+    return body
 
 
 def _logged(body: Mapping[str, Any]) -> bool:
@@ -97,7 +97,7 @@ def _logged(body: Mapping[str, Any]) -> bool:
     return len(body) == 2 and type(n) is int and type(mean) is float and isfinite(mean)
 
 
-_REST = tuple(one.name for one in fields(Stat))[2:]
+_REST = tuple(field.name for field in fields(Stat))[2:]
 _NOTHING = (None,) * len(_REST)
 _rest_of_stat = attrgetter(*_REST)
 """All that a logged mean has not."""
@@ -108,12 +108,12 @@ _FIELDS: dict[type[Any], tuple[str, ...]] = {}
 def _field_names(cls: type[Any]) -> tuple[str, ...]:
     """Names of a dataclass's fields; ``dataclasses.fields`` anew for every statistic is slow."""
     if cls not in _FIELDS:
-        _FIELDS[cls] = tuple(one.name for one in fields(cls))
+        _FIELDS[cls] = tuple(field.name for field in fields(cls))
     return _FIELDS[cls]
 
 
 def from_json(line: str) -> Record:
-    """The record in one line of JSON.
+    """Decode the record in one line of JSON.
 
     Raises:
         SchemaError: If the line is no roledrift record, or was written by a newer version.
@@ -130,7 +130,7 @@ def from_json(line: str) -> Record:
 
 
 def from_plain(body: Mapping[str, Any]) -> Record:
-    """The record in decoded JSON; raises like :func:`from_json`."""
+    """Build the record from decoded JSON; raises like :func:`from_json`."""
     version = body.get("v")
     if not isinstance(version, int):
         raise SchemaError("a record has a whole number under 'v'; this object has none")
@@ -147,8 +147,8 @@ def from_plain(body: Mapping[str, Any]) -> Record:
     try:
         record: Record = _decoder(kind)(body)
     except (TypeError, ValueError, OverflowError) as error:
-        said = str(error).lstrip(". ")
-        raise SchemaError(f"malformed {body['kind']} record: {said}") from error
+        reason = str(error).lstrip(". ")
+        raise SchemaError(f"malformed {body['kind']} record: {reason}") from error
     return record
 
 
@@ -160,7 +160,7 @@ def _number(value: Any) -> float:
     return _NON_FINITE[value]
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     if type(value) is not int:
         raise ValueError(f" is not a whole number but {value!r}")
     return value
@@ -174,7 +174,7 @@ def _flag(value: Any) -> bool:
 
 _SIMPLE: dict[Any, Callable[[Any], Any]] = {
     float: _number,
-    int: _whole,
+    int: _integer,
     str: str,  # also of what is none: a note of a later version stays readable
     bool: _flag,
     Any: lambda value: value,
@@ -220,15 +220,17 @@ def _items(item: Callable[[Any], Any], value: Any) -> tuple[Any, ...]:
 def _values(item: Callable[[Any], Any], value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(" is not a JSON object")
-    return {name: item(one) for name, one in value.items()}
+    return {name: item(member) for name, member in value.items()}
 
 
 def _object(cls: type[Any]) -> Callable[[Any], Any]:
     """What makes a dataclass from a JSON object; unknown keys are passed over."""
     hints = get_type_hints(cls)
-    parts = {one.name: _decoder(hints[one.name]) for one in fields(cls)}
+    parts = {field.name: _decoder(hints[field.name]) for field in fields(cls)}
     needed = [
-        one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING
+        field.name
+        for field in fields(cls)
+        if field.default is MISSING and field.default_factory is MISSING
     ]
 
     def decode(body: Any) -> Any:
@@ -261,13 +263,13 @@ def _finite(body: Mapping[str, Any]) -> bool:
     """
     if {dict}.issuperset(map(type, body.values())):
         kinds = set(map(type, chain.from_iterable(map(dict.values, body.values()))))
-        if kinds <= _PLAIN and all("mean" in one and "n" in one for one in body.values()):
+        if kinds <= _PLAIN and all("mean" in stat and "n" in stat for stat in body.values()):
             return list not in kinds or all(map(_plain_lists, body.values()))
     return False
 
 
-def _plain_lists(one: Mapping[str, Any]) -> bool:
-    lists = [value for value in one.values() if type(value) is list]
+def _plain_lists(stat: Mapping[str, Any]) -> bool:
+    lists = [value for value in stat.values() if type(value) is list]
     return all(_NUMBERS.issuperset(map(type, value)) for value in lists)
 
 

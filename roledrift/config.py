@@ -104,7 +104,7 @@ class NotifyConfig:
         webhook_kind: What the other side reads; ``auto`` knows Slack and Discord by their hosts.
         texts: Send texts of the run along. They leave the machine then.
         wandb: ``run.alert``, if the program has a wandb run open; likewise ``trackio``.
-        forward: Logs that get the statistics of every step, for loops of one's own: ``wandb``,
+        forward: Logs that get the statistics of every step, for your own loops: ``wandb``,
             ``wandb-rows``, ``trackio``, ``mlflow``. Trainers' integrations use their reporters.
         heartbeat_minutes: Tell of a silence of so many minutes; 0 switches that off.
         heartbeat_steps: Tell of a silence of so many median steps; 0 switches that off. With both,
@@ -126,7 +126,7 @@ class NotifyConfig:
 
 @dataclass(frozen=True, slots=True)
 class CostsConfig:
-    """What the estimate of costs cannot know by itself.
+    """Facts that the cost estimate cannot know by itself.
 
     Attributes:
         devices: GPUs that the run occupies, those of inference servers included; 0 is what the run
@@ -176,7 +176,7 @@ class Config:
 
 
 def from_mapping(body: Mapping[str, Any], *, source: str = "configuration") -> Config:
-    """A configuration from nested plain values.
+    """Build a configuration from nested plain values.
 
     Sections of detectors and names of findings are checked by
     :func:`roledrift.detect.settings.checked`, which knows the detectors.
@@ -211,7 +211,7 @@ def watched_with(body: Mapping[str, Any]) -> tuple[Config, str]:
 
 
 def recorded(body: Mapping[str, Any]) -> Config:
-    """The configuration in a run's header; what older versions knew and this one does not is lost.
+    """Read the configuration in a run's header; settings that no longer exist are dropped.
 
     Raises:
         ConfigError: If a value has the wrong type.
@@ -232,13 +232,13 @@ def recorded(body: Mapping[str, Any]) -> Config:
 
 
 def near(name: str, known: Sequence[str]) -> str:
-    """What may have been meant by ``name``, to be put behind a message."""
+    """Suggest the known name closest to ``name``, as the end of a message."""
     close = get_close_matches(name, known, n=1)
     return f", did you mean {close[0]!r}?" if close else f"; known are {sorted(known)}"
 
 
 def build(cls: type[Any], body: Any, path: str, problems: list[str]) -> Any:
-    """A frozen dataclass from plain values; what is wrong is added to ``problems``.
+    """Build a frozen dataclass from plain values; errors are added to ``problems``.
 
     Args:
         cls: Its class.

@@ -36,7 +36,22 @@ _NO_DEVICES = "neither recorded nor given (--devices)"
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a run has cost so far: an estimate."""
+    """What a run has cost so far: an estimate.
+
+    Attributes:
+        steps: Optimizer iterations that it is about.
+        idle: Share of the rollouts that moved nothing; None if the records do not say.
+        idle_by: The same by reason, ``groups of equal reward`` for example; the shares add up.
+        truncated: Share of the responses cut off by the length limit. They are not part of
+            ``idle``: only some trainers mask them.
+        hours: Wall time.
+        devices: GPUs that were busy with it.
+        gpu_hours: ``hours`` times ``devices``; ``idle_gpu_hours``: the share ``idle`` of them.
+        gpu_hour_cost: What a GPU hour costs, in any currency.
+        money: ``gpu_hours`` times ``gpu_hour_cost``.
+        basis: What ``idle``, ``hours``, ``devices`` and ``gpu_hour_cost`` rest on, or why they are
+            unknown; in words.
+    """
 
     steps: int
     idle: float | None = None
@@ -96,7 +111,7 @@ def costs(
 
 
 def with_given(config: CostsConfig, given: CostsConfig | None) -> CostsConfig:
-    """What a command was given counts more than what a run was configured with."""
+    """Override configured costs with those given on the command line."""
     if given is None:
         return config
     return CostsConfig(given.devices or config.devices, given.gpu_hour or config.gpu_hour)

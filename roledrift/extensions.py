@@ -1,4 +1,4 @@
-"""Parts that other installed distributions bring, found by their entry points.
+"""Extensions from other installed distributions, found by their entry points.
 
 A distribution names its parts in its ``pyproject.toml``::
 
@@ -49,7 +49,7 @@ class Extension:
 
 @cache
 def extensions(kind: Kind) -> tuple[Extension, ...]:
-    """Everything installed of one kind, by name; the first call imports it."""
+    """Return all installed extensions of one kind, by name; the first call imports them."""
     group = f"roledrift.{kind}"
     points, fault = attempt(f"the entry points of {group}", lambda: entry_points(group=group))
     loaded: dict[str, Extension] = {}
@@ -63,7 +63,7 @@ def extensions(kind: Kind) -> tuple[Extension, ...]:
 
 
 def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Parts of a kind that can be used, and why the others cannot.
+    """Return the extensions of a kind that can be used, and why the others cannot.
 
     Returns:
         Name to part, and name to fault.
@@ -84,7 +84,7 @@ def usable(kind: Kind, *, shipped: Collection[str]) -> tuple[dict[str, Any], dic
 
 
 def attempt(what: str, call: Callable[..., _Made], *arguments: object) -> tuple[_Made | None, str]:
-    """Call what somebody else wrote; what it raises is named once on the log.
+    """Call code of another distribution; log once what it raises.
 
     Returns:
         The result and nothing, or None and what went wrong.

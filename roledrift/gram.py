@@ -1,4 +1,4 @@
-"""What follows from the inner products of role gradients: norms, cosines, shares, coherence.
+"""Formulas on inner products of role gradients: norms, cosines, shares, coherence.
 
 Norms of parts do not add up to the norm of a sum, so everything here starts from the full matrix
 ``K[i, j] = <g_i, g_j>`` of a :class:`roledrift.records.GramRecord`. With a folded record, numbers
@@ -18,7 +18,7 @@ from roledrift.records import GramRecord
 
 
 def matrix(record: GramRecord, labels: Sequence[str] | None = None) -> NDArray[np.float64]:
-    """Inner products of the groups named, ``(G, G)``; of all groups by default.
+    """Return the inner products of the named groups, ``(G, G)``; of all groups by default.
 
     Raises:
         ConfigError: For a label that the record lacks.
@@ -34,7 +34,7 @@ def matrix(record: GramRecord, labels: Sequence[str] | None = None) -> NDArray[n
 
 
 def by_role(record: GramRecord) -> GramRecord:
-    """The same gradients with slots added up to roles: exact, since gradients add.
+    """Add the gradients of slots up to roles: exact, since gradients add.
 
     A sum over slots needs no gradient: ``<sum_i g_i, sum_j g_j>`` is the sum of the block of inner
     products. The error stated for a norm holds for the sum as well: a fold is linear.
@@ -49,7 +49,7 @@ def by_role(record: GramRecord) -> GramRecord:
 
 
 def slots_of(record: GramRecord) -> dict[str, tuple[str, ...]]:
-    """Every role of the record with the labels of its slots, or with its own."""
+    """Return the labels of each role's slots, or the role's own label."""
     slots: dict[str, tuple[str, ...]] = {}
     for label in record.labels:
         role = label.partition("/")[0]

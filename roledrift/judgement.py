@@ -1,4 +1,4 @@
-"""What is concluded from records: verdicts, alerts, incidents, and how bad they are."""
+"""What is concluded from records: verdicts, alerts, incidents, and their severity."""
 
 from __future__ import annotations
 
@@ -255,5 +255,5 @@ class Decision:
 
 
 def alert_id(detector: str, role: str, onset: int) -> str:
-    """Stable id of an alert: the same finding at the same onset has the same id everywhere."""
+    """Make the id of an alert: the same finding with the same onset has the same id everywhere."""
     return hashlib.sha256(f"{detector}|{role}|{onset}".encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""The names under which trainers log their metrics, as statistics of this library.
+"""Map the names under which trainers log metrics to the statistics of this library.
 
 A key is looked up in three ways, the most trusted first: as it stands, by its last part
 (``policy/entropy`` is an entropy), and by its words (``response_length_mean`` is
@@ -219,7 +219,7 @@ _NO_PART = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a logged key holds.
+    """The meaning of a logged key.
 
     Attributes:
         kind: A statistic of all roles, a total of the step, a score of a validation, some other
@@ -265,7 +265,7 @@ _EXACT, _TAILS, _WORDS = _tables()
 
 @lru_cache(maxsize=1 << 16)
 def resolve(key: str) -> Metric | None:
-    """What a logged key holds; None if it is not understood."""
+    """Return the meaning of a logged key; None if it is not understood."""
     if key in _EXACT:
         return _EXACT[key]
     name = key.strip().lower()
@@ -325,19 +325,19 @@ _FORM = re.compile(
 
 
 def pays_for_outcome(component: str) -> bool:
-    """Whether the name of a reward function says that it pays for the result."""
+    """True if the name of a reward function says that it pays for the result."""
     name = component.lower()
     return bool(_OUTCOME.search(name)) and not pays_for_form(component)
 
 
 def pays_for_form(component: str) -> bool:
-    """Whether the name of a reward function says that it pays for how a response looks."""
+    """True if the name of a reward function says that it pays for how a response looks."""
     return bool(_FORM.search(component.lower()))
 
 
 @lru_cache(maxsize=4096)
 def nearest(key: str) -> str:
-    """The key that is understood and looks most like ``key``; empty if none does."""
+    """Return the known key most similar to ``key``; empty if none is."""
     near = get_close_matches(key.lower(), _EXACT, n=1, cutoff=0.75)
     if near:
         return near[0]
@@ -346,7 +346,7 @@ def nearest(key: str) -> str:
 
 
 def not_understood(keys: Iterable[str], limit: int = 8) -> str:
-    """One line that names keys, each with the nearest one that is understood."""
+    """Name unknown keys in one line, each with the nearest known key."""
     names = list(keys)
     if not names:
         return ""

@@ -1,7 +1,7 @@
-"""What a person is told while a run goes on: one notice per change of an incident that matters.
+"""Notices to a person while a run goes on: one per change of an incident that matters.
 
-An incident is told when it opens, when it gets worse, when another cause is found for it and when
-it closes, with its own sentence, word for word. Findings that it only gains are told in one line.
+An incident is reported when it opens, when it gets worse, when another cause is found for it and
+when it closes, with its own sentence, word for word. Further findings are reported in one line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Notice:
     Attributes:
         change: What happened.
         step: Step at which it happened.
-        text: What is said: the sentence of the incident, or one line.
+        text: The message: the sentence of the incident, or one line.
         incident: The incident as it stands now; None for notices about silence.
         alert: The alert that brought the change, with its numbers and texts, if one did.
         stops: True if the user opted in to stop the run on what was found.
@@ -51,7 +51,7 @@ class Notice:
 
 
 class Notices:
-    """Turns the incidents that a step changed into what has to be said about them."""
+    """Turns changed incidents into notices."""
 
     def __init__(self) -> None:
         self._known: dict[str, Incident] = {}
@@ -62,7 +62,7 @@ class Notices:
         return tuple(self._known.values())
 
     def update(self, changed: Iterable[Incident], alerts: Sequence[Alert]) -> tuple[Notice, ...]:
-        """Compare incidents with what was last said about them."""
+        """Compare incidents with what was last reported about them."""
         notices = []
         for incident in changed:
             change = _change(self._known.get(incident.id), incident)

@@ -1,7 +1,7 @@
 """Every extension point of the library on one page.
 
 An extension is an object of one of these shapes and a module with a card (``measure`` for probes,
-``detect/detectors``), or an entry point in a distribution of one's own
+``detect/detectors``), or an entry point in a distribution of your own
 (:mod:`roledrift.extensions`); there is nothing to inherit from.
 """
 
@@ -40,11 +40,11 @@ class SpanSource(Protocol):
     """Collects spans during a step, on the device, and hands them over once per step."""
 
     def drain(self) -> Sequence[SpanTable]:
-        """Everything since the last call; the one place where the device is waited for."""
+        """Return all spans since the last call; only here does the host wait for the device."""
         ...
 
     def faults(self) -> dict[str, int]:
-        """What went wrong since the last call, with how often."""
+        """Return what went wrong since the last call, and how often."""
         ...
 
 
@@ -53,19 +53,19 @@ class GradientSource(Protocol):
     """Collects role gradients during a step and hands over their Gram matrices."""
 
     def drain_gradients(self) -> Sequence[GramRecord]:
-        """One record per policy updated since the last call; empty if none was measured."""
+        """Return one record per policy updated since the last call; empty if none was measured."""
         ...
 
     def stretch(self, factor: int) -> None:
-        """Measure ``factor`` times more rarely than was asked; 1 is as asked."""
+        """Measure ``factor`` times more rarely than configured; 1 is as configured."""
         ...
 
     def cost_ms(self) -> float:
-        """What it did inside the host's forward and backward since the last call, in ms."""
+        """Return the time spent in the host's forward and backward since the last call, in ms."""
         ...
 
     def faults(self) -> dict[str, int]:
-        """What went wrong since the last call, with how often."""
+        """Return what went wrong since the last call, and how often."""
         ...
 
 
@@ -76,7 +76,7 @@ class Detector(Protocol):
     """
 
     def update(self, record: StepRecord) -> Iterable[Verdict | None]:
-        """What it thinks after this step: at most one verdict per role.
+        """Return at most one verdict per role for this record.
 
         A role's last verdict stands while there is none, or None.
         """
@@ -84,34 +84,34 @@ class Detector(Protocol):
 
 
 class Sink(Protocol):
-    """Keeps what is measured."""
+    """Stores what is measured."""
 
     def write_step(self, record: StepRecord) -> None:
-        """Keep one step."""
+        """Store one step."""
         ...
 
     def write_alert(self, alert: Alert) -> None:
-        """Keep one alert; it must be durable before this returns."""
+        """Store one alert; it must be durable before this returns."""
         ...
 
     def write_incident(self, incident: Incident) -> None:
-        """Keep the latest state of an incident; it must be durable before this returns."""
+        """Store the latest state of an incident; it must be durable before this returns."""
         ...
 
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
-        """Keep the texts of one step."""
+        """Store the texts of one step."""
         ...
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Finish; nothing more will come."""
         ...
 
 
 class Notifier(Protocol):
-    """Tells a person or another program."""
+    """Sends notices to a person or another program."""
 
     def notify(self, notice: Notice, header: RunHeader) -> None:
-        """Pass on one notice. Must not block for long."""
+        """Send one notice. Must not block for long."""
         ...
 
 
@@ -125,14 +125,14 @@ class Closable(Protocol):
 
 
 class Pulse(Protocol):
-    """Looks out for a run that has gone silent."""
+    """Watches for a run that has gone silent."""
 
     def beat(self, step: int) -> None:
-        """A step was finished."""
+        """Note that a step was finished."""
         ...
 
     def close(self) -> None:
-        """The run is over: silence is no news."""
+        """Note that the run is over, so that silence is expected."""
         ...
 
 
@@ -141,16 +141,16 @@ class Judge(Protocol):
 
     @property
     def changed(self) -> tuple[Incident, ...]:
-        """Incidents that the latest record opened or changed, as they stand now."""
+        """Incidents that the latest record opened or changed, as they are now."""
         ...
 
     def update(self, record: StepRecord) -> Sequence[Alert]:
-        """Transitions caused by this record."""
+        """Return the transitions caused by this record."""
         ...
 
 
 class Reducer(Protocol):
-    """Adds over ranks and spreads decisions."""
+    """Adds sums over ranks and broadcasts decisions."""
 
     def is_first(self) -> bool:
         """True on the rank that writes, judges and decides."""
@@ -161,5 +161,5 @@ class Reducer(Protocol):
         ...
 
     def spread(self, stop: bool) -> bool:
-        """The first rank's decision, on every rank."""
+        """Return the first rank's decision on every rank."""
         ...

@@ -1,4 +1,4 @@
-"""What is written down: one frozen dataclass per kind of line in a run directory."""
+"""The records of a run directory: one frozen dataclass per kind of line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTE_SET = "validation set"
 """Note that names the problems behind the validation accuracy: different ones are not averaged."""
 
 LENGTH_UNIT = "unit of length"
-"""Label of a step whose ``length`` is not in tokens: ``characters``, where nobody counted them."""
+"""Label of a step whose ``length`` is in ``characters``, because tokens were not counted."""
 
 Finish = Literal["stop", "length", "unknown"]
 
@@ -267,7 +267,7 @@ class RunHeader:
 
 
 def summarise(sums: Sums) -> dict[str, dict[str, Stat]]:
-    """Sums as finished statistics, by group and name, both sorted."""
+    """Finish sums: turn them into statistics, sorted by group and name."""
     groups: dict[str, dict[str, Stat]] = {}
     for key in sorted(sums):
         groups.setdefault(key.group, {})[key.name] = _stat(sums[key])

@@ -37,7 +37,7 @@ _SIDES: Mapping[Kind, str] = {
 }
 
 
-class Source(NamedTuple):
+class Provenance(NamedTuple):
     """How the two sides of a comparison came about; None is unknown."""
 
     temperature_a: float | None
@@ -45,8 +45,8 @@ class Source(NamedTuple):
     steps_between: int | None
 
 
-def describe(kind: Kind, sources: Collection[Source]) -> str:
-    """What a comparison compares, in words for the record and the report.
+def describe(kind: Kind, sources: Collection[Provenance]) -> str:
+    """Say in words what a comparison compares, for the record and the report.
 
     ``"<a> vs <b>, T=<of both> | T=<of a> vs T=<of b>, <n> step(s) between"``, for example
     ``"after vs before the optimizer step, T=1.0, 1 step between"``. Where several batches of one
@@ -68,7 +68,7 @@ def describe(kind: Kind, sources: Collection[Source]) -> str:
     return ", ".join(parts)
 
 
-def _temperatures(source: Source) -> str:
+def _temperatures(source: Provenance) -> str:
     a, b = (
         "T unknown" if value is None else f"T={float(value)!r}"
         for value in (source.temperature_a, source.temperature_b)
@@ -117,9 +117,9 @@ class Comparison:
     bins_N: Ints | None = None
 
     @property
-    def source(self) -> Source:
+    def source(self) -> Provenance:
         """How the two sides came about."""
-        return Source(self.temperature_a, self.temperature_b, self.steps_between)
+        return Provenance(self.temperature_a, self.temperature_b, self.steps_between)
 
     @property
     def comparable(self) -> bool:

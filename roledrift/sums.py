@@ -1,4 +1,4 @@
-"""Things that can be added: over micro-batches, over ranks and over writers.
+"""Sums that can be added over micro-batches, ranks and writers.
 
 Every statistic of the library is a mean of something over tokens, spans or groups. What travels is
 therefore never the mean but its sum and its count, so that ``measure(a) + measure(b)`` equals
@@ -242,7 +242,7 @@ Sums = dict[Key, Summable]
 
 
 def add(parts: Iterable[Sums]) -> Sums:
-    """Add sums key by key; a key that a part lacks counts as nothing.
+    """Add sums key by key; a missing key counts as nothing.
 
     Raises:
         TypeError: If two parts hold different kinds of sum under one key.
@@ -255,7 +255,7 @@ def add(parts: Iterable[Sums]) -> Sums:
 
 
 def counted(name: str, times: Mapping[str, int], groups: Iterable[str]) -> Sums:
-    """How often something happened to each group, 0 where ``times`` does not name it.
+    """Count how often something happened to each group; 0 if ``times`` does not name it.
 
     As moments, because ranks count different things: ``high`` is that of the rank with most.
     """

@@ -1,4 +1,4 @@
-"""What a workflow is made of: roles, their slots, and the policy each role acts with."""
+"""Workflows: roles, their slots, and the policy each role acts with."""
 
 from __future__ import annotations
 
@@ -144,11 +144,11 @@ class Workflow:
         )
 
     def moves(self, role: str) -> bool:
-        """Whether training moves what ``role`` acts with: it or a role that shares its policy."""
+        """True if training moves the policy of ``role``, through it or a role that shares it."""
         return any(self.role(name).trained for name in (role, *self.sharing(role)))
 
     def routed(self, routing: Literal["shared", "isolated"] | Mapping[str, str]) -> Self:
-        """The same workflow with another routing.
+        """Return the same workflow with another routing.
 
         Args:
             routing: ``"shared"``, ``"isolated"`` (policies get the roles' names), or a map from
@@ -176,7 +176,7 @@ class Workflow:
         return replace(self, policies=tuple(routing[name] for name in self.role_names))
 
     def without_slots(self) -> Self:
-        """The same roles with one slot each, for data that do not name the slots."""
+        """Return the same roles with one slot each, for data that do not name the slots."""
         return replace(self, roles=tuple(replace(role, slots=1) for role in self.roles))
 
     def described(self) -> str:
@@ -189,7 +189,7 @@ class Workflow:
     def of(
         cls, source: Workflow | str | Mapping[str, int], *, routing: Routing | None = None
     ) -> Workflow:
-        """A workflow from what a user is likely to have at hand.
+        """Make a workflow from what a user is likely to have at hand.
 
         Args:
             source: A workflow; the name of a preset (``"voting"``, ``"eval_opt"``,
@@ -259,7 +259,7 @@ _KNOWN = {role.name: role for workflow in PRESETS.values() for role in workflow.
 
 
 def in_order(roles: Iterable[str]) -> tuple[str, ...]:
-    """Role names in an order that does not depend on the data: those of the presets come first."""
+    """Sort role names independently of the data: those of the presets come first."""
     known = tuple(_KNOWN)
     return tuple(
         sorted(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roledrift.errors import CaptureError
-from roledrift.spans import Comparison, Source, SpanTable, concat, describe
+from roledrift.spans import Comparison, Provenance, SpanTable, concat, describe
 
 ROLES = ("generator", "aggregator")
 
@@ -132,7 +132,7 @@ def test_stacking_refuses_other_columns_and_nothing():
     ],
 )
 def test_comparisons_in_words(kind, sources, text):
-    assert describe(kind, {Source(*one) for one in sources}) == text
+    assert describe(kind, {Provenance(*one) for one in sources}) == text
 
 
 def test_extremes_and_bins_go_with_their_rows():

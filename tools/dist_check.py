@@ -96,9 +96,9 @@ def main() -> int:
     for interpreter in interpreters:  # before the minutes that each of them takes
         if shutil.which(interpreter) is None:
             raise SystemExit(f"{interpreter} is not on the path")
-        found = subprocess.run([interpreter, "-c", ""], capture_output=True, text=True, check=False)
-        if found.returncode:
-            raise SystemExit(f"{interpreter} cannot be run: {found.stderr.strip()}")
+        probe = subprocess.run([interpreter, "-c", ""], capture_output=True, text=True, check=False)
+        if probe.returncode:
+            raise SystemExit(f"{interpreter} cannot be run: {probe.stderr.strip()}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         wheel, source = build(folder / "dist")

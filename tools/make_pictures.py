@@ -33,7 +33,7 @@ def shoot(browser: str, page: Path, picture: Path, *, size: tuple[int, int]) -> 
 
 
 def main() -> int:
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    browser = next((browser for name in BROWSERS if (browser := shutil.which(name))), None)
     if browser is None:
         print(f"no browser found (looked for {', '.join(BROWSERS)})", file=sys.stderr)
         return 2

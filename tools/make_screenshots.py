@@ -41,9 +41,9 @@ SHOTS = {
 COLOURS = 64
 
 
-def crashed(path: Path, whole: Path) -> Path:
+def crashed(path: Path, recorded: Path) -> Path:
     """A run that was killed while it wrote: no end, and half a line."""
-    run = open_run(whole)
+    run = open_run(recorded)
     writer = RunWriter(path, replace(run.header, run=path.name), writer="w")
     for record in run.steps()[:12]:
         writer.write_step(record)
@@ -70,22 +70,22 @@ def imported(path: Path) -> Path:
 def kinds(folder: Path) -> dict[str, Path]:
     """Name to run or log, or to the folder of the runs."""
     runs = folder / "runs"
-    found = {name: runs / name for name in DEMOS}
-    for name, path in found.items():
+    paths = {name: runs / name for name in DEMOS}
+    for name, path in paths.items():
         unpack_demo(demo_named(DEMOS[name]), path)
-    found["crashed"] = crashed(runs / "crashed", found["suspicious"])
-    found["imported"] = imported(folder / "imported")
-    return {**found, "folder": runs}
+    paths["crashed"] = crashed(runs / "crashed", paths["suspicious"])
+    paths["imported"] = imported(folder / "imported")
+    return {**paths, "folder": runs}
 
 
 def shoot(browser: Browser, page: Path, name: str) -> None:
     """Save what ``page`` looks like, in few colours: a picture is to stay below 100 KB."""
-    for shot, (width, height, dark, whole) in SHOTS.items():
+    for shot, (width, height, dark, full_page) in SHOTS.items():
         tab = browser.new_page(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
         )
         tab.goto(page.as_uri())
-        body = tab.screenshot(full_page=whole)
+        body = tab.screenshot(full_page=full_page)
         tab.close()
         few(body, PAGES / f"{name}-{shot}.png")
 
@@ -101,11 +101,11 @@ def few(body: bytes, picture: Path, *, shrink: int = 1) -> None:
 
 def main() -> None:
     """Write all pictures anew."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    chromium = next(filter(None, map(shutil.which, BROWSERS)), None)
     shutil.rmtree(PAGES, ignore_errors=True)
     PAGES.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for name, path in kinds(Path(scratch)).items():
             out = Path(scratch) / f"report-{name}"
             asked = ["report", str(path), "-o", str(out), "--format", "html,status"]

@@ -24,7 +24,7 @@ from typing import (
 
 from roledrift.cli.compare import Difference
 from roledrift.cli.console import Failure
-from roledrift.cli.findings import Finding
+from roledrift.cli.findings import CheckedFinding
 from roledrift.cli.ls import Row
 from roledrift.cli.settings import Item
 from roledrift.codec import RECORD_KINDS
@@ -59,7 +59,7 @@ class CheckedRun(TypedDict):
     code: int
     sentence: str
     incidents: tuple[Incident, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckedFinding, ...]
     verdicts: tuple[Verdict, ...]
     alerts: tuple[Alert, ...]
     problems: tuple[str, ...]
@@ -187,14 +187,18 @@ class Shapes:
             return {"enum": list(args)}
         if origin in (Union, types.UnionType):
             if not self.nulls and type(None) in args:
-                (args,) = ([one for one in args if one is not type(None)],)
-            return self.of(args[0]) if len(args) == 1 else {"anyOf": [self.of(one) for one in args]}
+                (args,) = ([argument for argument in args if argument is not type(None)],)
+            return (
+                self.of(args[0])
+                if len(args) == 1
+                else {"anyOf": [self.of(argument) for argument in args]}
+            )
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return {"type": "object", "additionalProperties": self.of(args[1])}
         if origin is tuple and args[-1] is Ellipsis:
             return {"type": "array", "items": self.of(args[0])}
         if origin is tuple:
-            parts = [self.of(one) for one in args]
+            parts = [self.of(argument) for argument in args]
             return {"type": "array", "prefixItems": parts, "minItems": len(parts), "items": False}
         raise TypeError(f"no JSON schema for a field of type {hint!r}: add it to tools/schemas.py")
 
@@ -204,11 +208,11 @@ class Shapes:
         if is_dataclass(cls):
             kind = getattr(cls, "kind", None)
             constants |= {"kind": {"const": kind}} if isinstance(kind, str) else {}
-            hints = {one.name: hints[one.name] for one in fields(cls)}
+            hints = {field.name: hints[field.name] for field in fields(cls)}
             needed = [
-                one.name
-                for one in fields(cls)
-                if one.default is MISSING and one.default_factory is MISSING
+                field.name
+                for field in fields(cls)
+                if field.default is MISSING and field.default_factory is MISSING
             ]
         else:
             needed = [*hints]
@@ -274,13 +278,13 @@ def verb_schema(verb: str) -> Schema:
 def _used(part: Any, known: Mapping[str, Schema], seen: frozenset[str] = frozenset()) -> set[str]:
     """Names of the definitions that a schema refers to, directly or through others."""
     if isinstance(part, list):
-        return set[str]().union(*(_used(one, known, seen) for one in part))
+        return set[str]().union(*(_used(name, known, seen) for name in part))
     if not isinstance(part, dict):
         return set()
     name = str(part.get("$ref", "")).removeprefix("#/$defs/")
     new = {name} - seen - {""}
-    deeper = [*part.values(), *(known[one] for one in new)]
-    return new.union(*(_used(one, known, seen | new) for one in deeper))
+    deeper = [*part.values(), *(known[name] for name in new)]
+    return new.union(*(_used(name, known, seen | new) for name in deeper))
 
 
 def every() -> Iterator[tuple[str, Schema]]:

@@ -73,7 +73,7 @@ def on_site(name: str) -> str:
 
 def _in_repository(site: str) -> str:
     """Where the repository has a page of the site."""
-    return {there: name for name, there in PAGES.items()}.get(site, f"docs/{site}")
+    return {target: name for name, target in PAGES.items()}.get(site, f"docs/{site}")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
@@ -81,7 +81,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     src = page.file.src_uri
     pieces = []
     for text, is_code in _split(markdown):
-        pieces.append(text if is_code else LINK.sub(lambda found: _link(found, src), text))
+        pieces.append(text if is_code else LINK.sub(lambda match: _link(match, src), text))
     return SHOWN.sub(_shown, "".join(pieces))
 
 
@@ -94,27 +94,27 @@ def on_page_content(html: str, **_: Any) -> str:
 def _split(markdown: str) -> Iterator[tuple[str, bool]]:
     """The text around blocks of code, and the blocks."""
     at = 0
-    for found in CODE.finditer(markdown):
-        yield markdown[at : found.start()], False
-        yield found[0], True
-        at = found.end()
+    for match in CODE.finditer(markdown):
+        yield markdown[at : match.start()], False
+        yield match[0], True
+        at = match.end()
     yield markdown[at:], False
 
 
-def _link(found: re.Match[str], src: str) -> str:
-    target, mark = found[1], found[2] or ""
+def _link(match: re.Match[str], src: str) -> str:
+    target, mark = match[1], match[2] or ""
     if "://" in target or target.startswith("mailto:"):
-        return found[0]
+        return match[0]
     here = posixpath.dirname(_in_repository(src))
     path = posixpath.normpath(posixpath.join(here, target))
     path = {"README.md": "docs/README.md", "CONTRIBUTING.md": "docs/README.md"}.get(path, path)
     if path not in outside() and not path.startswith("docs/"):
-        return found[0]
+        return match[0]
     return posixpath.relpath(on_site(path), posixpath.dirname(src) or ".") + mark
 
 
-def _shown(found: re.Match[str]) -> str:
-    name = found[1]
+def _shown(match: re.Match[str]) -> str:
+    name = match[1]
     return (
         f"[![The status image of {name}](gallery/{name}.png)](gallery/{name}/index.html)\n\n"
         f"[Open the report](gallery/{name}/index.html){{ .md-button }} "
@@ -144,6 +144,6 @@ def _below(folder: Path, site: str, pattern: str) -> dict[str, Path]:
 
 def _roledrift(*arguments: object) -> None:
     """Run a command in this process: starting one anew takes longer than most of them."""
-    done = CliRunner().invoke(app, [str(one) for one in arguments])
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     if done.exit_code:
         raise RuntimeError(f"roledrift {arguments}: {done.output}") from done.exception

@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.quick and (options.goals or options.before or options.seeds == "report"):
         tune = run_all(suite, "tune") if options.seeds == "report" else runs
         figures = measure(runs, tune, options.simulations)
-        told = goals.goals(figures)
-        print("\n".join(f"{what}: {now}" for what, now in told.items()))
+        reached = goals.goals(figures)
+        print("\n".join(f"{what}: {now}" for what, now in reached.items()))
         if options.before:
-            options.before.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+            options.before.write_text(json.dumps(reached, indent=1) + "\n", "utf-8")
         elif options.seeds == "report":
             page.write(figures)
     elif not options.quick:

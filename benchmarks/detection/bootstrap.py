@@ -80,9 +80,9 @@ def rates(runs: Runs, *, times: int = 1, processes: int = 2) -> list[dict[str, A
         draws = [Draw(*key, length, draw) for key in chosen for draw in range(times)]
         with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
             findings = list(pool.map(told, draws, chunksize=2))
-        names = sorted({f"{one.severity}: {one.name}" for some in findings for one in some})
+        names = sorted({f"{run.severity}: {run.name}" for some in findings for run in some})
         shares = {
-            scale: Share.of(any(one.counts(scale) for one in some) for some in findings)
+            scale: Share.of(any(run.counts(scale) for run in some) for some in findings)
             for scale in SCALES
         }
         rows.append({"steps": length, **shares, "told": "; ".join(names)})

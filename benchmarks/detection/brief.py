@@ -15,14 +15,14 @@ def brief(outcomes: Sequence[Outcome], title: str) -> str:
     for scale in SCALES:
         lines.append(f"-- {'failing or input problem' if scale == 'serious' else 'any alert'}")
         for family in ("dynamics", "from the start", "input", "capture"):
-            found = recall(outcomes, family, scale)
-            if not found.injected:
+            shares = recall(outcomes, family, scale)
+            if not shares.injected:
                 continue
-            by = "  ".join(f"{name} {share}" for name, share in found.by.items())
+            by = "  ".join(f"{name} {share}" for name, share in shares.by.items())
             lines.append(f"{family} right role {by}")
             lines.append(
-                f"    of all {found.injected} injected {found.anyway}; name {found.named}; "
-                f"precision {found.precision}; delay {found.delay.text()}"
+                f"    of all {shares.injected} injected {shares.anyway}; name {shares.named}; "
+                f"precision {shares.precision}; delay {shares.delay.text()}"
             )
         fell = cliffs(outcomes, scale)
         lines.append(
@@ -57,25 +57,25 @@ def by_run(outcomes: Sequence[Outcome]) -> str:
     """One line per run: what was told, how late, what followed."""
     lines = []
     for runs in by_scenario(outcomes).values():
-        for one in runs:
-            what = one.truth.family if one.counts or not one.told else "no effect"
+        for outcome in runs:
+            what = outcome.truth.family if outcome.counts or not outcome.told else "no effect"
             delays = "/".join(
-                "-" if (delay := one.delay(scale)) is None else f"+{delay}"
+                "-" if (delay := outcome.delay(scale)) is None else f"+{delay}"
                 for scale in SCALES
-                if one.told
+                if outcome.told
             )
-            cliff = "" if one.cliff is None else f" cliff {one.cliff}"
-            harm = " harmed" if one.effect.harmed else ""
-            told = "; ".join(dict.fromkeys(one.names))
-            lines.append(f"{one.name:34s} {what:13s} {delays:8s}{cliff}{harm}  {told}")
+            cliff = "" if outcome.cliff is None else f" cliff {outcome.cliff}"
+            harm = " harmed" if outcome.effect.harmed else ""
+            names = "; ".join(dict.fromkeys(outcome.names))
+            lines.append(f"{outcome.name:34s} {what:13s} {delays:8s}{cliff}{harm}  {names}")
     return "\n".join(lines)
 
 
 def false_alarms(outcomes: Sequence[Outcome]) -> str:
     """What is told of healthy runs, and of hard negatives."""
-    quiet = [one for one in outcomes if one.truth.family == "hard negative"]
+    quiet = [outcome for outcome in outcomes if outcome.truth.family == "hard negative"]
     return "\n".join(
-        f"{one.name}: {'; '.join(dict.fromkeys(one.names))}"
-        for one in [*healthy(outcomes), *quiet]
-        if one.names
+        f"{outcome.name}: {'; '.join(dict.fromkeys(outcome.names))}"
+        for outcome in [*healthy(outcomes), *quiet]
+        if outcome.names
     )

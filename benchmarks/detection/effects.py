@@ -101,23 +101,23 @@ def worse(
     if not training:
         return False
     key = ("*", "accuracy")
-    mine, its = _paired(run, twin, key, onset)
-    half = len(mine) // 2
-    return len(mine) - half >= 5 and _rank_sum(its[half:], mine[half:]) < level
+    own, twins = _paired(run, twin, key, onset)
+    half = len(own) // 2
+    return len(own) - half >= 5 and _rank_sum(twins[half:], own[half:]) < level
 
 
 def _beyond(run: Facts, twin: Facts, key: tuple[str, str], onset: int) -> float:
     """How likely chance alone puts ``run`` so far above ``twin``."""
-    mine, its = _paired(run, twin, key, onset)
-    return _rank_sum(mine, its) if len(mine) >= 5 else 1.0
+    own, twins = _paired(run, twin, key, onset)
+    return _rank_sum(own, twins) if len(own) >= 5 else 1.0
 
 
 def _paired(
     run: Facts, twin: Facts, key: tuple[str, str], onset: int
 ) -> tuple[list[float], list[float]]:
-    mine, its = run.series.get(key, {}), twin.series.get(key, {})
-    steps = [step for step in sorted(mine) if step >= onset and step in its]
-    return [mine[step] for step in steps], [its[step] for step in steps]
+    own, twins = run.series.get(key, {}), twin.series.get(key, {})
+    steps = [step for step in sorted(own) if step >= onset and step in twins]
+    return [own[step] for step in steps], [twins[step] for step in steps]
 
 
 def _rank_sum(high: Sequence[float], low: Sequence[float]) -> float:

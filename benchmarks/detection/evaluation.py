@@ -58,8 +58,8 @@ class Runs:
 
     def rival(self, tuned: Tuned) -> list[Outcome]:
         """What a tuned rule told."""
-        found = {key: tuned.findings(run.facts) for key, run in self.replayed.items()}
-        return self.outcomes(lambda key: found[key])
+        findings = {key: tuned.findings(run.facts) for key, run in self.replayed.items()}
+        return self.outcomes(lambda key: findings[key])
 
     def healthy(self) -> list[Facts]:
         """Runs in which nothing is wrong."""
@@ -153,7 +153,9 @@ def _fits(variant: str, scenario: Scenario) -> bool:
 def _yardstick(suite: Suite, scenario: Scenario) -> str | None:
     """The healthy scenario that is a yardstick of runs sick from the start, and of their twins."""
     sick = {
-        twin_of(suite, one) for one in suite.scenarios if one.from_start and one.label == "failure"
+        twin_of(suite, scenario)
+        for scenario in suite.scenarios
+        if scenario.from_start and scenario.label == "failure"
     }
     from_start = scenario.from_start and scenario.label == "failure"
     name = twin_of(suite, scenario)
@@ -168,8 +170,8 @@ def _reference(
     name = _yardstick(suite, scenario)
     others = [
         other
-        for one, other in wanted
-        if one.name == name and other.base == place.base and other.seed != place.seed
+        for first, other in wanted
+        if first.name == name and other.base == place.base and other.seed != place.seed
     ]
     return (name, others[0]) if name is not None and others else None
 
@@ -179,7 +181,7 @@ def _earlier(suite: Suite, scenario: Scenario, place: Place) -> tuple[Key, ...]:
     name = _yardstick(suite, scenario)
     if name is None or place.base is None:
         return ()
-    places = next(one for one in suite.scenarios if one.name == name).places()
+    places = next(scenario for scenario in suite.scenarios if scenario.name == name).places()
     others = [
         (name, other)
         for other in dict.fromkeys(places)

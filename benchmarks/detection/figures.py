@@ -65,7 +65,7 @@ def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
     """Everything about ``runs``; rivals get their thresholds from ``tune``."""
     ours = runs.ours()
     keys = list(runs.replayed)
-    names = dict(zip(keys, (one.name for one in ours), strict=True))
+    names = dict(zip(keys, (outcome.name for outcome in ours), strict=True))
     return Figures(
         ours=ours,
         variants={name: runs.ours(name) for name in VARIANTS if name != AS_RECORDED},
@@ -79,9 +79,9 @@ def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
 
 def _measured_by(runs: Runs, yardstick: str) -> list[Outcome]:
     return [
-        one
-        for run, one in zip(runs.replayed.values(), runs.ours(yardstick), strict=True)
-        if yardstick in run.findings and one.truth.family == "from the start"
+        outcome
+        for run, outcome in zip(runs.replayed.values(), runs.ours(yardstick), strict=True)
+        if yardstick in run.findings and outcome.truth.family == "from the start"
     ]
 
 
@@ -104,13 +104,15 @@ def against(runs: Runs, tune: Runs, ours: Sequence[Outcome]) -> dict[Scale, list
 
 def best(rivals: Sequence[Against], scale: Scale) -> Against:
     """The rival that tells most failures of the dynamics."""
-    return max(rivals, key=lambda one: found(one.outcomes, scale).hits)
+    return max(rivals, key=lambda outcome: found(outcome.outcomes, scale).hits)
 
 
 def found(outcomes: Iterable[Outcome], scale: Scale, horizon: int | None = None) -> Share:
     """Share of the failures of the dynamics told with the right role."""
     return Share.of(
-        one.by(scale, horizon) for one in outcomes if one.truth.family == "dynamics" and one.counts
+        outcome.by(scale, horizon)
+        for outcome in outcomes
+        if outcome.truth.family == "dynamics" and outcome.counts
     )
 
 
@@ -136,35 +138,37 @@ class Captures:
 def captures(figures: Figures) -> dict[str, Captures]:
     """Natural captures by scenario, those of shared policies; twins are the isolated ones."""
     arms = [
-        one.scenario.name
-        for one in figures.ours
-        if one.truth.family == "capture" and twin_name(one.scenario.name) is not None
+        outcome.scenario.name
+        for outcome in figures.ours
+        if outcome.truth.family == "capture" and twin_name(outcome.scenario.name) is not None
     ]
     return {arm: _captures(figures, arm) for arm in dict.fromkeys(arms)}
 
 
 def _captures(figures: Figures, arm: str) -> Captures:
-    shared = [one for one in figures.ours if one.scenario.name == arm]
-    twins = [one for one in figures.ours if one.scenario.name == twin_name(arm)]
+    shared = [outcome for outcome in figures.ours if outcome.scenario.name == arm]
+    twins = [outcome for outcome in figures.ours if outcome.scenario.name == twin_name(arm)]
     return Captures(
-        lasting=Share.of(_named(one) for one in shared if one.capture == "lasting"),
-        told=Share.of(one.by("any", None) for one in shared if one.capture == "lasting"),
-        passing=Share.of(
-            one.by("any", None) and not _stands(figures, one)
-            for one in shared
-            if one.capture == "passing"
+        lasting=Share.of(_named(outcome) for outcome in shared if outcome.capture == "lasting"),
+        told=Share.of(
+            outcome.by("any", None) for outcome in shared if outcome.capture == "lasting"
         ),
-        none=Share.of(_named(one) for one in shared if one.capture == "none"),
-        twins=Share.of(_named(one) for one in twins),
+        passing=Share.of(
+            outcome.by("any", None) and not _stands(figures, outcome)
+            for outcome in shared
+            if outcome.capture == "passing"
+        ),
+        none=Share.of(_named(outcome) for outcome in shared if outcome.capture == "none"),
+        twins=Share.of(_named(outcome) for outcome in twins),
     )
 
 
-def _named(one: Outcome) -> bool:
-    return any(f": {CAPTURE} (" in name for name in one.names)
+def _named(outcome: Outcome) -> bool:
+    return any(f": {CAPTURE} (" in name for name in outcome.names)
 
 
-def _stands(figures: Figures, one: Outcome) -> bool:
-    return any(name == CAPTURE for _, name in figures.standing.get(one.name, ()))
+def _stands(figures: Figures, outcome: Outcome) -> bool:
+    return any(name == CAPTURE for _, name in figures.standing.get(outcome.name, ()))
 
 
 def simulated(
@@ -182,7 +186,7 @@ def simulated(
 def pooled(rows: Iterable[Mapping[str, Any]], field: str) -> Share:
     """All runs of some rows together."""
     shares = [row[field] for row in rows if row.get(field)]
-    return Share(sum(one["hits"] for one in shares), sum(one["n"] for one in shares))
+    return Share(sum(share["hits"] for share in shares), sum(share["n"] for share in shares))
 
 
 def both(share: Mapping[Scale, Share]) -> str:

@@ -40,7 +40,9 @@ def _scaled(figures: Figures) -> str:
         words = []
         for scale in ("serious", "any"):
             was, now = found(figures.ours, scale), found(figures.variants[name], scale)
-            led, leads = (cliffs(one, scale).led for one in (figures.ours, figures.variants[name]))
+            led, leads = (
+                cliffs(outcome, scale).led for outcome in (figures.ours, figures.variants[name])
+            )
             points = 100 * ((now.value or 0) - (was.value or 0))
             words.append(f"{points:+.0f} points, cliffs led {led.hits} -> {leads.hits}")
         parts.append(f"{name.removeprefix('movement ')}: {words[0]} (suspicious too: {words[1]})")
@@ -59,7 +61,7 @@ def _lead(figures: Figures) -> str:
 def _horizons(outcomes: Sequence[Outcome]) -> str:
     def told(scale: Scale) -> str:
         shares = [found(outcomes, scale, steps).value for steps in HORIZONS]
-        return " / ".join("-" if one is None else f"{100 * one:.0f}" for one in shares) + " %"
+        return " / ".join("-" if share is None else f"{100 * share:.0f}" for share in shares) + " %"
 
     n = found(outcomes, "any").n
     return f"{told('serious')}; with suspicious: {told('any')} (n {n})"
@@ -74,7 +76,9 @@ def _cells(*words: str, field: str = "serious") -> Callable[[Figures], str]:
 
 def _falls(figures: Figures) -> str:
     rows = simulated(figures, "falls to a tenth")
-    least = min((pooled([row], "soon") for row in rows), key=lambda one: one.value or 0, default="")
+    least = min(
+        (pooled([row], "soon") for row in rows), key=lambda outcome: outcome.value or 0, default=""
+    )
     return f"{pooled(rows, 'soon')}; in the worst of {len(rows)} cells {least}"
 
 
@@ -93,9 +97,9 @@ def _mismatch(figures: Figures) -> str:
 
 
 def _warmups(figures: Figures) -> str:
-    recorded = [one for one in figures.ours if "warmup" in one.scenario.name]
+    recorded = [outcome for outcome in figures.ours if "warmup" in outcome.scenario.name]
     cells = simulated(figures, "warms up for", "learning rate not recorded")
-    shares = on_both(lambda scale: Share.of(one.raised[scale] for one in recorded))
+    shares = on_both(lambda scale: Share.of(run.raised[scale] for run in recorded))
     return (
         f"simulated {pooled(cells, 'serious')}; with suspicious: {pooled(cells, 'any')}; "
         f"recorded {both(shares)}"
@@ -114,9 +118,9 @@ def _from_start(figures: Figures) -> str:
 
 def _sick(outcomes: Sequence[Outcome]) -> Share:
     return Share.of(
-        one.told["any"].ahead is not None
-        for one in outcomes
-        if one.truth.family == "from the start" and one.counts
+        outcome.told["any"].ahead is not None
+        for outcome in outcomes
+        if outcome.truth.family == "from the start" and outcome.counts
     )
 
 

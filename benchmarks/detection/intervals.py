@@ -95,8 +95,8 @@ class Median:
         if self.value is None or self.low is None or self.high is None:
             return "-"
         words = [
-            "none" if np.isinf(one) else f"{one * factor:.3g}"
-            for one in (self.value, self.low, self.high)
+            "none" if np.isinf(series) else f"{series * factor:.3g}"
+            for series in (self.value, self.low, self.high)
         ]
         after = "" if np.isinf(self.value) else unit
         return f"{words[0]}{after} [{words[1]}, {words[2]}] (n {self.n})"
@@ -104,8 +104,8 @@ class Median:
     def plain(self) -> dict[str, float | int | None]:
         """JSON-ready; infinite values become None."""
         finite = [
-            None if one is None or np.isinf(one) else round(float(one), 4)
-            for one in (self.value, self.low, self.high)
+            None if series is None or np.isinf(series) else round(float(series), 4)
+            for series in (self.value, self.low, self.high)
         ]
         return {"median": finite[0], "low": finite[1], "high": finite[2], "n": self.n}
 

@@ -124,8 +124,8 @@ class Outcome:
 
     def delay(self, scale: Scale) -> int | None:
         """Steps from the onset to the first alert about the right role."""
-        found = self.told[scale].found
-        return None if found is None else found - self.truth.onset
+        step = self.told[scale].found
+        return None if step is None else step - self.truth.onset
 
     def by(self, scale: Scale, horizon: int | None) -> bool:
         """Whether the right role was told within ``horizon`` steps of the onset; None: at all."""
@@ -162,7 +162,7 @@ def judge(
     raised: dict[Scale, bool] = {
         scale: any(finding.counts(scale) for finding in ordered) for scale in SCALES
     }
-    names = tuple(f"{one.severity}: {one.name} ({one.role})" for one in ordered)
+    names = tuple(f"{finding.severity}: {finding.name} ({finding.role})" for finding in ordered)
     facts = twin[0] if twin else None
     if label.family in ("healthy", "hard negative"):
         harmed = facts is not None and worse(run, facts, label.onset, training=False)
@@ -220,18 +220,18 @@ def _told(
     twin: Sequence[Finding],
     scale: Scale,
 ) -> Told:
-    told = credited(findings, twin, scale, label.onset)
-    right = [finding for finding in told if finding.role in label.roles]
-    ahead = [finding for finding in right if not finding.outcome]
+    credits = credited(findings, twin, scale, label.onset)
+    in_role = [finding for finding in credits if finding.role in label.roles]
+    ahead = [finding for finding in in_role if not finding.outcome]
     consequences = [
         finding
-        for finding in told
-        if finding not in right and (finding.outcome or finding.name in scenario.also)
+        for finding in credits
+        if finding not in in_role and (finding.outcome or finding.name in scenario.also)
     ]
     return Told(
-        found=right[0].step if right else None,
+        found=in_role[0].step if in_role else None,
         ahead=ahead[0].step if ahead else None,
-        named=any(finding.name in label.names for finding in right),
-        alerts=len(told),
-        right=len(right) + len(consequences),
+        named=any(finding.name in label.names for finding in in_role),
+        alerts=len(credits),
+        right=len(in_role) + len(consequences),
     )

@@ -51,9 +51,9 @@ def filled(text: str, parts: Mapping[str, Sequence[str]]) -> str:
     """
     for name, lines in parts.items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        head, found, rest = text.partition(begin)
+        head, marker, rest = text.partition(begin)
         _, closed, tail = rest.partition(end)
-        if not found or not closed:
+        if not marker or not closed:
             raise ValueError(f"{PAGE.name} has no place for {name!r}")
         text = f"{head}{begin}\n" + "\n".join(lines) + f"\n{end}{tail}"
     return text
@@ -74,7 +74,7 @@ def numbers(figures: Figures) -> dict[str, object]:
         "lengthened": [
             {key: plain(value) for key, value in row.items()} for row in figures.bootstrap
         ],
-        "runs": [_run(one) for one in figures.ours],
+        "runs": [_run(outcome) for outcome in figures.ours],
     }
 
 
@@ -86,16 +86,16 @@ def _numbers(outcomes: Sequence[Outcome], scale: tables.Scale) -> dict[str, obje
     }
 
 
-def _run(one: Outcome) -> dict[str, object]:
+def _run(outcome: Outcome) -> dict[str, object]:
     return {
-        "run": one.name,
-        "family": one.truth.family,
-        "counts": one.counts,
-        "harmed": one.effect.harmed,
-        "delay": {scale: one.delay(scale) for scale in one.told},
-        "cliff": one.cliff,
-        "capture": one.capture,
-        "told": list(one.names),
+        "run": outcome.name,
+        "family": outcome.truth.family,
+        "counts": outcome.counts,
+        "harmed": outcome.effect.harmed,
+        "delay": {scale: outcome.delay(scale) for scale in outcome.told},
+        "cliff": outcome.cliff,
+        "capture": outcome.capture,
+        "told": list(outcome.names),
     }
 
 

@@ -86,9 +86,9 @@ def record(
     last = RunFolder(run).config().train.steps
     trace = RunFolder(run).trace()
     evaluations = {int(row["step"]): row["validation"] for row in trace if row.get("validation")}
-    steps = [plain(rounded(one)) for one in stored.steps() if one.step <= last]
+    steps = [plain(rounded(record)) for record in stored.steps() if record.step <= last]
     # Not a column: a single row would have it.
-    first: Any = next((one.pop("base") for one in steps if one.get("base")), {})
+    first: Any = next((record.pop("base") for record in steps if record.get("base")), {})
     body = {
         "scenario": scenario,
         "seed": seed,
@@ -98,10 +98,11 @@ def record(
         "solved_before": evaluations.get(0, {}).get("solved", ""),
         "terse": _terse(trace),
         "steps": pack(steps),
-        "validation": {step: one["accuracy"] for step, one in evaluations.items()},
+        "validation": {step: values["accuracy"] for step, values in evaluations.items()},
         "problems": next(iter(evaluations.values()))["problems"] if evaluations else 0,
         "samples": [
-            plain(one) for one in _texts([one for one in stored.samples() if one.step <= last])
+            plain(sample)
+            for sample in _texts([sample for sample in stored.samples() if sample.step <= last])
         ],
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,17 +123,17 @@ def load(scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None = 
     rows = unpack(body["steps"])
     if rows and body.get("before"):
         rows[0]["base"] = body["before"]
-    steps = [from_plain({"v": 1, "kind": "step", **one}) for one in rows]
-    samples = [from_plain(one) for one in body["samples"]]
+    steps = [from_plain({"v": 1, "kind": "step", **sample}) for sample in rows]
+    samples = [from_plain(sample) for sample in body["samples"]]
     return Recording(
         scenario=scenario,
         seed=seed,
         workflow=header.workflow,
         config=header.config,
-        steps=tuple(one for one in steps if isinstance(one, StepRecord)),
+        steps=tuple(record for record in steps if isinstance(record, StepRecord)),
         validation={int(step): value for step, value in body["validation"].items()},
         problems=body["problems"],
-        samples=tuple(one for one in samples if isinstance(one, Sample)),
+        samples=tuple(sample for sample in samples if isinstance(sample, Sample)),
         base=body.get("base"),
         terse={role: tuple(shares) for role, shares in body.get("terse", {}).items()},
         solved_before=body.get("solved_before", ""),
@@ -144,7 +145,7 @@ def rounded(record: StepRecord) -> StepRecord:
     body = _rounded(plain(record))
     kept = {key: value for key, value in body.items() if key not in _LEFT_OUT}
     for part in ("groups", "base"):
-        kept[part] = {name: one for name, one in kept[part].items() if "/" not in name}
+        kept[part] = {name: value for name, value in kept[part].items() if "/" not in name}
     step = from_plain({"v": 1, "kind": "step", **kept})
     assert isinstance(step, StepRecord)
     return step
@@ -157,23 +158,27 @@ def _rounded(value: Any) -> Any:
         short = float(f"{value:.{DIGITS}g}")
         return int(short) if short.is_integer() and abs(short) < 1e6 else short
     if isinstance(value, Mapping):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list) else value
+        return {key: _rounded(value) for key, value in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value
 
 
 def _terse(trace: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
     """Role to the share of terse outputs per iteration; 1 digit in 1,000 is more than enough."""
     shares: dict[str, list[float]] = {}
     for row in trace:
-        for role, one in row.get("roles", {}).items():
-            shares.setdefault(role, []).append(round(one["terse"], 3))
+        for role, sample in row.get("roles", {}).items():
+            shares.setdefault(role, []).append(round(sample["terse"], 3))
     return shares
 
 
 def _texts(samples: Sequence[Sample]) -> list[Sample]:
     """One text per role at the start, in the middle and at the end."""
-    steps = sorted({one.step for one in samples})
+    steps = sorted({sample.step for sample in samples})
     most = min(_STEPS_WITH_TEXTS, len(steps))
     chosen = {steps[i * (len(steps) - 1) // max(most - 1, 1)] for i in range(most)}
-    first = {(one.step, one.role): one for one in reversed(samples) if one.step in chosen}
+    first = {
+        (scenario.step, scenario.role): scenario
+        for scenario in reversed(samples)
+        if scenario.step in chosen
+    }
     return [first[key] for key in sorted(first)]

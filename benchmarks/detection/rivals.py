@@ -159,7 +159,7 @@ class Rival:
             if alarms > allowed:
                 break
             chosen = thresholds
-        return Tuned(self, tuple(float(one) for one in chosen))
+        return Tuned(self, tuple(float(scenario) for scenario in chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,13 +176,13 @@ class Tuned:
 
     def findings(self, facts: Facts) -> tuple[Finding, ...]:
         """The first alarm of every line about every role."""
-        told = []
+        findings = []
         for line, threshold in zip(self.rival.lines, self.thresholds, strict=True):
             for role, (steps, scores) in line.scores(facts).items():
                 places = np.flatnonzero(scores > threshold + 1e-9)
                 if len(places):
-                    told.append(Finding(steps[int(places[0])], role, line.name))
-        return tuple(sorted(told, key=lambda finding: finding.step))
+                    findings.append(Finding(steps[int(places[0])], role, line.name))
+        return tuple(sorted(findings, key=lambda finding: finding.step))
 
 
 _TWO = (

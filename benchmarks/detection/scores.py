@@ -66,17 +66,21 @@ class Alarms:
 
 def recall(outcomes: Sequence[Outcome], family: Family, scale: Scale) -> Recall:
     """Of one family of failures."""
-    injected = [one for one in outcomes if one.truth.family == family]
-    failed = [one for one in injected if one.counts]
-    told = [one.told[scale] for one in failed]
-    delays = [delay for one in failed if (delay := one.delay(scale)) is not None]
-    by = {f"+{steps}": Share.of(one.by(scale, steps) for one in failed) for steps in HORIZONS}
+    injected = [outcome for outcome in outcomes if outcome.truth.family == family]
+    failed = [outcome for outcome in injected if outcome.counts]
+    credits = [outcome.told[scale] for outcome in failed]
+    delays = [delay for outcome in failed if (delay := outcome.delay(scale)) is not None]
+    by = {
+        f"+{steps}": Share.of(outcome.by(scale, steps) for outcome in failed) for steps in HORIZONS
+    }
     return Recall(
         injected=len(injected),
-        by=by | {"end": Share.of(one.by(scale, None) for one in failed)},
-        anyway=Share.of(one.by(scale, None) for one in injected),
-        named=Share.of(one.named for one in told),
-        precision=Share(sum(one.right for one in told), sum(one.alerts for one in told)),
+        by=by | {"end": Share.of(outcome.by(scale, None) for outcome in failed)},
+        anyway=Share.of(outcome.by(scale, None) for outcome in injected),
+        named=Share.of(credit.named for credit in credits),
+        precision=Share(
+            sum(credit.right for credit in credits), sum(credit.alerts for credit in credits)
+        ),
         delay=Median.of(delays),
     )
 
@@ -84,29 +88,29 @@ def recall(outcomes: Sequence[Outcome], family: Family, scale: Scale) -> Recall:
 def cliffs(outcomes: Sequence[Outcome], scale: Scale, family: Family | None = None) -> Cliffs:
     """Of all failures that end in one, or of one family."""
     fell = [
-        one
-        for one in outcomes
-        if one.told and one.cliff is not None and family in (None, one.truth.family)
+        outcome
+        for outcome in outcomes
+        if outcome.told and outcome.cliff is not None and family in (None, outcome.truth.family)
     ]
-    can = [one for one in fell if one.leadable]
-    leads = [-math.inf if (lead := one.lead(scale)) is None else lead for one in can]
+    can = [outcome for outcome in fell if outcome.leadable]
+    leads = [-math.inf if (lead := outcome.lead(scale)) is None else lead for outcome in can]
     return Cliffs(len(fell), Share.of(lead > 0 for lead in leads), Median.of(leads))
 
 
 def alarms(outcomes: Sequence[Outcome], scale: Scale) -> Alarms:
     """In runs in which nothing is wrong."""
-    hard = [one for one in outcomes if one.truth.family == "hard negative"]
-    harmful = [one for one in hard if one.effect.harmed]
+    hard = [outcome for outcome in outcomes if outcome.truth.family == "hard negative"]
+    harmful = [outcome for outcome in hard if outcome.effect.harmed]
     return Alarms(
-        healthy=Share.of(one.raised[scale] for one in healthy(outcomes)),
-        hard=Share.of(one.raised[scale] for one in hard if one not in harmful),
+        healthy=Share.of(outcome.raised[scale] for outcome in healthy(outcomes)),
+        hard=Share.of(outcome.raised[scale] for outcome in hard if outcome not in harmful),
         harmful=len(harmful),
     )
 
 
 def healthy(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Runs in which nothing is wrong, hard negatives left out."""
-    return [one for one in outcomes if one.truth.family == "healthy"]
+    return [outcome for outcome in outcomes if outcome.truth.family == "healthy"]
 
 
 def by_scenario(outcomes: Iterable[Outcome]) -> Mapping[str, list[Outcome]]:
@@ -124,5 +128,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, Recall | Cliffs | Alarms):
         return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(value) for key, value in value.items()}
     return value

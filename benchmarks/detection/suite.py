@@ -85,8 +85,8 @@ class Scenario:
 
     def places(self, use: Use | None = None) -> tuple[Place, ...]:
         """All runs, or those for one use."""
-        planned = (place for one in self.rounds for place in one)
-        return tuple(one for one in (*self.earlier, *planned) if use in (None, one.use))
+        planned = (place for stage in self.rounds for place in stage)
+        return tuple(stage for stage in (*self.earlier, *planned) if use in (None, stage.use))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ class Suite:
 def load_suite(file: Path = FILE) -> Suite:
     """Read the suite."""
     body = tomllib.loads(file.read_text("utf-8"))
-    trunks = {name: merge(body["common"], one) for name, one in body["trunks"].items()}
-    scenarios = tuple(_scenario(name, one, body) for name, one in body["scenarios"].items())
+    trunks = {name: merge(body["common"], value) for name, value in body["trunks"].items()}
+    scenarios = tuple(_scenario(name, value, body) for name, value in body["scenarios"].items())
     return Suite(body["steps"], body["onset"], trunks, scenarios, body["until"])
 
 
@@ -152,5 +152,5 @@ def _scenario(name: str, body: Mapping[str, Any], suite: Mapping[str, Any]) -> S
         kind=body.get("kind", ""),
         from_start=body.get("from_start", False),
         earlier=tuple(Place(None, seed) for seed in suite["earlier"]),
-        rounds=tuple(tuple(Place(base, seed) for base, seed in one) for one in rounds),
+        rounds=tuple(tuple(Place(base, seed) for base, seed in stage) for stage in rounds),
     )

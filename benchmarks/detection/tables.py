@@ -156,26 +156,26 @@ def scenarios(outcomes: Iterable[Outcome]) -> list[str]:
     ]
     for name, runs in by_scenario(outcomes).items():
         first = runs[0]
-        some = [one for one in runs if one.counts] if first.told else runs
+        some = [outcome for outcome in runs if outcome.counts] if first.told else runs
         idle = len(runs) - len(some)
         shares = " / ".join(
-            str(sum(one.by(scale, None) for one in some)) for scale in SCALES if first.told
+            str(sum(run.by(scale, None) for run in some)) for scale in SCALES if first.told
         )
         delays = [
-            str(delay) for one in some if one.told and (delay := one.delay("any")) is not None
+            str(delay) for run in some if run.told and (delay := run.delay("any")) is not None
         ]
         counts: Counter[str] = Counter()
-        for one in runs:
-            counts.update(set(one.names))
-        told = "; ".join(f"{times}x {what}" for what, times in counts.most_common(8))
+        for outcome in runs:
+            counts.update(set(outcome.names))
+        named = "; ".join(f"{times}x {what}" for what, times in counts.most_common(8))
         cells = [
             f"`{name}`: {first.scenario.about}",
             first.truth.family,
             f"{len(some)} (+{idle} without effect)" if idle else str(len(some)),
             shares,
             ", ".join(delays),
-            str(sum(one.cliff is not None for one in runs)),
-            told,
+            str(sum(outcome.cliff is not None for outcome in runs)),
+            named,
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines

@@ -52,17 +52,19 @@ def queue(suite: Suite, only: Sequence[str] = ()) -> list[Job]:
 
     The trunk of a run is its healthy twin, and is trained anyway: it is recorded before it.
     """
-    chosen = [one for one in suite.scenarios if not only or one.name in only]
+    chosen = [scenario for scenario in suite.scenarios if not only or scenario.name in only]
     twins = {
-        one.trunk: one for one in suite.scenarios if not one.settings and one.label == "healthy"
+        scenario.trunk: scenario
+        for scenario in suite.scenarios
+        if not scenario.settings and scenario.label == "healthy"
     }
     jobs: dict[tuple[str, Place], Job] = {}
-    for number in range(max(len(one.rounds) for one in chosen)):
+    for number in range(max(len(scenario.rounds) for scenario in chosen)):
         for scenario in chosen:
             for place in scenario.rounds[number] if number < len(scenario.rounds) else ():
                 twin = twins.get(scenario.trunk, scenario)
-                for one in (scenario,) if scenario.from_start else (twin, scenario):
-                    jobs.setdefault((one.name, place), Job(one, place))
+                for trained in (scenario,) if scenario.from_start else (twin, scenario):
+                    jobs.setdefault((trained.name, place), Job(trained, place))
     return list(jobs.values())
 
 

@@ -12,7 +12,7 @@ from roledrift.records import Stat, Stats, StepRecord
 Variant = Callable[[Sequence[StepRecord]], list[StepRecord]]
 
 _MOVEMENT = (".k3", ".chi2", ".k1")
-_NUMBERS = tuple(one.name for one in fields(Stat) if one.name not in ("n", "shares"))
+_NUMBERS = tuple(field.name for field in fields(Stat) if field.name not in ("n", "shares"))
 _SETTINGS = ("lr", "temperature", "batch", "minibatch", "updates", "optimizer")
 """First parts of totals that are settings rather than symptoms."""
 
@@ -90,8 +90,8 @@ def _times(stat: Stat, factor: float) -> Stat:
 def _groups(step: StepRecord, change: Callable[[str, Stat], Stat | None]) -> StepRecord:
     groups: dict[str, Stats] = {}
     for group, stats in step.groups.items():
-        told = {name: change(name, stats[name]) for name in stats}
-        groups[group] = {name: stat for name, stat in told.items() if stat is not None}
+        changed = {name: change(name, stats[name]) for name in stats}
+        groups[group] = {name: stat for name, stat in changed.items() if stat is not None}
     return replace(step, groups=groups)
 
 

@@ -70,24 +70,24 @@ def run(seeds: int) -> list[Result]:
     for log in logs(seeds):
         for tool, judge in JUDGES.items():
             start = time.process_time()
-            found = judge(log)
-            if found is not None:
-                results.append(Result(log, tool, found, time.process_time() - start))
+            named = judge(log)
+            if named is not None:
+                results.append(Result(log, tool, named, time.process_time() - start))
     return results
 
 
 def on_recorded(recorded: Sequence[Run]) -> dict[str, list[Rival]]:
     """Every tool on every recorded run; ours on what the others see, too."""
-    found: dict[str, list[Rival]] = defaultdict(list)
-    for one in recorded:
+    rivals: dict[str, list[Rival]] = defaultdict(list)
+    for run in recorded:
         for tool, judge in _ON_RECORDED.items():
-            apart = any(judge(log) for log in one.apart)
-            found[tool].append(Rival(bool(judge(one.together)), apart))
-        alone = (JUDGES["roledrift"](one.together) or frozenset()) - {"no verdict"}
-        serious = [told for told in one.told if not told.startswith("suspicious")]
-        found["roledrift, any finding"].append(Rival(bool(alone), bool(one.told)))
-        found["roledrift, failing or input problem"].append(Rival(False, bool(serious)))
-    return dict(found)
+            apart = any(judge(log) for log in run.apart)
+            rivals[tool].append(Rival(bool(judge(run.together)), apart))
+        alone = (JUDGES["roledrift"](run.together) or frozenset()) - {"no verdict"}
+        serious = [line for line in run.told if not line.startswith("suspicious")]
+        rivals["roledrift, any finding"].append(Rival(bool(alone), bool(run.told)))
+        rivals["roledrift, failing or input problem"].append(Rival(False, bool(serious)))
+    return dict(rivals)
 
 
 def page(results: Sequence[Result], seeds: int, rivals: str) -> str:
@@ -127,7 +127,7 @@ def page(results: Sequence[Result], seeds: int, rivals: str) -> str:
 def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]) -> str:
     """The recorded runs as a section of the page."""
     parts = list(_KINDS)
-    counts = {kind: sum(one.kind == kind for one in recorded) for kind in parts}
+    counts = {kind: sum(run.kind == kind for run in recorded) for kind in parts}
     head = "| tool | " + " | ".join(
         f"{_KINDS[kind]}, {how}" for kind in parts for how in ("aggregate", "per role")
     )
@@ -135,10 +135,12 @@ def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]
     for tool, rivals in found.items():
         cells = []
         for kind in parts:
-            mine = [rival for one, rival in zip(recorded, rivals, strict=True) if one.kind == kind]
+            of_kind = [
+                rival for run, rival in zip(recorded, rivals, strict=True) if run.kind == kind
+            ]
             serious = tool.endswith("problem")
-            cells.append("-" if serious else f"{sum(one.together for one in mine)}")
-            cells.append(f"{sum(bool(one.apart) for one in mine)}")
+            cells.append("-" if serious else f"{sum(result.together for result in of_kind)}")
+            cells.append(f"{sum(bool(result.apart) for result in of_kind)}")
         lines += f"| {tool} | " + " | ".join(cells) + " |\n"
     return (
         "## Recorded runs of several roles\n\n"
@@ -159,8 +161,8 @@ def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]
 
 def _grouped(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
     groups: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for one in results:
-        groups[one.log.source, one.log.scenario].append(one)
+    for result in results:
+        groups[result.log.source, result.log.scenario].append(result)
     return groups
 
 
@@ -172,7 +174,7 @@ def right(result: Result) -> bool:
 
 
 def _row(key: tuple[str, str], group: Sequence[Result], tools: Sequence[str]) -> str:
-    cells = [_share([one for one in group if one.tool == tool]) for tool in tools]
+    cells = [_share([result for result in group if result.tool == tool]) for tool in tools]
     return f"| {key[0]}: `{key[1]}` | " + " | ".join(cells) + " |\n"
 
 
@@ -185,21 +187,25 @@ def _sums(results: Sequence[Result], tools: Sequence[str]) -> str:
     for name, healthy in (("**failures found**", False), ("**healthy logs with an alarm**", True)):
         cells = []
         for tool in tools:
-            mine = [one for one in results if one.tool == tool and one.log.healthy == healthy]
-            cells.append(f"**{_share(mine)}**")
+            of_tool = [
+                result
+                for result in results
+                if result.tool == tool and result.log.healthy == healthy
+            ]
+            cells.append(f"**{_share(of_tool)}**")
         lines += f"| {name} | " + " | ".join(cells) + " |\n"
     return lines
 
 
 def _seconds(results: Sequence[Result], tools: Sequence[str]) -> str:
-    steps = sum(len(one.log.rows) for one in results if one.tool == tools[0])
-    told = []
-    for tool in (one for one in tools if one != "martingale"):
-        spent = sum(one.seconds for one in results if one.tool == tool)
-        told.append(f"{tool} {1000 * spent / steps * 5:.1f} s")
+    steps = sum(len(result.log.rows) for result in results if result.tool == tools[0])
+    parts = []
+    for tool in (tool for tool in tools if tool != "martingale"):
+        spent = sum(result.seconds for result in results if result.tool == tool)
+        parts.append(f"{tool} {1000 * spent / steps * 5:.1f} s")
     return (
         "CPU seconds per 5,000 logged steps, of logs of 300 to 500 steps: "
-        + ", ".join(told)
+        + ", ".join(parts)
         + " (roledrift: reading the file, writing a run directory and judging every step)."
     )
 

@@ -45,7 +45,7 @@ def roledrift(log: Log) -> frozenset[str]:
         checked = check_run(open_run(out))
     # A tool that reached no verdict must not pass for one that found nothing.
     missing = {"no verdict"} if checked.outcome == "no verdict" else set()
-    return frozenset({one.finding for one in checked.findings} | missing)
+    return frozenset({finding.finding for finding in checked.findings} | missing)
 
 
 def rl_doctor(log: Log, *, critical: bool = False) -> frozenset[str]:
@@ -54,7 +54,9 @@ def rl_doctor(log: Log, *, critical: bool = False) -> frozenset[str]:
 
     least = Severity.CRITICAL if critical else Severity.WARNING
     diagnosis = diagnose(run_from_records([dict(row) for row in log.rows]))
-    return frozenset(one.detector for one in diagnosis.findings if one.severity >= least)
+    return frozenset(
+        finding.detector for finding in diagnosis.findings if finding.severity >= least
+    )
 
 
 def rlprobe(log: Log) -> frozenset[str]:
@@ -73,7 +75,7 @@ def rlprobe(log: Log) -> frozenset[str]:
     manifest = RunManifest(
         run_id="x", created_at="2026-01-01T00:00:00Z", algorithm="grpo", trainer_config={}
     )
-    return frozenset(one.signature_id for one in diagnose_view(RunView(manifest, records)))
+    return frozenset(finding.signature_id for finding in diagnose_view(RunView(manifest, records)))
 
 
 def _is_part(key: str) -> bool:
@@ -86,7 +88,7 @@ def rlwatch(log: Log) -> frozenset[str]:
     from rlwatch.detectors import DetectorSuite
 
     suite = DetectorSuite(RLWatchConfig())
-    found = set()
+    named = set()
     for row in log.rows:
         alerts = suite.check_step(
             int(row["step"]),
@@ -98,8 +100,8 @@ def rlwatch(log: Log) -> frozenset[str]:
             loss=_of(row, "loss"),
             grad_norm=_of(row, "grad_norm"),
         )
-        found |= {one.detector for one in alerts}
-    return frozenset(found)
+        named |= {alert.detector for alert in alerts}
+    return frozenset(named)
 
 
 def martingale(log: Log) -> frozenset[str] | None:
@@ -109,7 +111,7 @@ def martingale(log: Log) -> frozenset[str] | None:
 
     if not log.engine:
         return None
-    history, found = AlarmHistory(), set()
+    history, named = AlarmHistory(), set()
     for step in log.engine:
         diagnosis = StepDiagnosis(
             step=step["step"],
@@ -124,8 +126,8 @@ def martingale(log: Log) -> frozenset[str] | None:
             n_negative_lag=0,
             unscored_new_sequences=0,
         )
-        found |= {one.kind for one in evaluate(diagnosis, history)}
-    return frozenset(found)
+        named |= {result.kind for result in evaluate(diagnosis, history)}
+    return frozenset(named)
 
 
 def _of(row: Row, *keys: str) -> float | None:

@@ -59,15 +59,15 @@ class Run:
 
 def runs() -> Iterator[Run]:
     """The recorded runs; of failures those that had an effect. Natural captures are left out."""
-    for one in json.loads(RESULTS.read_text())["runs"]:
-        found = _NAME.match(one["run"])
-        kind = "failure" if one["family"] in _FAILURES else one["family"]
-        if found is None or kind == "capture" or (kind == "failure" and not one["counts"]):
+    for run in json.loads(RESULTS.read_text())["runs"]:
+        match = _NAME.match(run["run"])
+        kind = "failure" if run["family"] in _FAILURES else run["family"]
+        if match is None or kind == "capture" or (kind == "failure" and not run["counts"]):
             continue
-        recording = load(found[1], int(found[3]), base=int(found[2]))
+        recording = load(match[1], int(match[3]), base=int(match[2]))
         logs = [_log(recording, (role,)) for role in recording.workflow.role_names]
         together = _log(recording, recording.workflow.role_names)
-        yield Run(one["run"], one["family"], kind, tuple(one["told"]), together, tuple(logs))
+        yield Run(run["run"], run["family"], kind, tuple(run["told"]), together, tuple(logs))
 
 
 def _log(recording: Recording, roles: Sequence[str]) -> Log:
@@ -77,14 +77,17 @@ def _log(recording: Recording, roles: Sequence[str]) -> Log:
 
 
 def _row(record: StepRecord, group: str, roles: Sequence[str]) -> Row:
-    found = {key: record.mean(group, statistic) for key, statistic in _KEYS.items()}
+    values = {key: record.mean(group, statistic) for key, statistic in _KEYS.items()}
     reward = record.stat(group, "reward")
     norms = [record.totals.get(f"grad_norm/{role}") for role in roles]
     known = [norm for norm in norms if norm is not None]
-    found |= {
+    values |= {
         "reward_std": None if reward is None else reward.sd,
         "grad_norm": math.sqrt(sum(norm**2 for norm in known)) if known else None,
         "learning_rate": record.totals.get(f"lr/{roles[0]}", record.totals.get("lr")),
         "eval/accuracy": record.totals.get("val_accuracy"),
     }
-    return {"step": record.step, **{key: one for key, one in found.items() if one is not None}}
+    return {
+        "step": record.step,
+        **{key: value for key, value in values.items() if value is not None},
+    }

@@ -38,9 +38,9 @@ class ShoutingProbe:
         everything = [(EVERYONE, range(len(spans))), *spans.by_group()]
         for group, rows in everything:
             text = "".join((spans.text_N or ())[row] or "" for row in rows)
-            letters = sum(one.isalpha() for one in text)
+            letters = sum(letter.isalpha() for letter in text)
             if letters:
-                capitals = sum(one.isupper() for one in text)
+                capitals = sum(letter.isupper() for letter in text)
                 sums[Key(group, "shouting")] = Mean(letters, capitals)
         return sums
 
@@ -93,16 +93,16 @@ class ShoutingDetector:
         if value is None:
             return Verdict("shouting", role, "no verdict", needs=("texts",), reason="needs texts")
         self.loud[role] = self.loud[role] + 1 if value > self.settings.share else 0
-        found = self.loud[role] >= self.settings.patience
+        drifting = self.loud[role] >= self.settings.patience
         return Verdict(
             "shouting",
             role,
-            "drift" if found else "ok",
-            finding="shouting" if found else "",
+            "drift" if drifting else "ok",
+            finding="shouting" if drifting else "",
             statistic="shouting",
             value=value,
             threshold=self.settings.share,
-            onset=record.step - self.loud[role] + 1 if found else None,
+            onset=record.step - self.loud[role] + 1 if drifting else None,
             reason=f"{value:.0%} of its letters are capitals",
         )
 

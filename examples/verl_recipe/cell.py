@@ -164,7 +164,7 @@ def _grader(config: Config, processes: int) -> Task:
 def _plain(value: Any) -> Any:
     """Sections and lists of OmegaConf as dictionaries and lists."""
     if hasattr(value, "items"):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(value) for key, value in value.items()}
     if not isinstance(value, str) and hasattr(value, "__iter__"):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return value

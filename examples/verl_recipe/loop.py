@@ -53,7 +53,7 @@ class RecipeManager(AgentLoopManagerTQ):  # type: ignore[misc]
     async def _init_agent_loop_workers(self) -> None:
         await super()._init_agent_loop_workers()
         await asyncio.gather(
-            *(one.__ray_call__.remote(_ready, self.config) for one in self.agent_loop_workers)
+            *(worker.__ray_call__.remote(_ready, self.config) for worker in self.agent_loop_workers)
         )
 
 
@@ -110,15 +110,15 @@ class WorkflowLoop(AgentLoopBase):  # type: ignore[misc]
                     *(self._answer(ask, sampling_params, row) for ask in step)
                 )
                 spoken += answers
-                for one in answers:
-                    graded = shape.role(one.ask.role).duty in ("solve", "synthesize")
-                    if graded and one.output_ids:
-                        grading.begin(problem, one.text)
-                step = await asyncio.to_thread(_advance, play, [one.reply for one in answers])
+                for answer in answers:
+                    graded = shape.role(answer.ask.role).duty in ("solve", "synthesize")
+                    if graded and answer.output_ids:
+                        grading.begin(problem, answer.text)
+                step = await asyncio.to_thread(_advance, play, [answer.reply for answer in answers])
         rows = [
-            _row(one, judgement, step)
-            for one, judgement in zip(spoken, step.judgements, strict=True)
-            if one.output_ids
+            _row(answer, judgement, step)
+            for answer, judgement in zip(spoken, step.judgements, strict=True)
+            if answer.output_ids
         ]
         if rows:  # verl takes score and details from the last output
             rows[-1].reward_score = float(step.correct)

@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{file}: {len(rows)} rows{lost}")
     except (RoleDriftError, OSError) as error:
         # Keys of a configuration are options here.
-        said = re.sub(r"\btask\.(\w+)", lambda key: f"--{key[1].replace('_', '-')}", str(error))
-        print(f"error: {said}", file=sys.stderr)
+        message = re.sub(r"\btask\.(\w+)", lambda key: f"--{key[1].replace('_', '-')}", str(error))
+        print(f"error: {message}", file=sys.stderr)
         return 2
     return 0
 

@@ -14,7 +14,7 @@ from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
 from roledrift.ingest.keys import flat
 from roledrift.ingest.values import whole
-from roledrift_importers.wandb_log import About, Entry, History
+from roledrift_importers.wandb_log import About, Entry, LoggedRow
 
 SCHEME = "wandb://"
 
@@ -30,7 +30,7 @@ def entries(job: Job) -> Iterator[Entry]:
             yield entry
         else:
             data = flat(entry)
-            yield History(whole(data.get("_step")), data)
+            yield LoggedRow(whole(data.get("_step")), data)
 
 
 def _parts(job: Job) -> tuple[str, str]:

@@ -138,7 +138,7 @@ def called(folders: Sequence[Path]) -> str:
     for folder in folders:
         for log in sorted(folder.glob("*.wandb")):
             for entry in wandb_log.entries(log, Ledger()):
-                if isinstance(entry, wandb_log.History):
+                if isinstance(entry, wandb_log.LoggedRow):
                     break
                 if isinstance(entry, wandb_log.About):
                     _name(entry, facts)

@@ -26,7 +26,7 @@ _HISTORY, _CONFIG, _RUN = 2, 5, 17
 
 
 @dataclass(slots=True)
-class History:
+class LoggedRow:
     """One ``log()`` call: keys of nested dictionaries joined with ``/``."""
 
     step: int | None
@@ -41,7 +41,7 @@ class About:
     config: dict[str, object] = field(default_factory=dict)
 
 
-Entry = History | About
+Entry = LoggedRow | About
 
 
 def is_log(path: Path) -> bool:
@@ -56,7 +56,7 @@ def is_log(path: Path) -> bool:
 
 
 def entries(path: Path, ledger: Ledger) -> Iterator[Entry]:
-    """History and facts in file order. A truncated tail and broken records are counted."""
+    """Logged rows and facts in file order. A truncated tail and broken records are counted."""
     if path.exists() and not path.is_file():
         ledger.skip("no regular file", path.name)
         return
@@ -135,8 +135,8 @@ def _entry(payload: bytes) -> Entry | None:
     return None
 
 
-def _history(payload: bytes) -> History:
-    row = History(None)
+def _history(payload: bytes) -> LoggedRow:
+    row = LoggedRow(None)
     rest = _short_items(payload, row.data)
     for number, value in _fields(payload[rest:]):
         if number == 1 and isinstance(value, bytes):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from roledrift.records import NOTE_TRANSFER
 from roledrift.report.cells import Cell, Table
-from roledrift.report.curves import table
 from roledrift.report.draw.plots import Dot, Plot
 from roledrift.report.model import Block, Figure, Note, Panel
 from roledrift.report.numbers import percent
@@ -26,6 +25,7 @@ from roledrift_paper.grid import (
     place,
     points,
 )
+from roledrift_paper.step_table import step_table
 
 Cells = Mapping[Place, Mapping[str, list[Summary]]]
 
@@ -196,5 +196,5 @@ def figure_4(cells: Cells) -> Figure:
         "Figure 4: reward and validation over steps",
         "Mean over seeds; the band spans the seeds. Healthy: both rise or stay level." + more,
         tuple(panels),
-        table(columns),
+        step_table(columns),
     )

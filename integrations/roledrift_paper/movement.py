@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from roledrift.report.cells import UNKNOWN, Cell, Table
-from roledrift.report.curves import table
 from roledrift.report.draw.palette import tone
 from roledrift.report.draw.plots import Dot, Plot
 from roledrift.report.model import Block, Figure, Line, Note, Panel
@@ -16,6 +15,7 @@ from roledrift.report.sweep.summary import Summary
 from roledrift.sums import EVERYONE
 from roledrift_paper.grid import POLICIES, grid, legend, trained
 from roledrift_paper.measured import Course, of
+from roledrift_paper.step_table import step_table
 
 _RUNS = 6
 
@@ -183,7 +183,7 @@ def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             "Figure 6: movement beside validation",
             caption + "falls." + more,
             tuple(panels),
-            table(columns),
+            step_table(columns),
         ),
     )
 

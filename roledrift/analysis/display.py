@@ -32,7 +32,7 @@ def headline(outcome: str, sentence: str) -> str:
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table."""
     left = ' style="text-align:left"'
-    head = "".join(f"<th{left}>{safe(one)}</th>" for one in heads)
+    head = "".join(f"<th{left}>{safe(head)}</th>" for head in heads)
     body = "".join(
         "<tr>" + "".join(f"<td{left}>{cell}</td>" for cell in row) + "</tr>" for row in rows
     )

@@ -49,7 +49,7 @@ def frame_of(records: Iterable[StepRecord], roles: Sequence[str]) -> pd.DataFram
                 keys[key] += [value] * count
             names += stats
             for number, column in numbers.items():
-                column += [one.get(number) for one in stats.values()]
+                column += [stat.get(number) for stat in stats.values()]
     frame = pd.DataFrame({"step": pd.Series(keys["step"], dtype="int64")})
     frame["scope"] = pd.Series(keys["scope"], dtype="str")
     frame["role"] = pd.Series(keys["role"], dtype="str")
@@ -58,7 +58,7 @@ def frame_of(records: Iterable[StepRecord], roles: Sequence[str]) -> pd.DataFram
     for number, column in numbers.items():
         # Numbers that are not finite are stored as words, which pandas reads like float() does.
         frame[number] = pd.Series(
-            [math.nan if one is None else float(one) for one in column], dtype="float64"
+            [math.nan if value is None else float(value) for value in column], dtype="float64"
         )
     return frame
 
@@ -67,7 +67,7 @@ def texts_of(samples: Iterable[Sample]) -> pd.DataFrame:
     """Texts as a frame with the columns :data:`TEXT_COLUMNS`; empty if there are none."""
     import pandas as pd
 
-    rows = [[getattr(one, name) for name in TEXT_COLUMNS] for one in samples]
+    rows = [[getattr(sample, name) for name in TEXT_COLUMNS] for sample in samples]
     kinds = {"step": "int64", "slot": "int64", "turn": "int64", "tokens": "int64",
              "reward": "float64", "advantage": "float64", "flags": "object"}  # fmt: skip
     columns = list(zip(*rows, strict=True)) or [()] * len(TEXT_COLUMNS)
@@ -101,7 +101,7 @@ def _parts(
         if isinstance(stats, StoredStats):
             yield place(group, roles), stats.body
         else:
-            yield place(group, roles), {name: asdict(one) for name, one in stats.items()}
+            yield place(group, roles), {name: asdict(stat) for name, stat in stats.items()}
     for measured in record.gradients:
         for group, norm in gradient_norms(measured).items():
             yield place(group, roles), {GRADIENT_NORM: {"mean": norm}}

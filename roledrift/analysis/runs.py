@@ -129,13 +129,13 @@ class Run:
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
-        """Transitions of alerts in order: as recorded, or replayed if nobody judged the run."""
+        """Transitions of alerts in order: as recorded, or replayed if the run was not judged."""
         alerts = self._stored.alerts()
         return tuple(alerts) if alerts or self._stored.judged else self._replayed.alerts
 
     @property
     def incidents(self) -> tuple[Incident, ...]:
-        """Incidents, the worst first: as recorded, or replayed if nobody judged the run."""
+        """Incidents, the worst first: as recorded, or replayed if the run was not judged."""
         return self._stored.incidents() if self._stored.judged else self._replayed.incidents
 
     @property
@@ -180,10 +180,13 @@ class Run:
         rows += [("texts", f"{self._stored.sample_count:,}"), ("path", str(self.path))]
         rows += [("not read", problem) for problem in self.problems[:3]]
         cells = [[display.safe(name), display.safe(text)] for name, text in rows]
-        cells += [["also", display.headline(one.outcome, one.sentence)] for one in incidents]
+        cells += [
+            ["also", display.headline(incident.outcome, incident.sentence)]
+            for incident in incidents
+        ]
         head = f"<b>{display.safe(self.name)}</b>"
-        said = display.headline(verdict.outcome, verdict.sentence)
-        return f"<div>{head}<br>{said}{display.table((), cells)}</div>"
+        headline = display.headline(verdict.outcome, verdict.sentence)
+        return f"<div>{head}<br>{headline}{display.table((), cells)}</div>"
 
 
 class Runs(Sequence[Run]):
@@ -262,8 +265,8 @@ class Runs(Sequence[Run]):
     def _repr_html_(self) -> str:
         rows = []
         for name, run in self._runs.items():
-            said = display.headline(*_known(run))
-            rows.append([display.safe(name), display.safe(_roles(run.workflow)), said])
+            headline = display.headline(*_known(run))
+            rows.append([display.safe(name), display.safe(_roles(run.workflow)), headline])
         rows += [["not read", "", display.safe(problem)] for problem in self.problems]
         return display.table(("run", "roles", "what happened"), rows)
 
@@ -322,15 +325,15 @@ def _known(run: Run) -> tuple[str, str]:
 
 
 def _roles(workflow: Workflow) -> str:
-    parts = [one.name + (f" ×{one.slots}" if one.slots > 1 else "") for one in workflow.roles]
+    parts = [role.name + (f" ×{role.slots}" if role.slots > 1 else "") for role in workflow.roles]
     return f"{workflow.name} ({', '.join(parts)})"
 
 
 def _warn(stored: StoredRun, lack: str) -> None:
     """Say what could not be read, or why a frame is empty, as one warning of the caller."""
-    said = [f"{stored.path}: {lack}"] if lack else []
+    sentences = [f"{stored.path}: {lack}"] if lack else []
     if stored.problems:
         more = f" and {len(stored.problems) - 1} more, see .problems" * (len(stored.problems) > 1)
-        said.append(f"{stored.path}: {stored.problems[0]}{more}")
-    for sentence in said:
+        sentences.append(f"{stored.path}: {stored.problems[0]}{more}")
+    for sentence in sentences:
         warnings.warn(sentence, stacklevel=3)

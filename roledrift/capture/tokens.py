@@ -33,7 +33,7 @@ _Reals = dict[tuple[str, ...], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _ComparedAt:
     """How a comparison came about; part of what makes two batches alike."""
 
     kind: Kind
@@ -43,12 +43,12 @@ class _Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _PackedColumns:
     """Names of the columns of a packed batch: whole numbers, bins of each pair, real ones."""
 
     integers: tuple[str, ...]
     real: tuple[str, ...]
-    pairs: tuple[_Pair, ...]
+    pairs: tuple[_ComparedAt, ...]
     double: bool
     with_text: bool
 
@@ -57,7 +57,7 @@ class _Layout:
 class _Held:
     """One reduced batch on the device: ``(B, K)`` int64; real columns are carried bit by bit."""
 
-    layout: _Layout
+    layout: _PackedColumns
     packed_BK: Tensor
     text: tuple[str | None, ...] | None
 
@@ -103,7 +103,7 @@ class TokenCapture:
         Rows of unknown role are left out and counted in :meth:`faults`.
         """
         held, self._held = self._held, []
-        tables: dict[_Layout, list[SpanTable]] = {}
+        tables: dict[_PackedColumns, list[SpanTable]] = {}
         for item, packed_BK in zip(held, to_host([item.packed_BK for item in held]), strict=True):
             table = replace(_table(self._roles, item, packed_BK), slots=self._slots)
             tables.setdefault(item.layout, []).append(table)
@@ -186,7 +186,7 @@ def _reduce(batch: RoleBatch, edges: Tensor) -> _Held:
         if kinds:
             both_PBT = mask_BT & finite_CBT[own - 1] & finite_CBT[own:]
             bins_PBR = _compare(kinds, both_PBT, values_CBT[own - 1 :], edges, real)
-    layout = _Layout(
+    layout = _PackedColumns(
         tuple(integers),
         tuple(name for names in real for name in names),
         tuple(_pair(batch, kind) for kind in kinds),
@@ -278,11 +278,11 @@ def _compare(
     return none_PBR.scatter_add_(2, bin_PBT, ones_PBT)
 
 
-def _pair(batch: RoleBatch, kind: Kind) -> _Pair:
+def _pair(batch: RoleBatch, kind: Kind) -> _ComparedAt:
     rollout = kind == "rollout"
     behind = batch.rollout_temperature if rollout else batch.temperature
     steps = None if kind == "reference" else batch.steps_between
-    return _Pair(kind, batch.temperature, behind, steps)
+    return _ComparedAt(kind, batch.temperature, behind, steps)
 
 
 def _pack(
@@ -326,7 +326,7 @@ def _table(roles: tuple[str, ...], held: _Held, packed_BK: Ints) -> SpanTable:
     return SpanTable(roles, **plain, comparisons=comparisons, text_N=held.text)
 
 
-def _comparison(pair: _Pair, columns: dict[str, NDArray[Any]]) -> Comparison:
+def _comparison(pair: _ComparedAt, columns: dict[str, NDArray[Any]]) -> Comparison:
     prefix = f"{pair.kind}."
     sums = {name[len(prefix) :]: v for name, v in columns.items() if name.startswith(prefix)}
     sums["tokens_N"] = sums["tokens_N"].astype(np.int64)

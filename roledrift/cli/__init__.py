@@ -1,1 +1,1 @@
-"""The command line: parses, calls the public functions, prints."""
+"""The command line: it parses arguments, calls public functions and prints."""

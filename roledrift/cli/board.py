@@ -14,7 +14,7 @@ from roledrift.cli import console
 from roledrift.cli.watched import Watched
 from roledrift.notify.console import printable
 from roledrift.records import StepRecord
-from roledrift.report.moods import MOODS, Mood, mood_of, still_open, urgency
+from roledrift.report.statuses import STATUSES, Status, status_of, still_open, urgency
 from roledrift.sums import EVERYONE
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _RATIO = 7  # of these the ratio, which is shown alone where there is little roo
 _PER_BAR = 4
 _VERDICT = 15
 _LEAST_DOUBLINGS = 2.0
-_ORDER = ("", "no verdict", *(mood for mood in MOODS if mood not in ("", "no verdict")))
+_ORDER = ("", "no verdict", *(status for status in STATUSES if status not in ("", "no verdict")))
 """Here a role that some detector could judge is not one without a verdict."""
 
 
@@ -54,7 +54,7 @@ SHOWN = (
 
 
 def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) -> Text:
-    """Per run its headline and a line per role, with sparklines as wide as there is room."""
+    """Draw a headline per run and a line per role, with sparklines as wide as there is room."""
     from rich.text import Text
 
     roles = [role for run in watched for role, _ in _worst(run)]
@@ -69,14 +69,14 @@ def board(watched: Sequence[Watched], *, plain: bool = False, width: int = 100) 
     text = Text(f"{blank}{heads}".rstrip(), style="bold", no_wrap=True, overflow="crop")
     for run in sorted(watched, key=_urgency):
         _headline(text, run, plain=plain, width=width, bars=bars)
-        for role, mood in _worst(run):
+        for role, status in _worst(run):
             cells = (
                 _cell(run, role, shown, plain=plain, bars=bars, brief=brief) for shown in SHOWN
             )
             curves = "".join(f"{cell:<{column}}" for cell in cells).rstrip()
             text.append(f"\n  {printable(console.role(role)):<{role_width}}", style="not bold")
-            colour = console.COLOURS.get(mood, "")
-            text.append(f"{mood:<{_VERDICT}}", style=f"not bold {colour}".replace("bold b", "b"))
+            colour = console.COLOURS.get(status, "")
+            text.append(f"{status:<{_VERDICT}}", style=f"not bold {colour}".replace("bold b", "b"))
             text.append(curves, style="not bold")
     return text
 
@@ -119,7 +119,7 @@ def _state(run: Watched) -> str:
 
 
 def ago(seconds: float) -> str:
-    """A span of time in its largest unit, such as ``40 s``, ``3 min`` or ``2 h``."""
+    """Format a span of time in its largest unit, such as ``40 s``, ``3 min`` or ``2 h``."""
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -131,13 +131,13 @@ def _urgency(run: Watched) -> tuple[int, bool, float]:
     return urgency(conclusion.outcome, conclusion.incident)
 
 
-def _worst(run: Watched) -> list[tuple[str, Mood]]:
+def _worst(run: Watched) -> list[tuple[str, Status]]:
     """Roles and the worst that any detector says of them; all roles together come last."""
-    states: dict[str, Mood] = dict.fromkeys(run.roles, "")
+    states: dict[str, Status] = dict.fromkeys(run.roles, "")
     alerts = still_open(run.alerts)
     for verdict in run.suite.verdicts:
-        worst, mood = states.get(verdict.role, ""), mood_of(verdict, alerts)
-        states[verdict.role] = max(worst, mood, key=_ORDER.index)
+        worst, status = states.get(verdict.role, ""), status_of(verdict, alerts)
+        states[verdict.role] = max(worst, status, key=_ORDER.index)
     return sorted(states.items(), key=lambda item: item[0] == EVERYONE)
 
 
@@ -163,7 +163,7 @@ def _cell(run: Watched, role: str, shown: Shown, *, plain: bool, bars: int, brie
 
 
 def times(ratio: float) -> str:
-    """A ratio in a few characters, such as ``x0.45``, ``x4.1`` or ``x260``."""
+    """Format a ratio in a few characters, such as ``x0.45``, ``x4.1`` or ``x260``."""
     if 0.0 < ratio < 0.01:
         return "x<0.01"
     return f"x{ratio:.0f}" if 10 <= ratio < 1e5 else f"x{ratio:.2g}"
@@ -172,7 +172,7 @@ def times(ratio: float) -> str:
 def scaled(
     values: Sequence[float], baseline: float | None, *, plain: bool = False, width: int = _WIDTH
 ) -> str:
-    """The last values as small bars, four to a bar, on a scale on which noise looks small.
+    """Draw the last values as small bars, four to a bar, on a scale on which noise looks small.
 
     With a baseline, the middle is the baseline and the ends are a quarter and four times of it, or
     as far as the values go. Without one, shares between 0 and 1 are drawn from 0 to 1, and anything

@@ -1,4 +1,4 @@
-"""``roledrift check``: the detectors, replayed over recorded runs."""
+"""``roledrift check``: replay the detectors over recorded runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from roledrift.cli import console
-from roledrift.cli.findings import COUNTS, Finding, check_names, findings_of, silence
+from roledrift.cli.findings import COUNTS, CheckedFinding, check_names, findings_of, silence
 from roledrift.cli.foreign import opened
 from roledrift.cli.formats import FORMATS, text
 from roledrift.cli.options import Judged
@@ -22,7 +22,7 @@ from roledrift.detect.settings import load
 from roledrift.detect.suite import replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import Alert, Incident, Verdict
-from roledrift.report.moods import urgency
+from roledrift.report.statuses import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run, reference_steps
 from roledrift.store.silence import silent_for
 
@@ -38,7 +38,7 @@ class Checked:
     run: str = ""
     steps: int = 0
     incidents: tuple[Incident, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckedFinding, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     alerts: tuple[Alert, ...] = ()
     problems: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ def check_run(
 
 
 def exit_code(outcome: Outcome, fail_on: str = "input") -> int:
-    """0, 1 for an outcome that ``fail_on`` counts, or 3 without a verdict."""
+    """Return 0 if nothing counts, 1 for an outcome that ``fail_on`` counts, 3 without a verdict."""
     if outcome == "no verdict":
         return console.INCONCLUSIVE
     return console.FINDINGS if outcome in COUNTS[fail_on] else console.CLEAN

@@ -1,4 +1,4 @@
-"""``roledrift compare``: two runs, paired where that is possible."""
+"""``roledrift compare``: compare two runs, paired by step and by prompt where possible."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
 
 
 def differences(a: View, b: View) -> tuple[Difference, ...]:
-    """Statistics per role paired by step, and reward and tokens of kept texts paired by prompt."""
+    """Compare the statistics of each role by step, and reward and tokens of texts by prompt."""
     differing: list[Difference] = []
     roles = [role for role in a.roles if role in b.roles]
     for role in (*roles, "*"):
@@ -265,7 +265,7 @@ def _end(value: float, step: int | None) -> str:
 
 
 def interval(values: Sequence[float], other: Sequence[float] | None = None) -> tuple[float, float]:
-    """95 % bootstrap interval of a mean, or of ``mean(other) - mean(values)``.
+    """Compute the 95 % bootstrap interval of a mean, or of ``mean(other) - mean(values)``.
 
     Neighbouring steps resemble each other, so whole blocks are drawn: ``n ** (1/3)`` long, a
     common choice for the moving-block bootstrap (Künsch 1989). The draws are seeded: the same runs

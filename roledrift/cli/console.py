@@ -1,4 +1,4 @@
-"""What all verbs share: exit codes, messages, and where they go.
+"""What all commands share: exit codes, messages and output streams.
 
 Results go to standard output, everything else to standard error; under ``--json`` there is nothing
 but one JSON document on standard output.
@@ -92,7 +92,7 @@ class Failure:
 
 
 def ready_streams() -> None:
-    """Make standard output and error fit to be written to, whatever they are.
+    """Make sure that writing to standard output and error cannot fail.
 
     A closed one (``>&-``) swallows what it is given, one that is not UTF-8 gets :data:`TWINS`: the
     exit code is the verdict, and the verdict does not depend on where the words go.
@@ -114,7 +114,7 @@ def _twin(error: UnicodeError) -> tuple[str, int]:
 
 
 def forget_stdout() -> None:
-    """Send standard output nowhere: Python flushes it at exit, and would complain once more."""
+    """Discard standard output: Python flushes it at exit, and would report the error again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError, AttributeError):  # there is none, or it is no file
@@ -122,17 +122,17 @@ def forget_stdout() -> None:
 
 
 def strict() -> bool:
-    """Whether ``ROLEDRIFT_STRICT`` asks for tracebacks."""
+    """True if ``ROLEDRIFT_STRICT`` asks for tracebacks."""
     return os.environ.get("ROLEDRIFT_STRICT", "") not in ("", "0")
 
 
 def failure(kind: Kind, message: str, hint: str = "") -> Failure:
-    """A failure, by default with the hint that belongs to its kind."""
+    """Make a failure; by default it has the hint that belongs to its kind."""
     return Failure(kind, printable(message, 1000), hint or _HINTS[kind])
 
 
 def failure_of(error: Exception, path: Path | str | None = None) -> Failure:
-    """The failure that an error means."""
+    """Translate an error into a failure."""
     if isinstance(error, SchemaError):
         return failure("schema_too_new", str(error))
     if isinstance(error, ConfigError):
@@ -146,7 +146,7 @@ def failure_of(error: Exception, path: Path | str | None = None) -> Failure:
 
 
 def fail(failed: Failure, *, as_json: bool = False, code: int = FAILED) -> int:
-    """Say why it could not be done; the exit code for it."""
+    """Print a failure and return its exit code."""
     if as_json:
         write_json({"error": failed.plain()})
     else:
@@ -156,18 +156,18 @@ def fail(failed: Failure, *, as_json: bool = False, code: int = FAILED) -> int:
 
 
 def no_run(path: str, *, as_json: bool = False) -> int:
-    """Say that there is no run where one was looked for; the exit code for it."""
+    """Print that there is no run at this place, and return the exit code."""
     message = f"{path or '.'}: no run found here or below"
     return fail(failure("inconclusive", message), as_json=as_json, code=INCONCLUSIVE)
 
 
 def say(message: str) -> None:
-    """One line of narration on standard error."""
+    """Print one line on standard error."""
     sys.stderr.write(f"roledrift: {printable(message, 1200)}\n")
 
 
 def write_json(document: Mapping[str, Any]) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     sys.stdout.write(json.dumps(_strict(document), indent=2, allow_nan=False) + "\n")
 
 
@@ -183,17 +183,17 @@ def _strict(value: Any) -> Any:
 
 
 def role(name: str) -> str:
-    """A role as people read it: ``*`` stands for all of them together."""
+    """Name a role; ``*`` is all roles."""
     return "all roles" if name == "*" else name
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code of several: could not > findings > inconclusive > clean."""
+    """Return the worst of several exit codes: 2 (failed), 1 (findings), 3 (no verdict), 0."""
     return max(codes, key=(CLEAN, INCONCLUSIVE, FINDINGS, FAILED).index, default=INCONCLUSIVE)
 
 
 def console(*, errors: bool = False) -> Console:
-    """A console that prints text as it is: no markup, no emoji, no guessing of colours.
+    """Make a console that prints text as it is: no markup, no emoji, no guessed colours.
 
     Colours only on a terminal and not if ``NO_COLOR`` is set. Into a pipe, lines are not wrapped.
     """
@@ -205,7 +205,7 @@ def console(*, errors: bool = False) -> Console:
 
 
 def print_table(table: Table) -> None:
-    """A table on standard output, without the blanks that fill up its last column."""
+    """Print a table on standard output, without trailing blanks in its last column."""
     out = console()
     with out.capture() as captured:
         out.print(table)
@@ -218,7 +218,7 @@ def print_rows(
     heads: Sequence[str] = (),
     colours: Mapping[str, str] | None = None,
 ) -> None:
-    """Rows whose last cell is a sentence: beside the others where it fits, else below them."""
+    """Print rows whose last cell is a sentence: beside the other cells if it fits, else below."""
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -249,7 +249,7 @@ def print_rows(
 
 
 def versions() -> str:
-    """Versions of what matters; of torch from its metadata, importing it takes seconds."""
+    """List the versions that matter; that of torch comes from its metadata, which is fast."""
     from importlib.metadata import PackageNotFoundError, version
 
     from roledrift import __version__

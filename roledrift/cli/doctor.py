@@ -1,4 +1,4 @@
-"""``roledrift doctor``: is this machine set up, and what can this run answer?"""
+"""``roledrift doctor``: check this machine's setup, and what a run can answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OPTIONAL = {
 
 
 def doctor(path: str | None = None, *, webhook: bool = False, as_json: bool = False) -> int:
-    """Look at the machine and its settings and, with a path, at a run.
+    """Check this machine and its settings and, with a path, a run.
 
     Returns:
         The exit code: 0; 2 if something is broken or the run cannot be read.
@@ -62,7 +62,7 @@ def doctor(path: str | None = None, *, webhook: bool = False, as_json: bool = Fa
 
 
 def machine() -> Sequence[Item]:
-    """Versions, optional libraries, extensions, and whether this directory can be written."""
+    """Check versions, optional libraries, extensions, and whether this directory is writable."""
     here = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     items = [Item("roledrift", "ok", __version__), Item("python", "ok", here)]
     items += [_library(name, "broken", f"pip install {name}") for name in _LIBRARIES]
@@ -113,7 +113,7 @@ def _terminal() -> Item:
 
 
 def of_runs(path: str) -> Sequence[Item]:
-    """What a run can answer, or each run of a folder, with its name before every topic."""
+    """List what each run can answer; in a folder, every topic begins with the run's name."""
     runs = find_runs(path)
     if len(runs) < 2:
         return of_run(path)
@@ -125,7 +125,7 @@ def of_runs(path: str) -> Sequence[Item]:
 
 
 def of_run(path: str) -> Sequence[Item]:
-    """What a run can answer and what it cannot, with the switch that would supply it."""
+    """List what a run can and cannot answer, with the setting that would supply the rest."""
     from roledrift.measure.catalogue import charted
     from roledrift.report.view import load
 

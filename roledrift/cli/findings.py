@@ -1,4 +1,4 @@
-"""Findings of a replayed run: what was found, how bad it is, and which of them count."""
+"""Findings of a replayed run: their severity, and which of them count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roledrift.detect.catalogue import all_cards, known_findings
 from roledrift.detect.suite import Replay
 from roledrift.errors import ConfigError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Severity
-from roledrift.report.moods import holds
+from roledrift.report.statuses import holds
 
 HEARTBEAT = "heartbeat"
 COUNTS: Mapping[str, tuple[Severity, ...]] = {
@@ -24,7 +24,7 @@ COUNTS: Mapping[str, tuple[Severity, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckedFinding:
     """An alert from its opening on, or a silence."""
 
     role: str
@@ -51,8 +51,8 @@ def check_names(names: Sequence[str]) -> None:
             raise ConfigError(f"--finding: unknown finding {name!r}{near(name, list(known))}")
 
 
-def findings_of(replayed: Replay) -> tuple[Finding, ...]:
-    """Every alert of the whole history, the worst first, then by onset.
+def findings_of(replayed: Replay) -> tuple[CheckedFinding, ...]:
+    """Return every alert of the whole run, worst first, then by onset.
 
     What is merely watched at the last step is no finding.
     """
@@ -63,13 +63,13 @@ def findings_of(replayed: Replay) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.since)))
 
 
-def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Finding:
+def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> CheckedFinding:
     # The closing transition may carry a milder level; what counts is how bad it got.
     raised = [one for one in history if one.state != "closed"] or history
     worst = min(raised, key=lambda one: SEVERITIES.index(one.graded))
     incident = next((one for one in incidents if holds(one, worst)), None)
     known = all_cards().findings.get(worst.finding)
-    return Finding(
+    return CheckedFinding(
         role=worst.role,
         detector=worst.detector,
         finding=worst.finding,
@@ -83,9 +83,9 @@ def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> Finding
     )
 
 
-def silence(step: int, quiet: float) -> Finding:
-    """The finding that the heartbeat inside a run raises, seen from outside."""
-    return Finding(
+def silence(step: int, quiet: float) -> CheckedFinding:
+    """Make the finding for a run that has gone silent."""
+    return CheckedFinding(
         role="*",
         detector=HEARTBEAT,
         finding="silent",

@@ -1,4 +1,4 @@
-"""``roledrift import``, and other tools' logs where a run is asked for."""
+"""``roledrift import``, and other tools' logs wherever a run is expected."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Todo:
 
 
 def import_(source: str, wanted: Importing) -> int:
-    """Import a foreign log, or a tree of logs, and say what was found.
+    """Import a foreign log, or a tree of logs, and print what was found.
 
     Returns:
         The exit code: 0, or 2 if it, or one run of a tree, could not be imported.
@@ -206,7 +206,7 @@ def _counted(form: Format) -> Iterator[Format]:
 
 @contextmanager
 def opened(paths: Sequence[str]) -> Iterator[list[tuple[str, str]]]:
-    """Paths as given, each with the place where its run or runs can be read.
+    """Open paths: yield each path as given, with the place where its run or runs can be read.
 
     A path that holds no run but another tool's logs is imported into temporary runs, which are gone
     afterwards. Of several paths those that are reports are left out: ``runs/*`` names them too.

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from roledrift.cli import console
 from roledrift.detect.conclusion import OUTCOMES
 from roledrift.notify.console import printable
-from roledrift.report.moods import MOODS, Mood, incident_mood, mood_of, still_open
+from roledrift.report.statuses import STATUSES, Status, incident_status, status_of, still_open
 
 if TYPE_CHECKING:
     from roledrift.cli.check import Checked
     from roledrift.judgement import Verdict
 
 _PROBLEMS = 5
-_WATCH = MOODS.index("watch")
+_WATCH = STATUSES.index("watch")
 
 
 def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
-    """One line per run and below it its verdicts, the worst first; of several runs the bad ones."""
+    """Print one line per run with its verdicts below, worst first; of several runs the bad ones."""
     from rich.text import Text
 
     out = console.console()
@@ -38,7 +38,7 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
         line.append(f": {printable(run.sentence, 1200)}")
         out.print(line, soft_wrap=True)
         for incident in run.incidents[1:]:
-            more = f"  also {incident_mood(incident)}: {incident.sentence}"
+            more = f"  also {incident_status(incident)}: {incident.sentence}"
             out.print(Text(printable(more, 1200)), soft_wrap=True)
         if run.steps:
             _verdicts(run, alone=everything or len(checked) == 1, everything=everything)
@@ -48,18 +48,18 @@ def text(checked: Sequence[Checked], *, everything: bool = False) -> None:
         console.say(f"{len(checked)} runs: {words}" + ("" if everything else " (--all for more)"))
 
 
-def _moods(run: Checked) -> list[tuple[Mood, Verdict]]:
+def _statuses(run: Checked) -> list[tuple[Status, Verdict]]:
     """Verdicts with their states, the worst first."""
     alerts = still_open(run.alerts)
-    states = [(mood_of(verdict, alerts), verdict) for verdict in run.verdicts]
-    return sorted(states, key=lambda pair: MOODS.index(pair[0]), reverse=True)
+    states = [(status_of(verdict, alerts), verdict) for verdict in run.verdicts]
+    return sorted(states, key=lambda pair: STATUSES.index(pair[0]), reverse=True)
 
 
 def _verdicts(run: Checked, *, alone: bool, everything: bool) -> None:
     rows = [
-        ("", mood, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
-        for mood, verdict in _moods(run)
-        if (alone and (everything or verdict.applies)) or MOODS.index(mood) >= _WATCH
+        ("", status, console.role(verdict.role), verdict.finding or verdict.detector, _why(verdict))
+        for status, verdict in _statuses(run)
+        if (alone and (everything or verdict.applies)) or STATUSES.index(status) >= _WATCH
     ]
     if rows:
         console.print_rows(rows)
@@ -96,7 +96,7 @@ def _why(verdict: Verdict) -> str:
 
 
 def markdown(checked: Sequence[Checked]) -> str:
-    """A table of runs, and one of verdicts per run."""
+    """Print a table of runs, and a table of verdicts per run."""
     lines = ["| run | outcome | why |", "| --- | --- | --- |"]
     for run in checked:
         cells = (run.path, run.outcome, run.sentence)
@@ -105,11 +105,11 @@ def markdown(checked: Sequence[Checked]) -> str:
         if run.verdicts:
             lines += ["", f"**{_cell(run.run or run.path)}**", ""]
             lines += ["| role | finding | state | why |", "| --- | --- | --- | --- |"]
-            for mood, verdict in _moods(run):
+            for status, verdict in _statuses(run):
                 if not verdict.applies:
                     continue
                 name = verdict.finding or verdict.detector
-                cells4 = (verdict.role, name, mood, _why(verdict))
+                cells4 = (verdict.role, name, status, _why(verdict))
                 lines.append("| " + " | ".join(_cell(cell) for cell in cells4) + " |")
             notes = (_aside(run) and f"{_aside(run)}.", run.costs and run.costs.sentence)
             lines += [line for note in notes if note for line in ("", _cell(note))]
@@ -122,7 +122,7 @@ def _cell(text: str) -> str:
 
 
 def github(checked: Sequence[Checked]) -> str:
-    """Workflow commands, one per incident: GitHub shows them beside the job."""
+    """Print workflow commands, one per incident: GitHub shows them beside the job."""
     lines = []
     for run in checked:
         if run.code == console.FAILED:
@@ -130,7 +130,7 @@ def github(checked: Sequence[Checked]) -> str:
         elif run.code == console.INCONCLUSIVE:
             lines.append(_command("warning", "no verdict", f"{run.path}: {run.sentence}"))
         for incident in run.incidents:
-            state = incident_mood(incident)
+            state = incident_status(incident)
             level = {"suspicious": "warning", "closed": "notice"}.get(state, "error")
             title = f"{state}: {console.role(incident.role)} {incident.finding}"
             lines.append(_command(level, title, f"{run.path}: {incident.sentence}"))
@@ -149,7 +149,7 @@ def _command(level: str, title: str, text: str) -> str:
 
 
 def junit(checked: Sequence[Checked]) -> str:
-    """A test suite per run and a test per verdict; no verdict is skipped, never passed."""
+    """Print a test suite per run and a test per verdict; no verdict is skipped, never passed."""
     suites = []
     for run in checked:
         cases = [_case(run, index) for index in range(len(run.verdicts))]

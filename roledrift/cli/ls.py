@@ -1,4 +1,4 @@
-"""``roledrift ls``: what is in a folder of runs."""
+"""``roledrift ls``: list the runs in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roledrift.cli.findings import silence
 from roledrift.errors import RoleDriftError
 from roledrift.judgement import Incident
 from roledrift.records import StepRecord
-from roledrift.report.moods import urgency
+from roledrift.report.statuses import urgency
 from roledrift.store.reader import StoredRun, find_runs, open_run
 from roledrift.store.silence import silent_for
 from roledrift.store.starts import concluded

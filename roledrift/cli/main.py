@@ -1,4 +1,4 @@
-"""The command ``roledrift``: verbs, options, exit codes.
+"""The command ``roledrift``: subcommands, options, exit codes.
 
 The verbs' own modules are loaded when they run, so that ``roledrift --help`` stays quick.
 """
@@ -273,7 +273,7 @@ def _import(
 
 
 def run() -> NoReturn:
-    """Entry point of the command: runs it and exits with its code."""
+    """Run the command and exit with its code; the entry point."""
     # Commands make hundreds of thousands of records and hardly a cycle: seldom looking for those
     # saves a tenth of the time.
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Options that verbs share, the words that options take, and many options as one value."""
+"""Options that several commands share, and types for what options take."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FailOn = Annotated[
 
 
 def run_argument(metavar: str, text: str) -> Any:
-    """An argument that names a run or a folder of runs."""
+    """Make an argument that names a run or a folder of runs."""
     return typer.Argument(metavar=metavar, help=text, callback=_named)
 
 
@@ -211,7 +211,7 @@ class Importing:
 
 
 def with_options(kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb its options as the argument ``how``, and typer a parameter for each."""
+    """Pass a command its options as the argument ``how``, and give typer a parameter for each."""
 
     def spread(verb: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(verb, eval_str=True).parameters.values()

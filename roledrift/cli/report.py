@@ -78,17 +78,17 @@ def _usage(how: Reported, wanted: Sequence[str]) -> str:
 def _write(
     places: Sequence[tuple[str, str]], formats: tuple[str, ...], how: Reported
 ) -> list[Path]:
-    from roledrift.report.crew import call_in, processes
+    from roledrift.report.worker_pool import preload, processes
 
     config = None if how.config is None else load(how.config)
     paths = [place for _, place in places]
     count, jobs = len(_found(paths)), how.jobs or processes()
     if count > COMPARED and jobs > 1:
-        call_in()
+        preload()
     from rich.progress import Progress
 
     from roledrift.report.build import build_report
-    from roledrift.report.folder import Asked, write_folder
+    from roledrift.report.folder import FolderOptions, write_folder
     from roledrift.report.view import Sharing
     from roledrift.report.write import write_report
 
@@ -114,7 +114,7 @@ def _write(
         return write_folder(
             paths,
             how.out,
-            Asked(formats, config, sharing, command, by, jobs, how.paper, how.costs),
+            FolderOptions(formats, config, sharing, command, by, jobs, how.paper, how.costs),
             seen=lambda done, _: progress.update(task, completed=done),
         )
 

@@ -1,4 +1,4 @@
-"""The settings that hold here, and where each value came from."""
+"""The settings in force on this machine, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OTHERS = ("ROLEDRIFT_WORKFLOW", "ROLEDRIFT_OUT", "ROLEDRIFT_ROLES")  # read by 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     topic: str
     state: Literal["ok", "absent", "broken"]
@@ -38,7 +38,7 @@ class Item:
 
 
 def settings(*, test: bool = False) -> Sequence[Item]:
-    """Configuration, environment and webhook, each with its source."""
+    """List configuration, environment and webhook, each with its source."""
     named, config = _config()
     variables = (_folder(), _switch("ROLEDRIFT_STRICT"), _switch("ROLEDRIFT_DISABLED"))
     return (*named, *variables, *_webhook(config, test=test), *_unknown())

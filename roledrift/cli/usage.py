@@ -1,4 +1,4 @@
-"""What to say when the command was typed wrongly."""
+"""Messages for commands that were typed wrongly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roledrift.cli import console
 
 
 def usage(error: Any, verbs: Sequence[str]) -> console.Failure:
-    """What was wrong with the arguments, what was meant, and where the right ones are named."""
+    """Explain what was wrong with the arguments, and what may have been meant."""
     context = getattr(error, "ctx", None)
     verb = context.command_path if context is not None else "roledrift"
     message = str(error.format_message()).replace("Value error, ", "")

@@ -12,13 +12,13 @@ from roledrift.cli.foreign import opened
 from roledrift.errors import RoleDriftError
 from roledrift.view.export import export
 from roledrift.view.folder import Folder
-from roledrift.view.judging import AtOnce, Bench
+from roledrift.view.judging import BackgroundJudge, ImmediateJudge
 
 
 def view(
     paths: Sequence[str], *, host: str, port: int, out: Path | None, look: bool, as_json: bool
 ) -> int:
-    """Serve the page until it is interrupted, or write a copy.
+    """Serve the page until it is interrupted, or write a static copy.
 
     Returns:
         The exit code: 0, 2 if it could not be done.
@@ -29,18 +29,18 @@ def view(
             if any(name != place for name, place in places):
                 console.say("another tool's log is read once: start the view again to read on")
             if out is not None:
-                written = export(Folder(folders, AtOnce(), shown), out)
+                written = export(Folder(folders, ImmediateJudge(), shown), out)
                 _say(str(written[0]), look, as_json)
                 return console.CLEAN
             from roledrift.view.server import serve
 
-            bench = Bench()
+            judge = BackgroundJudge()
             try:
                 serve(
-                    Folder(folders, bench, shown), host, port, lambda url: _say(url, look, as_json)
+                    Folder(folders, judge, shown), host, port, lambda url: _say(url, look, as_json)
                 )
             finally:
-                bench.close()
+                judge.close()
     except (RoleDriftError, ImportError) as error:
         return console.fail(console.failure_of(error), as_json=as_json)
     return console.CLEAN

@@ -1,4 +1,4 @@
-"""``roledrift watch``: runs as they go, with their incidents and a heartbeat."""
+"""``roledrift watch``: follow runs while they train, with their incidents and a heartbeat."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Watching:
 
 
 def watch(paths: Sequence[str], how: Watching | None = None, *, as_json: bool = False) -> int:
-    """Follow runs until all have finished; incidents and silence are said as they come.
+    """Follow runs until all have finished, and print incidents and silences as they come.
 
     Returns:
         The exit code: 0; 1 if a run is failing, has an input problem or is silent at the end; 2 if

@@ -1,4 +1,4 @@
-"""A run that is being watched, and what was seen of it."""
+"""A run that is being watched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = "steps"
 
 @dataclass(slots=True)
 class Watched:
-    """One run and what was seen of it.
+    """One run, and its state at the latest look.
 
     Attributes:
         below: Folder that was asked for; the run is named by its path below it.
@@ -52,11 +52,11 @@ class Watched:
 
     @property
     def conclusion(self) -> Conclusion:
-        """What the run is by now."""
+        """Outcome and headline of the run so far."""
         return conclude(self.suite.verdicts, self.suite.incidents, len(self.records))
 
     def series(self, read: Callable[[StepRecord], float | None]) -> list[float]:
-        """A number of every step that has it."""
+        """One number of every step that has it."""
         values = (read(record) for record in self.records)
         return [value for value in values if value is not None and math.isfinite(value)]
 

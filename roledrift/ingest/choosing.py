@@ -15,7 +15,7 @@ _NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunPath:
     """A path, and the run there that is meant.
 
     Attributes:
@@ -26,15 +26,15 @@ class Place:
     run: str = ""
 
 
-def place(text: str) -> Place:
+def place(text: str) -> RunPath:
     """What a user's path names; ``#`` separates a run from the path unless a file is called so."""
     path, mark, run = text.rpartition("#")
     if mark and run and not Path(text).exists() and Path(path).exists():
-        return Place(Path(path), run)
-    return Place(Path(text))
+        return RunPath(Path(path), run)
+    return RunPath(Path(text))
 
 
-def chosen(place: Place, runs: list[Found]) -> list[Found]:
+def chosen(place: RunPath, runs: list[Found]) -> list[Found]:
     """The runs at a place that are meant.
 
     Raises:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from roledrift.ingest.values import moment, number
 from roledrift.metric_names import CLOCKS, STEP_KEYS, TOTALS, not_understood, resolve
-from roledrift.spans import Source, describe
+from roledrift.spans import Provenance, describe
 from roledrift.sums import EVERYONE
 
 LEAVES: Mapping[str, tuple[str, ...]] = {
@@ -217,7 +217,7 @@ def compared(keys: Iterable[str]) -> dict[str, str]:
     """
     if not any(_ENGINE in key for key in keys):
         return {}
-    return {"rollout": describe("rollout", [Source(None, None, 0)])}
+    return {"rollout": describe("rollout", [Provenance(None, None, 0)])}
 
 
 def flat(row: Mapping[str, object]) -> dict[str, object]:

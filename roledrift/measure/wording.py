@@ -214,7 +214,7 @@ def _profile(texts: Iterable[str | None]) -> Profile:
     return Profile(n, float(total), tuple(shares_K.tolist()))
 
 
-class _Runs(dict[str, bytes]):
+class _BucketCache(dict[str, bytes]):
     """Buckets of the words in a run without white space, a byte each; no word goes beyond one.
 
     Texts repeat their runs: looking them up is several times as fast as searching whole texts.
@@ -230,7 +230,7 @@ class _Runs(dict[str, bytes]):
 
 
 _MOST_RUNS, _LONGEST_RUN = 1 << 16, 64
-_RUNS = _Runs()
+_RUNS = _BucketCache()
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,1 +1,1 @@
-"""The monitor: what a training hands over becomes records, verdicts, alerts and a run directory."""
+"""The monitor: makes records, verdicts and alerts of a training, and a run directory."""

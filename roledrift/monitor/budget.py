@@ -1,4 +1,4 @@
-"""What watching may cost: it is thinned while it costs more than its share of a step.
+"""The overhead budget: monitoring is thinned while it costs more than its share of a step.
 
 Two settings are turned, the first one first. Costly measurements (role gradients, re-scoring,
 texts, canaries) are taken more rarely by a *factor*. If the rest is still too much, as it is where
@@ -34,7 +34,7 @@ class _StepCost:
 
 
 class Budget:
-    """Decides how much watching is thinned.
+    """Decides how much monitoring is thinned.
 
     After each eight recorded steps it takes the mildest setting at which what was measured fits the
     budget. What comes with every record and the step without watching are medians, so one slow step
@@ -55,13 +55,13 @@ class Budget:
         """Whether the host can leave a step out; see :meth:`roledrift.monitor.Monitor.skips`."""
 
     def due(self, step: int, every: int) -> bool:
-        """Is a measurement that is asked for every ``every`` steps due now? 0 is never."""
+        """True if a measurement that is asked for every ``every`` steps is due now; 0 is never."""
         return every > 0 and step % (every * self.factor) == 0
 
     def observe(
         self, cost_ms: Mapping[str, float], wall_ms: float, *, recorded: bool = True
     ) -> None:
-        """Take one step.
+        """Take the cost of one step into account.
 
         Args:
             cost_ms: What watching cost in it, by part.
@@ -81,7 +81,7 @@ class Budget:
 
     @property
     def full(self) -> bool:
-        """Is there enough for a decision? The same on every rank."""
+        """True if there is enough data for a decision; the same on every rank."""
         return self._new >= _WINDOW
 
     def _predicted(self) -> Callable[[int, int], float]:
@@ -94,7 +94,7 @@ class Budget:
         return lambda factor, stride: (fixed / stride + periodic / factor) / plain
 
     def wish(self) -> tuple[int, int]:
-        """Powers of two of the factor and the stride that fit the budget."""
+        """Return the powers of two of the factor and the stride that fit the budget."""
         share = self._predicted()
         now = (self.factor, self.stride)
         for factor, stride in self._settings():
@@ -110,7 +110,7 @@ class Budget:
                 yield 1 << power, 1 << other
 
     def decide(self, wish: tuple[int, int]) -> str:
-        """Follow a wish and start over; a sentence if something has changed, else nothing."""
+        """Apply a wish and start over; return a sentence if something has changed."""
         share = self._predicted()
         before = share(1, 1)
         self._new = 0
@@ -128,7 +128,7 @@ class Budget:
 
 
 class Pace:
-    """Keeps a budget step by step, alike on all ranks.
+    """Keeps a budget step by step, identically on all ranks.
 
     Args:
         budget: What is kept.

@@ -1,4 +1,4 @@
-"""The checkpoints of a run that can still be gone back to, as far as the host told of them."""
+"""The checkpoints of a run that can still be returned to, as far as the host reported them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ MOST = 32
 
 
 class Checkpoints:
-    """Collects what a host writes and forgets what it has deleted since."""
+    """Collects the checkpoints that a host writes, and forgets those it has deleted."""
 
     def __init__(self) -> None:
         self._known: dict[int, Checkpoint] = {}
         self._added: list[Checkpoint] = []
 
     def note(self, step: int, path: str | Path) -> None:
-        """The host has written a checkpoint after ``step`` steps."""
+        """Note that the host has written a checkpoint after ``step`` steps."""
         self._added.append(Checkpoint(int(step), str(path)))
 
     def recall(self, checkpoints: Iterable[Checkpoint]) -> None:
-        """What an earlier segment of the run recorded."""
+        """Add the checkpoints that an earlier segment of the run recorded."""
         self._known.update((checkpoint.step, checkpoint) for checkpoint in checkpoints)
 
     def news(self) -> tuple[Checkpoint, ...]:
-        """The newest that are there, in the order of steps; empty if none was written since."""
+        """Return the newest existing checkpoints by step; empty if none was written since."""
         added, self._added = self._added, []
         if not added:
             return ()

@@ -1,4 +1,4 @@
-"""What a monitor is made of."""
+"""The components of a monitor."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from roledrift.records import Sample, StepRecord
 
 @dataclass(frozen=True, slots=True)
 class MonitorComponents:
-    """What a monitor is made of.
+    """The components of a monitor.
 
     Attributes:
         probes: Measure spans.
         judge: All detectors; None records without judging.
         sinks: Keep records.
-        notifiers: Pass on what a person has to know.
+        notifiers: Send notices to people and programs.
         reducer: Adds over ranks; None for a single process.
         history: Records of earlier segments of the same run, for a resumed run.
         texts: Texts of earlier segments, likewise.
-        conclusion: Says in one sentence what the run is after so many steps.
-        pulse: Is told of every step, and of the end.
-        budget: What watching may cost; by default nothing is thinned.
+        conclusion: Gives the headline of the run after so many steps.
+        pulse: Watches for silence; it learns of every step and of the end.
+        budget: Limits the overhead; by default nothing is thinned.
     """
 
     probes: Sequence[Probe] = ()

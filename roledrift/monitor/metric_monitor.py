@@ -1,4 +1,4 @@
-"""A monitor that takes a trainer's own metric dictionaries, under whatever names it logs them."""
+"""A monitor that takes a trainer's own metric dictionaries, whatever its names for them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MetricMonitor(Monitor):
         self._mentioned: set[str] = set()
 
     def log(self, metrics: Mapping[str, Any], step: int) -> Decision:
-        """Take what the trainer logs of a step, write its record, judge it, pass on alerts.
+        """Take the metrics of a step: write its record, judge it and pass on alerts.
 
         Keys are understood by their names (:mod:`roledrift.metric_names`), as ``roledrift check``
         does with a log. Those that are not are named once, with the nearest known one. The score
@@ -62,8 +62,8 @@ class MetricMonitor(Monitor):
             step: Optimizer iteration; it grows from call to call.
 
         Returns:
-            What the host should do. What is wrong with the dictionary or the step is said once on
-            the log and counted; nothing is raised.
+            What the host should do. Errors in the dictionary or the step are logged once and
+            counted; nothing is raised.
         """
         in_order = False
         with self.fenced("step of metrics"):
@@ -78,7 +78,7 @@ class MetricMonitor(Monitor):
         return self.end_step(step)
 
     def close(self) -> None:
-        """Close the run and say what it is. Calling it again does nothing."""
+        """Close the run and print its outcome. Calling it again does nothing."""
         closed = self._closed
         super().close()
         if not closed and self._say is not None:

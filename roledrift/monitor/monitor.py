@@ -1,4 +1,4 @@
-"""The spine: spans -> probes -> sums -> record -> sinks and judge -> incidents -> decision.
+"""The monitor: spans -> probes -> sums -> record -> sinks and judge -> incidents -> decision.
 
 The components are handed in; :mod:`roledrift.monitor.open_monitor` puts the usual ones together.
 The one fence around everything that can fail is here: after set-up nothing the monitor does raises
@@ -90,7 +90,7 @@ class Monitor:
         self._sources.append(source)
 
     def observe(self, spans: SpanTable) -> None:
-        """Measure spans now; what is not kept may be freed afterwards."""
+        """Measure spans now; the caller may free them afterwards."""
         self._pending.present |= spans.present
         for comparison in spans.comparisons:
             self._pending.sources.setdefault(comparison.kind, set()).add(comparison.source)
@@ -103,7 +103,7 @@ class Monitor:
                 self._pending.sums.append(probe.measure(spans))
 
     def observe_base(self, spans: SpanTable) -> None:
-        """Measure outputs of the policy before training, for example of a validation at step 0.
+        """Measure outputs of the policy before training, such as those of a validation at step 0.
 
         The first record carries their statistics as its ``base``. Call it before the first
         :meth:`end_step`; a later call is a fault. Probes without their columns measure nothing.
@@ -119,11 +119,11 @@ class Monitor:
         self._pending.samples.extend(samples)
 
     def add_totals(self, totals: Mapping[str, float]) -> None:
-        """Numbers of the whole step, for example ``{"reward": 0.4, "val_accuracy": 0.5}``."""
+        """Add numbers of the whole step, for example ``{"reward": 0.4, "val_accuracy": 0.5}``."""
         self._pending.totals.update({name: float(value) for name, value in totals.items()})
 
     def add_validation(self, solved: Sequence[bool]) -> None:
-        """A validation: which of its problems were solved.
+        """Add a validation: which of its problems were solved.
 
         The record gets the accuracy (totals ``val_accuracy`` and ``val_n``) and every problem's
         result: pairing two validations problem by problem shows much smaller changes. It may come
@@ -140,7 +140,7 @@ class Monitor:
             self.add_totals({"val_accuracy": marks.count("1") / len(marks), "val_n": len(marks)})
 
     def add_updates(self, updates: Mapping[str, int]) -> None:
-        """Optimizer steps that were taken on each role's rows since the last call.
+        """Add the optimizer steps that were taken on each role's rows since the last call.
 
         The step's record holds them under ``updates``, 0 for a role that is not named; without any
         call it holds nothing. A role whose rows fill three mini-batches is moved three times.
@@ -154,7 +154,7 @@ class Monitor:
                 self._pending.updates[role] += int(times)
 
     def note_checkpoint(self, step: int, path: str | Path) -> None:
-        """Tell that the host has written a checkpoint; alerts name the last from before the onset.
+        """Note a checkpoint of the host; alerts name the last one from before the onset.
 
         Args:
             step: Steps done when it was written.
@@ -164,11 +164,11 @@ class Monitor:
             self._checkpoints.note(step, path)
 
     def add_gradients(self, gradients: Iterable[GramRecord]) -> None:
-        """Gram matrices of role gradients, for loops that compute them on their own."""
+        """Add Gram matrices of role gradients, for loops that compute them themselves."""
         self._pending.gradients.extend(gradients)
 
     def label(self, **facts: str) -> None:
-        """Facts about how this step's statistics came about, shown in the report."""
+        """Record facts about how this step's statistics came about; the report shows them."""
         self._pending.labels.update(facts)
 
     def count_fault(self, what: str, times: int = 1) -> None:
@@ -212,11 +212,11 @@ class Monitor:
         return decision
 
     def due(self, step: int, every: int) -> bool:
-        """Whether a measurement that was asked for every so many steps is due, within budget."""
+        """True if a measurement asked for every so many steps is due, within the budget."""
         return self._parts.budget.due(step, every)
 
     def skips(self, step: int) -> bool:
-        """Whether the host is to leave this step out: measure nothing, call :meth:`skip_step`.
+        """True if the host should leave this step out: measure nothing, call :meth:`skip_step`.
 
         Only where steps are too short for what is measured in every one of them. A host that never
         asks records every step.
@@ -225,7 +225,7 @@ class Monitor:
         return step % self._parts.budget.stride != 0
 
     def skip_step(self) -> None:
-        """Let a step go by without a record, in the place of :meth:`end_step`."""
+        """Let a step pass without a record, instead of :meth:`end_step`."""
         self._drain_gradients()
         # What was done to the roles in it belongs to no record; what was said is kept for the next.
         self._pending.updates.clear()
@@ -245,7 +245,7 @@ class Monitor:
         return (source for source in self._sources if isinstance(source, GradientSource))
 
     def closing_line(self, where: str | Path) -> str:
-        """What the run in directory ``where`` is, in a line; empty if this process judges none."""
+        """Say in one line what the run in ``where`` is; empty if this process does not judge it."""
         sentence = ""
         if self._parts.conclusion is not None:
             with self.fenced("closing line"):
@@ -283,7 +283,7 @@ class Monitor:
 
     @contextmanager
     def fenced(self, part: str, *, cost: str = "", into: Pending | None = None) -> Iterator[None]:
-        """Count whatever goes wrong inside instead of raising it, and time it.
+        """Count and time whatever goes wrong inside, instead of raising it.
 
         Args:
             part: Name of what is fenced, for the record.

@@ -1,4 +1,4 @@
-"""The usual parts put together: what ``Monitor`` needs, from what a user has at hand."""
+"""Open a monitor with the usual components."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _named(roles: Workflow) -> Path:
 
 
 def free(path: Path) -> Path:
-    """``path``, or ``path`` with the lowest number from 2 on at which no run lies."""
+    """Return ``path``, or ``path`` with the lowest number from 2 on that no run has."""
     numbered = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return (
         path
@@ -197,7 +197,7 @@ def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:
 
 
 def disabled() -> bool:
-    """Whether the environment says ``ROLEDRIFT_DISABLED=1``, which is also said on the log."""
+    """True if ``ROLEDRIFT_DISABLED=1`` is set; this is also logged."""
     if _on("ROLEDRIFT_DISABLED"):
         _LOG.warning("ROLEDRIFT_DISABLED is set: nothing is watched or written")
         return True
@@ -214,7 +214,7 @@ def _logs(roles: Workflow, config: Config) -> tuple[Sink, ...]:
 
 
 def read_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
-    """A configuration from whatever names one; raises as :func:`open_monitor`.
+    """Read a configuration from whatever names one; raises like :func:`open_monitor`.
 
     Args:
         config: A configuration, nested plain values, or the path of a TOML file. None: the file

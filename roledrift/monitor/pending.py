@@ -1,4 +1,4 @@
-"""What a monitor has gathered and not yet written down."""
+"""What a monitor has collected and not yet written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from roledrift.errors import CaptureError
 from roledrift.protocols import Probe, Reducer
 from roledrift.records import GramRecord, Sample, Stat, StepRecord
-from roledrift.spans import Kind, Source, SpanTable, describe
+from roledrift.spans import Kind, Provenance, SpanTable, describe
 from roledrift.sums import Sums, add
 
 
@@ -27,13 +27,13 @@ class Pending:
     present: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     labels: dict[str, str] = field(default_factory=dict)
-    sources: dict[Kind, set[Source]] = field(default_factory=dict)
+    sources: dict[Kind, set[Provenance]] = field(default_factory=dict)
     updates: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     cost_ms: Counter[str] = field(default_factory=Counter)
 
     def beside(self, measured: dict[str, dict[str, Stat]]) -> dict[str, dict[str, Stat]]:
-        """What was measured, and of what the host logged the rest.
+        """Merge measured statistics with logged ones; measured ones win.
 
         A mean over spans that were seen is better founded than one that the host logged.
         """

@@ -1,4 +1,4 @@
-"""What a resumed run takes from its earlier segments before its first own step."""
+"""What a resumed run takes over from its earlier segments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roledrift.notices import Notices
 def replay_records(
     parts: MonitorComponents, step: int, notices: Notices, checkpoints: Checkpoints
 ) -> int:
-    """Let the judge see what earlier segments recorded before ``step``; how many records it was."""
+    """Show the judge the records of earlier segments up to ``step``, and return their number."""
     if parts.history is None or parts.judge is None:
         return 0
     judged = 0
@@ -27,7 +27,7 @@ def replay_records(
 
 
 def replay_texts(parts: MonitorComponents, step: int, pairs: TextPairs) -> None:
-    """Keep texts of earlier segments, to show them in alerts."""
+    """Keep texts of earlier segments, so that alerts can show them."""
     earlier = [sample for sample in parts.texts() if sample.step < step] if parts.texts else []
     for _, texts in groupby(earlier, key=lambda sample: sample.step):
         pairs.keep(texts)

@@ -1,4 +1,4 @@
-"""What a role wrote at the start and what it writes now, for the alerts that need to show it.
+"""Texts of a role from its start and from now, for alerts that show them side by side.
 
 Texts are kept while a run goes, in bounded memory: a few of the first per role, and the newest for
 the same problems.
@@ -42,7 +42,7 @@ class TextPairs:
         self._roles: dict[str, _OfRole] = {}
 
     def keep(self, samples: Iterable[Sample]) -> None:
-        """Take the texts of one step. Of canaries the first ``8`` per role are followed."""
+        """Take the texts of one step; the first 8 canaries of each role are followed."""
         latest: dict[str, list[Sample]] = {}
         for sample in samples:
             short = replace(sample, text=clipped(sample.text), prompt_text="")
@@ -60,7 +60,7 @@ class TextPairs:
             kept.late = texts[:_OTHERS]
 
     def around(self, role: str, onset: int) -> tuple[TextPair, ...]:
-        """At most three pairs of texts of ``role`` from before ``onset`` and from then on."""
+        """Return up to three pairs of texts of ``role``, each from before and after ``onset``."""
         kept = self._roles.get(role)
         if kept is None:
             return ()
@@ -77,7 +77,7 @@ class TextPairs:
 
 
 def clipped(text: str, limit: int = CLIP) -> str:
-    """The beginning of ``text``, marked if something is missing."""
+    """Shorten ``text`` to its beginning, with a mark if something is missing."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

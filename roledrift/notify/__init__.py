@@ -1,1 +1,1 @@
-"""Telling a person or another program about alerts."""
+"""Send alerts to a person or another program."""

@@ -1,4 +1,4 @@
-"""Notifiers that a configuration asks for."""
+"""The notifiers that a configuration asks for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RANK: dict[Level, int] = {"INFO": 0, "WARN": 1, "ERROR": 2}
 
 
 class AtLeast:
-    """Passes notices from a level on; what it guards is closed with it.
+    """Passes on notices from a level on; closing it closes the notifier behind it.
 
     Args:
         level: Notices below it are not passed on. The closing of an incident is of level INFO.
@@ -31,7 +31,7 @@ class AtLeast:
         self._rank, self._notifier = _RANK[level], notifier
 
     def notify(self, notice: Notice, header: RunHeader) -> None:
-        """Pass on, or keep."""
+        """Pass the notice on if its level is high enough."""
         if _RANK[notice.level] >= self._rank:
             self._notifier.notify(notice, header)
 
@@ -42,7 +42,7 @@ class AtLeast:
 
 
 def notifiers_for(settings: NotifyConfig) -> tuple[Notifier, ...]:
-    """Console, webhook, wandb and trackio, as far as they are wanted.
+    """Make the console, webhook, wandb and trackio notifiers that are configured.
 
     Raises:
         ConfigError: If the webhook's address is none, or its variable is not set.
@@ -62,7 +62,7 @@ def notifiers_for(settings: NotifyConfig) -> tuple[Notifier, ...]:
 
 
 def webhook_url(settings: NotifyConfig) -> str:
-    """The address that notices are sent to; empty for none.
+    """Return the address that notices are sent to; empty for none.
 
     Raises:
         ConfigError: If the variable that was named does not hold one.
@@ -81,7 +81,7 @@ def webhook_url(settings: NotifyConfig) -> str:
 def heartbeat_for(
     settings: NotifyConfig, notifiers: Sequence[Notifier], header: RunHeader
 ) -> Heartbeat | None:
-    """A heartbeat that looks at the clock already, if one is wanted."""
+    """Start a heartbeat if one is configured."""
     if not (settings.heartbeat_minutes or settings.heartbeat_steps):
         return None
     heartbeat = Heartbeat(

@@ -1,4 +1,4 @@
-"""Incidents on the terminal, one to three lines each."""
+"""Incidents on the terminal, in one to three lines each."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _SENTENCE = 1200
 
 
 def printable(text: str, limit: int = _LONGEST) -> str:
-    """``text`` on one line, safe for a terminal: no control or escape sequences, bounded length."""
+    """Put ``text`` on one line of bounded length, without control or escape sequences."""
     plain = _STEERING.sub("", _SPACES.sub(" ", _SEQUENCES.sub("", text)))
     clean = " ".join(plain.split())
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
 def say(lines: str, stream: TextIO | None = None) -> None:
-    """Write whole lines without breaking a progress bar of ``tqdm`` that is being drawn.
+    """Write whole lines without breaking a ``tqdm`` progress bar.
 
     Args:
         lines: What to write; nothing if it is empty.
@@ -59,7 +59,7 @@ def say(lines: str, stream: TextIO | None = None) -> None:
 
 
 class LogBetweenBars(logging.Handler):
-    """Shows warnings of roledrift's log while nobody else does, between the bars of ``tqdm``.
+    """Shows roledrift's log warnings between ``tqdm`` bars if the program set up no logging.
 
     Python would write them bare, and into a bar. A program that has set logging up gets them from
     its own handlers alone.
@@ -72,7 +72,7 @@ class LogBetweenBars(logging.Handler):
 
     @classmethod
     def install(cls) -> None:
-        """Listen to the log of roledrift. Calling it again does nothing."""
+        """Listen to roledrift's log. Calling it again does nothing."""
         log = logging.getLogger("roledrift")
         if not any(isinstance(handler, cls) for handler in log.handlers):
             log.addHandler(cls(logging.WARNING))
@@ -104,7 +104,7 @@ class ConsoleNotifier:
         self._stream = stream
 
     def notify(self, notice: Notice, header: RunHeader) -> None:  # noqa: ARG002 (Notifier's shape)
-        """Write one notice: a line that says it and, when an incident opens, what to do first.
+        """Write one notice: a line for it and, when an incident opens, what to do first.
 
         Coloured only on a terminal, and not if ``NO_COLOR`` is set.
         """
@@ -123,7 +123,7 @@ def _word(notice: Notice) -> str:
 
 
 def line(notice: Notice) -> str:
-    """A notice on one line, without colours: for terminals and logs."""
+    """Format a notice on one line without colours, for terminals and logs."""
     change = _CHANGES.get(notice.change, "")
     shown = f" ({change})" if change and change.upper() != _word(notice) else ""
     text = printable(notice.text, _SENTENCE)

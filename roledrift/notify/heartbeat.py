@@ -1,4 +1,4 @@
-"""An alarm for a run that has gone silent, from inside the process that should be stepping.
+"""An alarm for a run that has gone silent, raised inside the training process.
 
 A thread looks at the clock; it touches neither the trainer nor the run directory. It can speak as
 long as Python runs: a collective that hangs lets it, a killed process does not (for that,
@@ -28,12 +28,12 @@ _ENOUGH, _KEPT = 3, 50
 
 
 class Heartbeat:
-    """Tells once per silence that no step has come for too long, and once that it goes on.
+    """Sends one notice per silence when no step has come for too long, and one when it ends.
 
     Too long is the larger of ``minutes`` and ``steps`` times the median time between two steps.
 
     Args:
-        notifiers: Who is told.
+        notifiers: Where notices go.
         header: Of the run.
         minutes: Silence is at least so long; 0 for no such bound.
         steps: Median steps of silence; counts once three steps have been timed. 0 for no bound.
@@ -64,12 +64,12 @@ class Heartbeat:
         self._context = copy_context()
 
     def start(self) -> None:
-        """Begin to look at the clock."""
+        """Start watching the clock."""
         self._thread = threading.Thread(target=self._run, name="roledrift heartbeat", daemon=True)
         self._thread.start()
 
     def beat(self, step: int) -> None:
-        """A step was finished."""
+        """Note that a step was finished."""
         with self._lock:
             now = self._clock()
             if self._step is not None and self._notified is None:
@@ -79,7 +79,7 @@ class Heartbeat:
             self._resumed = self._notified is not None
 
     def look(self) -> Alert | None:
-        """What has to be told now: that the run is silent, that it goes on again, or nothing."""
+        """Return the notice that is due now: the run is silent, or it goes on again; else None."""
         with self._lock:
             if self._resumed and self._notified is not None:
                 alert = replace(
@@ -101,13 +101,13 @@ class Heartbeat:
 
     @property
     def limit(self) -> float:
-        """Seconds without a step that are silence; 0 while that is not known."""
+        """Seconds without a step that count as silence; 0 until that is known."""
         with self._lock:
             paced = median(self._times) * self._steps if len(self._times) >= _ENOUGH else 0.0
             return max(self._minutes * 60, paced)
 
     def close(self) -> None:
-        """Stop looking. Calling it again does nothing."""
+        """Stop watching. Calling it again does nothing."""
         self._over.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(2.0)

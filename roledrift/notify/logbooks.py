@@ -1,4 +1,4 @@
-"""wandb, trackio, mlflow and TensorBoard as places that incidents and statistics go to.
+"""Send incidents and statistics to wandb, trackio, mlflow and TensorBoard.
 
 None of them is imported here: a logbook is used only if the program has imported it and has a run
 open. So a place that is not used costs a dictionary look-up, and nothing is ever set up or started
@@ -22,18 +22,18 @@ _TITLE = 64
 
 
 def wandb_run() -> Any:
-    """The open run of wandb, or None."""
+    """Return the open run of wandb, or None."""
     return getattr(sys.modules.get("wandb"), "run", None)
 
 
 def trackio_run() -> Any:
-    """The open run of trackio, or None."""
+    """Return the open run of trackio, or None."""
     current = getattr(sys.modules.get("trackio.context_vars"), "current_run", None)
     return None if current is None else current.get()
 
 
 def mlflow_open() -> Any:
-    """The module mlflow if it has an active run, else None."""
+    """Return the module mlflow if it has an active run, else None."""
     mlflow = sys.modules.get("mlflow")
     return mlflow if mlflow is not None and mlflow.active_run() is not None else None
 
@@ -76,14 +76,14 @@ class TrackioNotifier:
 
 
 class Logbook(Protocol):
-    """A place that statistics go to."""
+    """An experiment log that takes statistics."""
 
     def log(self, values: Mapping[str, float], step: int) -> None:
-        """Take the values of a step."""
+        """Log the values of a step."""
         ...
 
     def incident(self, incident: Incident) -> None:
-        """Take a state of an incident, if incidents do not come there through a notifier."""
+        """Log the state of an incident, unless a notifier already does."""
         ...
 
 
@@ -169,7 +169,7 @@ LOGBOOKS: Mapping[str, Callable[[], Logbook]] = {
 
 
 def logbook(place: Any) -> Logbook:
-    """What logs to ``place``: a name in :data:`LOGBOOKS`, a ``SummaryWriter``, or a logbook.
+    """Return the logbook for a name in :data:`LOGBOOKS`, a ``SummaryWriter``, or a logbook.
 
     Raises:
         ConfigError: If it is none of these.
@@ -187,7 +187,7 @@ def logbook(place: Any) -> Logbook:
 
 
 def log_folder(folder: Path, name: str, *, writer: Any = None) -> tuple[str, ...]:
-    """Files of a written report into every logbook that is open.
+    """Log the files of a written report to every logbook that is open.
 
     Args:
         folder: Folder with ``report.md`` and its like.

@@ -1,4 +1,4 @@
-"""A notice in words: one text for every place that shows plain text."""
+"""A notice in words: the same text for every place that shows plain text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SUBJECT, _SENTENCE, _LINE, _PAIR = 200, 1200, 400, 300
 
 
 def title(notice: Notice) -> str:
-    """A few words: how bad it is, in which role, what, and since when."""
+    """Say in a few words how bad it is, in which role, what, and since when."""
     if notice.incident is None:
         return printable(f"{notice.change}: {notice.text}", _SUBJECT)
     incident = notice.incident
@@ -22,12 +22,12 @@ def title(notice: Notice) -> str:
 
 
 def subject(notice: Notice, header: RunHeader) -> str:
-    """One line: the run, and the title."""
+    """Name the run and the title on one line."""
     return printable(f"{header.run} {title(notice)}", _SUBJECT)
 
 
 def body(notice: Notice, header: RunHeader, *, texts: bool = False) -> str:
-    """The sentence of the incident, then its evidence, its checkpoint and its plan, a line each."""
+    """Write the incident's sentence, its evidence, its checkpoint and its plan, a line each."""
     lines = [printable(notice.text, _SENTENCE)]
     if notice.change == "followed":
         return "\n".join((*lines, _who(notice, header)))
@@ -55,7 +55,7 @@ def body(notice: Notice, header: RunHeader, *, texts: bool = False) -> str:
 
 
 def strength(alert: Alert) -> str:
-    """Statistic, value, threshold and baseline, as far as they are there."""
+    """List statistic, value, threshold and baseline, as far as they are known."""
     if alert.value is None:
         return ""
     text = f"{alert.statistic or 'value'} {alert.value:.4g}"
@@ -65,7 +65,7 @@ def strength(alert: Alert) -> str:
 
 
 def certainty(alert: Alert) -> str:
-    """The evidence and what it is worth; empty if the detector states none."""
+    """Say how strong the evidence is and what that means; empty if the detector does not."""
     if alert.evidence is None:
         return alert.chance
     return f"evidence {alert.evidence:.4g}" + (f" {alert.chance}" if alert.chance else "")

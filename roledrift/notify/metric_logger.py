@@ -1,4 +1,4 @@
-"""Statistics for the logs that a host trainer keeps anyway (wandb, trackio, TensorBoard, ...)."""
+"""Statistics for the experiment logs that a trainer already keeps (wandb, trackio, ...)."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ class StatisticsLog:
         """Nothing is held open."""
 
     def take(self) -> dict[str, float]:
-        """Means over the steps since the last call."""
+        """Return the means over the steps since the last call."""
         pooled, self._pooled = self._pooled, {}
         return {name: total / n for name, (n, total) in pooled.items()}
 
 
 class MetricLogger:
-    """A :class:`roledrift.protocols.Sink` for loops of one's own: statistics of every step go out.
+    """A :class:`roledrift.protocols.Sink` that logs the statistics of every step, for own loops.
 
     Args:
         roles: As for :class:`StatisticsLog`.

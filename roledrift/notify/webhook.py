@@ -1,4 +1,4 @@
-"""Notices to an address on the web: Slack, Discord, or any program that takes JSON.
+"""Send notices to a web address: Slack, Discord, or any program that takes JSON.
 
 A thread of its own sends; training never waits for it. What cannot be sent is tried once more,
 then counted and named once on the log. Addresses of webhooks are secrets: they appear in no
@@ -83,7 +83,7 @@ class WebhookNotifier:
         self._named = False
 
     def notify(self, notice: Notice, header: RunHeader) -> None:
-        """Hand a notice to the thread; if too many wait already, it is counted as lost."""
+        """Queue a notice; if too many wait already, count it as lost."""
         if self._over.is_set():
             self._lose("it came after close()")
             return
@@ -100,7 +100,7 @@ class WebhookNotifier:
             atexit.register(self.close)
 
     def deliver(self, notice: Notice, header: RunHeader) -> str:
-        """Send one notice now, in this thread; why that failed, empty if it was taken."""
+        """Send one notice in this thread; return why it failed, empty if it was accepted."""
         body = json.dumps(payload(notice, header, kind=self.kind, texts=self._texts)).encode()
         try:
             self._post(self._url, body, self._timeout)
@@ -109,7 +109,7 @@ class WebhookNotifier:
         return ""
 
     def close(self) -> None:
-        """Send what waits, for at most ``patience`` seconds. Calling it again does nothing."""
+        """Send what is queued, for at most ``patience`` seconds. Calling it again does nothing."""
         if self._over.is_set():
             return
         self._over.set()
@@ -153,7 +153,7 @@ class WebhookNotifier:
 def payload(
     notice: Notice, header: RunHeader, *, kind: str, texts: bool = False
 ) -> Mapping[str, Any]:
-    """What is sent: for ``json`` the incident and the alert in full, else one readable message."""
+    """Build the request body: for ``json`` incident and alert, else one readable message."""
     subject, body = message.subject(notice, header), message.body(notice, header, texts=texts)
     if kind == "slack":
         text = f"*{_slack(subject)}*\n{_slack(body)}"

@@ -1,4 +1,4 @@
-"""From run directories to one :class:`~roledrift.report.model.Report`."""
+"""Build a :class:`~roledrift.report.model.Report` from run directories."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from roledrift.report import sections
 from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import first_screen, method
-from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.overviews import measured
-from roledrift.report.sweep.summary import Unreadable, summarise
-from roledrift.report.texts.pairings import of_two
+from roledrift.report.sweep.summary import Result, Unreadable, readable, summarise
+from roledrift.report.texts.text_pairs import pairing_of_runs
 from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
@@ -47,17 +47,18 @@ def build_report(
     paper: bool = False,
     costs: CostsConfig | None = None,
 ) -> Report:
-    """Read and judge runs.
+    """Read runs, judge them and build their report.
 
     Args:
         paths: Run directories, or folders that hold some.
         config: Judge with this configuration instead of each run's own.
-        sharing: What may be shown; None is everything.
-        command: How the report says it was made; None makes one of ``paths``.
-        by: What the runs of one curve have in common; see
-            :func:`~roledrift.report.sweep.index.overview`.
-        paper: With the paper's tables and figures even if no run is of its grid.
-        costs: What the estimate of costs cannot know by itself.
+        sharing: What may be shown; None for everything.
+        command: The command that the report names for making it again; None derives it from
+            ``paths``.
+        by: Settings by which runs are grouped into one curve; see
+            :func:`~roledrift.report.sweep.folder_overview.overview`.
+        paper: Show the paper's tables and figures even if no run is of its grid.
+        costs: Number of GPUs and price of a GPU hour, if the run does not say.
 
     Returns:
         The report; equal runs give an equal report.
@@ -67,50 +68,66 @@ def build_report(
         StoreError: If there is no run in ``paths``, or none that can be read.
         SchemaError: If the only run was written by a newer version.
     """
-    given, found = runs_in(paths)
+    given, run_paths = runs_in(paths)
     command = command or command_of(given)
+    if len(run_paths) == 1:
+        view = load(run_paths[0], key_of(0, run_paths[0]), config, sharing, costs)
+        return cleaned(report_of_run(build_run(view, command), command), sharing)
     views: list[View] = []
-    unreadable: list[Unreadable] = []
-    for at, path in enumerate(found):
+    results: list[Result] = []
+    for at, path in enumerate(run_paths):
         try:
-            views.append(load(path, key_of(at, path), config, sharing, costs))
+            view = load(path, key_of(at, path), config, sharing, costs)
         except (RoleDriftError, OSError) as error:
-            if len(found) == 1:
-                raise
-            unreadable.append(Unreadable(str(path), str(error)))
-    built = [(view, build_run(view, command)) for view in views]
-    if not built:
-        raise StoreError(unreadable[0].why)
-    runs = tuple(run for _, run in built)
-    report = Report(
-        title=runs[0].name if len(found) == 1 else f"{len(runs)} runs",
-        version=__version__,
-        command=command,
-        overview=_overview(views, runs, by, unreadable, paper=paper) if len(found) > 1 else (),
-        runs=runs,
-    )
-    return cleaned(report, sharing)
+            results.append(Unreadable(str(path), str(error)))
+            continue
+        run = build_run(view, command)
+        views.append(view)
+        results.append((summarise(view, run, page_of(run.key), measured(view)), run))
+    texts = _texts_of_two(*views) if len(views) == 2 else ()
+    return cleaned(report_of_runs(results, command, by, texts, paper=paper), sharing)
+
+
+def report_of_run(run: RunReport, command: str, home: str = "") -> Report:
+    """Make the report on a single run; ``home`` links to the index of its folder."""
+    return Report(run.name, __version__, command, (), (run,), home=home)
+
+
+def report_of_runs(
+    results: Sequence[Result], command: str, by: Sequence[str], texts: Sequence[Block] = (), *,
+    paper: bool,
+) -> Report:  # fmt: skip
+    """Make the report on several runs; ``texts`` come right after the table of runs.
+
+    Raises:
+        ConfigError: If no run has a name in ``by``.
+        StoreError: If none of the runs could be read.
+    """
+    done, unreadable = readable(results)
+    blocks = overview([summary for summary, _ in done], by, unreadable, paper=paper)
+    blocks = (*blocks[:2], *texts, *blocks[2:])
+    return Report(f"{len(done)} runs", __version__, command, blocks, tuple(run for _, run in done))
 
 
 def runs_in(paths: Sequence[Path | str] | Path | str) -> tuple[list[Path], list[Path]]:
-    """The paths as given, and the runs in them, each once; raises like :func:`build_report`."""
+    """Find the runs in ``paths``, each once; raises like :func:`build_report`."""
     given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    found = list(dict.fromkeys(run for path in given for run in find_runs(path)))
-    if not found:
+    run_paths = list(dict.fromkeys(run for path in given for run in find_runs(path)))
+    if not run_paths:
         names = ", ".join(str(path) for path in given) or "nothing"
         raise StoreError(
             f"no run in {names}: give a run directory (with run.json) or a folder of runs"
         )
-    return given, found
+    return given, run_paths
 
 
 def command_of(given: Sequence[Path]) -> str:
-    """The command that makes the report again."""
+    """Return the command that makes this report again."""
     return "roledrift report " + " ".join(shlex.quote(str(path)) for path in given)
 
 
 def cleaned(report: Report, sharing: Sharing | None = None) -> Report:
-    """``report`` without control characters and without what must not be seen."""
+    """Remove control characters, and everything that must not be shared."""
     safe: Report = map_text(report, clean)
     if sharing is None or sharing.redact is None:
         return safe
@@ -119,7 +136,7 @@ def cleaned(report: Report, sharing: Sharing | None = None) -> Report:
 
 
 def key_of(index: int, path: Path) -> str:
-    """Anchor of a run: its number and its directory's name."""
+    """Make the anchor of a run from its number and the name of its directory."""
     slug = re.sub(r"[^a-z0-9]+", "-", path.name.lower()).strip("-")
     return f"run{index + 1}-{slug}" if slug else f"run{index + 1}"
 
@@ -129,12 +146,12 @@ PAGES = "runs"
 
 
 def page_of(key: str) -> str:
-    """The page of a run, relative to the index of several."""
+    """Return the path of a run's page, relative to the index."""
     return f"{PAGES}/{key}.html"
 
 
 def build_run(view: View, command: str) -> RunReport:
-    """One run with all its sections."""
+    """Build the report of one run with all its sections."""
     # The method section comes last: it alone needs the command.
     built = [*(make(view) for make in _sections()), method.build(view, command)]
     return RunReport(
@@ -175,24 +192,8 @@ def _facts(view: View) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _overview(
-    views: Sequence[View],
-    runs: Sequence[RunReport],
-    by: Sequence[str],
-    unreadable: Sequence[Unreadable],
-    *,
-    paper: bool,
-) -> tuple[Block, ...]:
-    summaries = [
-        summarise(view, run, page_of(run.key), measured(view))
-        for view, run in zip(views, runs, strict=True)
-    ]
-    found = overview(summaries, by, unreadable, paper=paper)
-    if len(views) == 2:
-        # Two runs are meant to be compared: their texts side by side come right after the table.
-        a, b = views
-        links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
-        pairing = of_two(a, b, links)
-        texts = Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent)
-        found = (*found[:2], texts, *found[2:])
-    return found
+def _texts_of_two(a: View, b: View) -> tuple[Block, ...]:
+    """Two runs are meant to be compared: their texts side by side."""
+    links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
+    pairing = pairing_of_runs(a, b, links)
+    return (Diffs("overview-diffs", (pairing,)) if pairing.diffs else Note(pairing.absent),)

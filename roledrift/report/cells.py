@@ -1,11 +1,11 @@
-"""Cells and tables: what numbers and words of a report stand in."""
+"""Tables and their cells."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from roledrift.report.moods import Mood
+from roledrift.report.statuses import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Cell:
 
     text: str
     value: float | None = None
-    state: Mood = ""
+    state: Status = ""
     note: str = ""
     href: str = ""
 

@@ -1,4 +1,4 @@
-"""How a curve changed since a step: the one definition of every before and after on a page.
+"""How a curve changed since a step: the only definition of "before" and "after" on a page.
 
 A mean over the whole time since an onset hides a collapse: a reward that rises to 0.94 and then
 falls to 0.05 has a mean in between. So the start is a mean, over the steps before; what came of it
@@ -33,14 +33,14 @@ class Change:
 
     @property
     def level(self) -> bool:
-        """Whether the curve ended within a tenth of where it began."""
+        """True if the curve ended within a tenth of where it began."""
         if self.start is None:
             return False
         return abs(self.last - self.start) <= 0.1 * abs(self.start)
 
     @property
     def ratio(self) -> float | None:
-        """The last value over the start; None where a ratio says nothing."""
+        """Last value over the start; None unless the start is above 0 and the last at least 0."""
         if self.start is None or self.start <= 1e-12 or self.last < 0:
             return None
         return self.last / self.start
@@ -49,7 +49,7 @@ class Change:
 def change_of(
     curve: Mapping[int, float], before: tuple[int, int], since: tuple[int, int]
 ) -> Change | None:
-    """Compare a window of steps with one before it.
+    """Compare a window of steps with an earlier one.
 
     Args:
         curve: Step to value.
@@ -59,8 +59,8 @@ def change_of(
     Returns:
         None without a finite value in ``since``.
     """
-    start = average(list(_inside(curve, before).values()))
-    later = _inside(curve, since)
+    start = average(list(within(curve, before).values()))
+    later = within(curve, since)
     if not later:
         return None
     last = max(later)
@@ -69,7 +69,8 @@ def change_of(
     return Change(start, later[last], last, later[far], far)
 
 
-def _inside(curve: Mapping[int, float], window: tuple[int, int]) -> dict[int, float]:
+def within(curve: Mapping[int, float], window: tuple[int, int]) -> dict[int, float]:
+    """The finite values of a curve in a window of steps, both ends included."""
     first, last = window
     return {
         step: value

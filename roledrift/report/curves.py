@@ -1,4 +1,4 @@
-"""From curves to panels: what the sections with charts share."""
+"""Panels from curves: what all sections with charts share."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from roledrift.report.draw.palette import tone
-from roledrift.report.model import Cell, Line, Mark, Panel, Table
-from roledrift.report.numbers import DASH, cell, count
+from roledrift.report.model import Line, Mark, Panel, Style
+from roledrift.report.numbers import cell
 from roledrift.report.sections.names import role_name
-from roledrift.report.view import View, spread, thinned
+from roledrift.report.view import View, thinned
 
-TABLE_ROWS = 60
 _APART = 8.0
 """Largest over smallest value from which on a logarithmic axis shows all roles."""
 
@@ -24,21 +23,28 @@ Curves = Mapping[str, Mapping[int, float]]
 
 
 def marks(view: View) -> tuple[Mark, ...]:
-    """The onset of the cause, or of the first alert; nothing without one."""
-    return tuple(Mark(one.alert.onset, f"onset {one.alert.onset}") for one in view.findings[:1])
+    """Mark the onset of the cause, or of the first alert; nothing if there is none."""
+    return tuple(
+        Mark(finding.alert.onset, f"onset {finding.alert.onset}") for finding in view.findings[:1]
+    )
+
+
+def line(label: str, curve: Mapping[int, float], role: str = "", *, style: Style = "main",
+         tone: int = -1) -> Line:  # fmt: skip
+    """Make a line of at most 600 points from a curve (step to value)."""
+    points = thinned(dict(curve))
+    return Line(label, tuple(points), tuple(points.values()), role, style=style, tone=tone)
 
 
 def role_line(view: View, role: str, curve: Mapping[int, float], *, label: str = "") -> Line:
-    """The main line of a role."""
-    kept = thinned(dict(curve))
-    name = label or role_name(role)
-    return Line(name, tuple(kept), tuple(kept.values()), role, tone=tone(role, view.roles))
+    """Make the main line of a role, in its colour."""
+    return line(label or role_name(role), curve, role, tone=tone(role, view.roles))
 
 
-def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
+def overlay_panel(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
              marked: Sequence[Mark] | None = None, slots: Sequence[Line] = (),
              limit: Sequence[Line] = ()) -> Panel:  # fmt: skip
-    """All roles in one panel over the whole run, its baseline window shaded.
+    """Draw all roles in one panel over the whole run, with its baseline window shaded.
 
     The axis is logarithmic where that is asked for, and where roles are so far apart that the
     smaller one would be a flat line.
@@ -62,7 +68,7 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
     log = log and sum(value > 0 for value in finite) > _POSITIVE * len(finite)
     own = (role_line(view, role, curve) for role, curve in curves.items() if curve)
     lines = (*slots, *own, *limit)
-    odd = odd_values(list(curves.values()), log=log)
+    odd = undrawn_values(list(curves.values()), log=log)
     shown = Panel(
         f"{title}, log scale" if log else title,
         lines,
@@ -76,14 +82,14 @@ def overlaid(view: View, title: str, curves: Curves, *, log: bool = False, share
 
 
 def limits(panels: Sequence[Panel], *, log: bool, share: bool) -> tuple[float, float] | None:
-    """Value range that neighbouring panels share, with a little room.
+    """Compute the value range that neighbouring panels share, with a small margin.
 
     Shares get an axis from 0 that ends at 1 or, where all values are small, a little above them.
     """
     edges = [
         values
-        for one in panels
-        for line in one.lines
+        for panel in panels
+        for line in panel.lines
         for edge in (line.values, line.low, line.high)
         if (values := _drawn(edge, log=log))
     ]
@@ -111,43 +117,18 @@ def _drawn(values: Sequence[float], *, log: bool) -> Sequence[float]:
     return [value for value in values if math.isfinite(value) and (value > 0 or not log)]
 
 
-def level(curves: Curves) -> str:
-    """The values of roles that never change; empty if some role's does, or is seen once only."""
-    there = {role: set(curve.values()) for role, curve in curves.items() if curve}
-    if not there or any(len(curve) < 2 for curve in curves.values() if curve):
+def constant_values(curves: Curves) -> str:
+    """Name the roles' values if none of them ever changes; empty otherwise."""
+    values_of = {role: set(curve.values()) for role, curve in curves.items() if curve}
+    if not values_of or any(len(curve) < 2 for curve in curves.values() if curve):
         return ""
-    if any(len(values) > 1 or not math.isfinite(min(values)) for values in there.values()):
+    if any(len(values) > 1 or not math.isfinite(min(values)) for values in values_of.values()):
         return ""
-    return ", ".join(f"{role} {cell(values.pop()).text}" for role, values in there.items())
+    return ", ".join(f"{role} {cell(values.pop()).text}" for role, values in values_of.items())
 
 
-def table(
-    columns: Mapping[str, Mapping[int, float]], keep: Sequence[int] = (), *, title: str = "Data"
-) -> Table:
-    """Curves as a table of at most 60 steps, saying so where steps are left out.
-
-    Args:
-        columns: Column name to curve.
-        keep: Steps that are kept in any case.
-        title: Handle of the table.
-    """
-    steps = sorted({step for curve in columns.values() for step in curve})
-    shown = spread(steps, TABLE_ROWS, keep)
-    rows = tuple(
-        (
-            count(step),
-            *(cell(curve[step]) if step in curve else Cell(DASH) for curve in columns.values()),
-        )
-        for step in shown
-    )
-    caption = ""
-    if len(shown) < len(steps):
-        caption = f"{len(shown)} of {len(steps)} steps, evenly spread; the run directory holds all."
-    return Table(("step", *columns), rows, title, caption, collapsed=True)
-
-
-def odd_values(curves: Sequence[Mapping[int, float]], *, log: bool) -> str:
-    """A remark on values that a chart cannot show; empty if it shows all."""
+def undrawn_values(curves: Sequence[Mapping[int, float]], *, log: bool) -> str:
+    """Say which values a chart cannot show; empty if it shows all."""
     values = [value for curve in curves for value in curve.values()]
     if len(_drawn(values, log=log)) == len(values):
         return ""

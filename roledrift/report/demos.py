@@ -112,7 +112,7 @@ DEMOS = (
 
 
 def demo_named(name: str) -> Demo:
-    """Look a demo up; an empty name is the default.
+    """Look up a demo; an empty name is the default.
 
     Raises:
         ConfigError: If there is none of that name, with the nearest one that there is.
@@ -125,7 +125,7 @@ def demo_named(name: str) -> Demo:
 
 
 def unpack_demo(demo: Demo, run: Path) -> None:
-    """Write the recorded run of a demo to a run directory, judged.
+    """Write the recorded run of a demo, with its alerts and incidents, to a run directory.
 
     Writing it again over itself changes nothing.
 
@@ -137,8 +137,8 @@ def unpack_demo(demo: Demo, run: Path) -> None:
         StoreError: If another run is in ``run``, or it cannot be written.
     """
     with _written(demo) as source:
-        mine = run / "run.json"
-        if mine.exists() and mine.read_bytes() != (source / "run.json").read_bytes():
+        header = run / "run.json"
+        if header.exists() and header.read_bytes() != (source / "run.json").read_bytes():
             raise StoreError(f"{run}: another run is here; give another directory with --out")
         try:
             shutil.copytree(source, run, dirs_exist_ok=True)
@@ -176,7 +176,11 @@ def _write(body: dict[str, Any], run: Path) -> None:
         writer.write_step(record)
         writer.write_samples(
             record.step,
-            [one for one in samples if isinstance(one, Sample) and one.step == record.step],
+            [
+                sample
+                for sample in samples
+                if isinstance(sample, Sample) and sample.step == record.step
+            ],
         )
     for alert in judged.alerts:
         writer.write_alert(alert)

@@ -1,4 +1,4 @@
-"""A folder of runs: an index, a page per run, tables as files; one run in memory at a time."""
+"""The report on a folder of runs: an index and a page per run, with one run in memory at a time."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError
-from roledrift.report.build import PAGES, build_run, cleaned, command_of, key_of, runs_in
-from roledrift.report.crew import end_with_parent, fresh
-from roledrift.report.model import Report, RunReport
-from roledrift.report.sweep.index import overview
+from roledrift.report.build import (
+    PAGES,
+    build_run,
+    cleaned,
+    command_of,
+    key_of,
+    report_of_run,
+    report_of_runs,
+    runs_in,
+)
 from roledrift.report.sweep.overviews import measured
-from roledrift.report.sweep.summary import Summary, Unreadable, readable, summarise
+from roledrift.report.sweep.summary import Result, Unreadable, summarise
 from roledrift.report.view import Sharing, load
+from roledrift.report.worker_pool import end_with_parent, start_context
 from roledrift.report.write import write_page, write_report
 
 _GARBAGE = 1_000_000
 
-Result = tuple[Summary, RunReport] | Unreadable
-"""What is known of a run when its page is written."""
-
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is written about a folder, how it is judged and how the work is shared.
+class FolderOptions:
+    """What to write about a folder, how to judge its runs, and how to share the work.
 
     Attributes:
         formats: As for :func:`~roledrift.report.write.write_report`.
@@ -37,10 +40,10 @@ class Asked:
         sharing: What may be shown; None is everything.
         command: How the report says it was made; empty makes one of the paths.
         by: What the runs of one curve of the index have in common; see
-            :func:`~roledrift.report.sweep.index.overview`.
+            :func:`~roledrift.report.sweep.folder_overview.overview`.
         jobs: Processes that share the work.
         paper: With the paper's tables and figures even if no run is of its grid.
-        costs: What the estimate of costs cannot know by itself.
+        costs: Number of GPUs and price of a GPU hour, if the run does not say.
     """
 
     formats: tuple[str, ...] = ("html", "md", "json")
@@ -54,26 +57,26 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One run to be read and written.
+class RunTask:
+    """One run to read, judge and write.
 
     Attributes:
         out: Directory of the report.
         command: The command that makes the run's page alone.
-        asked: As for the folder; ``html`` writes its page, ``json`` its report as data.
+        options: As for the folder; ``html`` writes its page, ``json`` its report as data.
     """
 
     path: Path
     key: str
     out: Path
     command: str
-    asked: Asked
+    options: FolderOptions
 
 
 def write_folder(
     paths: Sequence[Path | str] | Path | str,
     out_dir: Path | str,
-    asked: Asked | None = None,
+    options: FolderOptions | None = None,
     *,
     seen: Callable[[int, int], None] | None = None,
 ) -> list[Path]:
@@ -82,8 +85,8 @@ def write_folder(
     Args:
         paths: Run directories, or folders that hold some.
         out_dir: Directory; made if it is not there.
-        asked: What is written and how; None for pages, Markdown and JSON of all there is.
-        seen: Told after every run how many are done, and of how many.
+        options: What to write and how; None for pages, Markdown and JSON with everything shown.
+        seen: Called after every run with the number done and the total.
 
     Returns:
         The files of the index; the pages and the data of the runs are in ``runs/``.
@@ -92,39 +95,33 @@ def write_folder(
         ConfigError: If no run has a name in ``by``.
         StoreError: If there is no run, if none can be read, or the directory cannot be written.
     """
-    asked = asked or Asked()
-    given, found = runs_in(paths)
+    options = options or FolderOptions()
+    given, run_paths = runs_in(paths)
     out = Path(out_dir)
     todo = [
-        Job(path, key_of(at, path), out, command_of([path]), asked) for at, path in enumerate(found)
+        RunTask(path, key_of(at, path), out, command_of([path]), options)
+        for at, path in enumerate(run_paths)
     ]
     results: list[Result] = []
-    with _workers(min(asked.jobs, len(todo))) as run_all:
+    with _workers(min(options.jobs, len(todo))) as run_all:
         for result in run_all(todo):
             results.append(result)
             if seen is not None:
                 seen(len(results), len(todo))
-    done, unreadable = readable(results)
-    summaries = [summary for summary, _ in done]
-    index = Report(
-        title=f"{len(done)} runs",
-        version=__version__,
-        command=asked.command or command_of(given),
-        overview=overview(summaries, asked.by, unreadable, paper=asked.paper),
-        runs=tuple(run for _, run in done),
-    )
-    return write_report(cleaned(index, asked.sharing), out, asked.formats)
+    command = options.command or command_of(given)
+    index = report_of_runs(results, command, options.by, paper=options.paper)
+    return write_report(cleaned(index, options.sharing), out, options.formats)
 
 
 @contextmanager
-def _workers(jobs: int) -> Iterator[Callable[[Sequence[Job]], Iterator[Result]]]:
+def _workers(jobs: int) -> Iterator[Callable[[Sequence[RunTask]], Iterator[Result]]]:
     if jobs < 2:
-        yield lambda todo: map(one, todo)
+        yield lambda todo: map(write_run, todo)
         return
-    with ProcessPoolExecutor(jobs, mp_context=fresh(), initializer=_begin) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=start_context(), initializer=_begin) as pool:
 
-        def run_all(todo: Sequence[Job]) -> Iterator[Result]:
-            results = pool.map(one, todo)
+        def run_all(todo: Sequence[RunTask]) -> Iterator[Result]:
+            results = pool.map(write_run, todo)
             # The index needs it at the end, when nobody else works.
             import roledrift.report.html
 
@@ -141,29 +138,31 @@ def _begin() -> None:
     gc.freeze()
 
 
-def one(job: Job) -> Result:
-    """Read, judge and write one run; what the index needs of it."""
-    found = _one(job)
+def write_run(task: RunTask) -> Result:
+    """Read, judge and write one run, and return what the index needs of it."""
+    result = _write_run(task)
     if not gc.isenabled() and sum(gc.get_count()) > _GARBAGE:
         # Only now: while the run was alive, looking at all of it took a tenth of the time.
         gc.collect()
-    return found
+    return result
 
 
-def _one(job: Job) -> Result:
+def _write_run(task: RunTask) -> Result:
     page, body = (
-        f"{PAGES}/{job.key}.{name}" if name in job.asked.formats else ""
+        f"{PAGES}/{task.key}.{name}" if name in task.options.formats else ""
         for name in ("html", "json")
     )
     try:
-        view = load(job.path, job.key, job.asked.config, job.asked.sharing, job.asked.costs)
+        view = load(
+            task.path, task.key, task.options.config, task.options.sharing, task.options.costs
+        )
     except (RoleDriftError, OSError) as error:
-        return Unreadable(str(job.path), str(error))
-    run = build_run(view, job.command)
+        return Unreadable(str(task.path), str(error))
+    run = build_run(view, task.command)
     if page or body:
-        alone = Report(run.name, __version__, job.command, (), (run,), home="../index.html")
-        alone = cleaned(alone, job.asked.sharing)
+        alone = report_of_run(run, task.command, home="../index.html")
+        alone = cleaned(alone, task.options.sharing)
         for name in filter(None, (page, body)):
-            write_page(alone, job.out / name)
+            write_page(alone, task.out / name)
     short = replace(run, sections=(), page=page or "index.html", data=body)
     return summarise(view, run, page, measured(view)), short

@@ -1,4 +1,4 @@
-"""The report as one self-contained page: no network, strict content security policy."""
+"""The report as one self-contained page: it makes no request, and its policy allows none."""
 
 from __future__ import annotations
 
@@ -13,26 +13,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from roledrift.report.cells import UNKNOWN, Cell
-from roledrift.report.draw.figures import panel_svg, plot_svg, stacked_svg
 from roledrift.report.draw.palette import tone, variables
+from roledrift.report.draw.svg import panel_svg, plot_svg, stacked_svg
 from roledrift.report.model import (
-    Browser,
     Excerpt,
     Panel,
-    Plot,
     Report,
 )
 from roledrift.report.numbers import number
-from roledrift.report.texts.island import island
+from roledrift.report.texts.embedded_json import embedded_json
 
 _LONG = 60
 """Letters from which a cell is a sentence, and needs room."""
 
 
 def render_html(report: Report) -> str:
-    """``report`` as an HTML document that works from a file: of several runs, the page of all.
+    """Render ``report`` as an HTML document that works from a file.
 
-    The same report gives the same bytes.
+    Several runs are one page. The same report gives the same bytes.
     """
     style, script = _style(), _asset("texts.js") + _asset("page.js")
     policy = "; ".join(
@@ -60,12 +58,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(panel_svg=_panel, stacked_svg=_stacked)
-    environment.globals.update(plot_svg=_plot, spoken=spoken)
+    # What draws and embeds escapes what it is given; the templates mark its result as safe.
+    environment.globals.update(
+        panel_svg=panel_svg, stacked_svg=stacked_svg, plot_svg=plot_svg, alt_text=alt_text
+    )
     environment.filters.update(
         cells=_cells,
-        island=_island,
-        heading=heading,
+        embedded_json=embedded_json,
+        caption=caption,
         slug=_slug,
         run_of=_run_of,
         tone=tone,
@@ -91,48 +91,32 @@ def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _panel(panel: Panel, key: str) -> Markup:
-    return Markup(panel_svg(panel, key))
+def caption(excerpt: Excerpt, short: bool = False) -> str:
+    """Describe a text on one line: step, turn, reward, ...; ``short`` gives the essentials."""
+    known = {
+        "turn": (excerpt.turn, f"turn {excerpt.turn}"),
+        "reward": (excerpt.reward != UNKNOWN, f"reward {excerpt.reward.text}"),
+        "advantage": (excerpt.advantage != UNKNOWN, f"advantage {excerpt.advantage.text}"),
+        "tokens": (excerpt.tokens, f"{excerpt.tokens} tokens"),
+        "finish": (excerpt.finish not in ("", "unknown"), f"finish: {excerpt.finish}"),
+        "prompt": (excerpt.prompt, f"prompt {excerpt.prompt}"),
+    }
+    chosen = ("tokens", "reward") if short else known
+    return " · ".join((f"step {excerpt.step}", *(known[key][1] for key in chosen if known[key][0])))
 
 
-def _stacked(panel: Panel, key: str, place: int, narrow: bool) -> Markup:
-    return Markup(stacked_svg(panel, key, place, narrow=narrow))
-
-
-def _plot(plot: Plot) -> Markup:
-    return Markup(plot_svg(plot))
-
-
-def _island(browser: Browser) -> Markup:
-    return Markup(island(browser))
-
-
-def heading(one: Excerpt, short: bool = False) -> str:
-    """What is known about a text but for its role, on one line; or only what matters most."""
-    parts = [f"step {one.step}"]
-    if short:
-        parts += [f"{one.tokens} tokens"] if one.tokens else []
-        parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
-        return " · ".join(parts)
-    parts += [f"turn {one.turn}"] if one.turn else []
-    parts += [f"reward {one.reward.text}"] if one.reward.text != UNKNOWN.text else []
-    parts += [f"advantage {one.advantage.text}"] if one.advantage.text != UNKNOWN.text else []
-    parts += [f"{one.tokens} tokens"] if one.tokens else []
-    parts += [f"finish: {one.finish}"] if one.finish not in ("", "unknown") else []
-    parts += [f"prompt {one.prompt}"] if one.prompt else []
-    return " · ".join(parts)
-
-
-def spoken(panel: Panel) -> str:
-    """A panel for those who cannot see it: where its lines begin and end, and what is marked."""
-    said = []
+def alt_text(panel: Panel) -> str:
+    """Describe a panel in words: where each line begins and ends, and the marks."""
+    sentences = []
     for line in panel.lines:
-        there = [(s, v) for s, v in zip(line.steps, line.values, strict=True) if math.isfinite(v)]
-        if line.style == "slot" or not there:
+        finite = [(s, v) for s, v in zip(line.steps, line.values, strict=True) if math.isfinite(v)]
+        if line.style == "slot" or not finite:
             continue
-        (first, start), (last, end) = there[0], there[-1]
-        said.append(f"{line.label} {number(start)} at step {first}, {number(end)} at step {last}")
-    return "; ".join((*said, *(mark.label for mark in panel.marks)))
+        (first, start), (last, end) = finite[0], finite[-1]
+        sentences.append(
+            f"{line.label} {number(start)} at step {first}, {number(end)} at step {last}"
+        )
+    return "; ".join((*sentences, *(mark.label for mark in panel.marks)))
 
 
 def _cells(rows: Sequence[Sequence[Cell]]) -> Markup:

@@ -1,11 +1,11 @@
-"""The report as at most 200 lines of Markdown, for pull requests and CI summaries."""
+"""The report in at most 200 lines of Markdown, for pull requests and CI summaries."""
 
 from __future__ import annotations
 
 from roledrift.report.model import (
     Advice,
+    AlertCard,
     Block,
-    Card,
     Cell,
     Note,
     Pairs,
@@ -27,7 +27,7 @@ _ROWS = 30
 
 
 def render_markdown(report: Report) -> str:
-    """``report`` as Markdown; what does not fit is left out and named at the end."""
+    """Render ``report`` as Markdown; what does not fit is left out and named at the end."""
     head = [f"# {escaped(report.title)}", ""]
     for block in report.overview:
         head += _block(block)
@@ -78,14 +78,14 @@ def _section(section: Section) -> list[tuple[list[str], str]]:
     chunks: list[tuple[list[str], str]] = []
     lines = [f"### {escaped(section.title)}", ""]
     for block in section.blocks:
-        if isinstance(block, Card):
+        if isinstance(block, AlertCard):
             chunks.append((_card(block), f"alert {block.title}"))
         else:
             lines += _block(block)
     return [(lines, section.title), *chunks] if len(lines) > 2 else chunks
 
 
-def _card(card: Card) -> list[str]:
+def _card(card: AlertCard) -> list[str]:
     lines = [f"#### {escaped(card.title)}", "", escaped(card.facts), ""]
     for block in card.blocks:
         lines += _block(block)
@@ -136,8 +136,9 @@ def _cell(cell: Cell) -> str:
 def _pairs(block: Pairs) -> list[str]:
     lines = [f"{escaped(block.title)}:", ""]
     for pair in block.pairs:
-        for one, sign in ((pair.left, "-"), (pair.right, "+")):
-            head = f"{one.when}, step {one.step}, {one.tokens} tokens, reward {one.reward.text}"
-            text = side(pair.pieces, "-" if sign == "-" else "+")
+        sides = ((pair.left, side(pair.pieces, "-")), (pair.right, side(pair.pieces, "+")))
+        for excerpt, text in sides:
+            head = f"{excerpt.when}, step {excerpt.step}, {excerpt.tokens} tokens"
+            head += f", reward {excerpt.reward.text}"
             lines += [f"{escaped(head)}:", "", *fenced(one_line(text, _TEXT)).split("\n"), ""]
     return lines

@@ -1,4 +1,4 @@
-"""What a report is: plain frozen values that every renderer reads and none computes on.
+"""The report as plain frozen values, which every renderer reads and none changes.
 
 A report is a list of runs, a run a list of sections, a section a list of blocks. The first section
 is the first screen. A new section is a function that returns :class:`Section`; a new kind of block
@@ -16,13 +16,13 @@ from typing import Any, ClassVar, Literal, cast, get_args, get_origin, get_type_
 from roledrift.judgement import Incident
 from roledrift.report.cells import Cell, Table
 from roledrift.report.draw.plots import Plot
-from roledrift.report.moods import Mood
-from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing, Pairs
+from roledrift.report.statuses import Status
+from roledrift.report.texts.text_blocks import Diff, Diffs, Excerpt, Pairing, Pairs, TextBrowser
 
 __all__ = [
-    "Advice", "Block", "Browser", "Card", "Cell", "Diff", "Diffs", "Excerpt", "Figure",
-    "Line", "Mark", "Mood", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report",
-    "RunReport", "Section", "Table", "map_text", "plain",
+    "Advice", "AlertCard", "Block", "Cell", "Diff", "Diffs", "Excerpt", "Figure", "Line",
+    "Mark", "Note", "Pairing", "Pairs", "Panel", "Plot", "Prose", "Report", "RunReport",
+    "Section", "Status", "Table", "TextBrowser", "map_text", "plain",
 ]  # fmt: skip
 
 REPORT_SCHEMA = 4
@@ -40,7 +40,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A grey remark: what is absent and which switch supplies it, or what to be careful with."""
+    """A grey remark: what is missing and what would supply it, or a caveat."""
 
     kind: ClassVar[str] = "note"
     text: str
@@ -49,11 +49,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do: the one action that counts, and what may follow it."""
+    """What to do: first the most effective action, then what may follow it."""
 
     kind: ClassVar[str] = "advice"
     title: str
     items: tuple[str, ...]
+
+
+Style = Literal["main", "slot", "other", "limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Line:
     role: str = ""
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
-    style: Literal["main", "slot", "other", "limit"] = "main"
+    style: Style = "main"
     tone: int = -1
 
 
@@ -119,7 +122,7 @@ class Panel:
     absent: str = ""
     note: str = ""
     href: str = ""
-    state: Mood = ""
+    state: Status = ""
     margin: int = 0
 
 
@@ -142,18 +145,18 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class AlertCard:
     """One alert with its evidence."""
 
     kind: ClassVar[str] = "card"
     key: str
     title: str
-    state: Mood
+    state: Status
     facts: str
     blocks: tuple[Block, ...]
 
 
-Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | Browser | Card
+Block = Prose | Note | Advice | Table | Figure | Plot | Pairs | Diffs | TextBrowser | AlertCard
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,7 @@ class Section:
 
     Attributes:
         key: Stable name, also the anchor.
-        summary: What is in it, said beside its title while it is closed.
+        summary: What it holds, shown beside its title while it is collapsed.
         opened: Shown open.
     """
 
@@ -193,7 +196,7 @@ class RunReport:
 
     key: str
     name: str
-    state: Mood
+    state: Status
     headline: str
     lead: str
     roles: tuple[str, ...]
@@ -222,12 +225,11 @@ class Report:
     command: str
     overview: tuple[Block, ...]
     runs: tuple[RunReport, ...]
-    problems: tuple[str, ...] = ()
     home: str = ""
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A part of a report as JSON-ready values, one level deep.
+    """Convert one part of a report to JSON-ready values, one level deep.
 
     Non-finite numbers become strings, as in run directories.
 
@@ -272,7 +274,7 @@ ANCHORS = frozenset(
 
 
 def map_text(value: Any, change: Callable[[str], str], keep: frozenset[str] = frozenset()) -> Any:
-    """``value`` with every string in it changed: one place cleans whatever a run brought in.
+    """Change every string in ``value``: the one place that cleans what a run brought in.
 
     What holds nothing that changes is not copied.
 
@@ -306,7 +308,7 @@ def _shape(cls: type[Any]) -> tuple[str | None, tuple[str, ...], tuple[str, ...]
     if not is_dataclass(cls):
         return None, (), ()
     hints = get_type_hints(cls)
-    names = tuple(one.name for one in fields(cls))
+    names = tuple(field.name for field in fields(cls))
     kind = "report" if cls is Report else getattr(cls, "kind", None)
     return kind, names, tuple(name for name in names if _holds_numbers(hints[name]))
 
@@ -321,7 +323,7 @@ def _wordy(cls: type[Any]) -> tuple[str, ...]:
     if not is_dataclass(cls):
         return ()
     hints = get_type_hints(cls)
-    return tuple(one.name for one in fields(cls) if _holds_words(hints[one.name]))
+    return tuple(field.name for field in fields(cls) if _holds_words(hints[field.name]))
 
 
 def _holds_words(hint: Any) -> bool:

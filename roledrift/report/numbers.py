@@ -1,4 +1,4 @@
-"""How numbers read: three significant digits, ratios as ``x7.4``, steps as whole numbers."""
+"""Format numbers: three significant digits, ratios as ``x7.4``, steps as whole numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DASH = "–"
 
 
 def number(value: float | None) -> str:
-    """``value`` with three significant digits; a dash for None, words for non-finite values."""
+    """Format ``value`` with three significant digits; None is a dash."""
     if value is None:
         return DASH
     if math.isnan(value):
@@ -32,7 +32,7 @@ def number(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio as ``x7.4``."""
+    """Format a ratio as ``x7.4``."""
     if value is None or not math.isfinite(value):
         return DASH
     if value < 0.01:
@@ -42,26 +42,26 @@ def ratio(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share as a percentage with three significant digits at most."""
+    """Format a share in [0, 1] as a percentage with at most three significant digits."""
     return DASH if share is None else f"{number(share * 100)} %"
 
 
 def cell(value: float | None) -> Cell:
-    """A cell with a number."""
+    """Make a cell with a number."""
     return Cell(number(value), value)
 
 
 def count(value: int) -> Cell:
-    """A cell with a step or a count."""
+    """Make a cell with a step or a count."""
     return Cell(str(value), float(value))
 
 
 def stepped(value: float, step: int) -> Cell:
-    """A cell with a number and the step at which it was reached."""
+    """Make a cell with a number and the step at which it was reached."""
     return Cell(number(value), value, note=f"step {step}")
 
 
 def average(values: Sequence[float]) -> float | None:
-    """Mean of the finite values; None if there are none."""
+    """Mean of the finite values; None without one."""
     finite = [value for value in values if math.isfinite(value)]
     return sum(finite) / len(finite) if finite else None

@@ -1,4 +1,4 @@
-"""A run's report as an artifact of wandb, trackio or mlflow, or as a text in TensorBoard."""
+"""Log a run's report to wandb, trackio, mlflow or TensorBoard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def log_report(
     out: Path | str | None = None,
     writer: Any = None,
 ) -> tuple[str, ...]:
-    """Write the report of a run and hand it to every experiment log that is open.
+    """Write the report of a run and log it wherever the program has an experiment run open.
 
     A log counts if the program has imported it and has a run open; nothing is started.
 

@@ -1,4 +1,4 @@
-"""Text that a model wrote is hostile: it is made harmless once, before anything is rendered."""
+"""Make text harmless before it is rendered: whatever a model wrote may be hostile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GAP = "\n[…]\n"
 
 
 def clean(text: str) -> str:
-    """``text`` without escape sequences, control, direction and zero-width characters.
+    """Remove escape sequences and control, direction and zero-width characters.
 
     Newlines and tabs stay; a carriage return becomes a newline, so it cannot overwrite a line.
     """
@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> tuple[str, str]:
-    """``limit`` characters of ``text``, and a remark on what was left out.
+    """Shorten ``text`` to ``limit`` characters, and say what was left out.
 
     A fifth of them are its end: that is where an answer stands, and where a text that never stops
     is seen not to.
@@ -45,19 +45,19 @@ def cut(text: str, limit: int) -> tuple[str, str]:
 
 
 def one_line(text: str, limit: int = 160) -> str:
-    """``text`` on a single line of at most ``limit`` characters."""
+    """Put ``text`` on a single line of at most ``limit`` characters."""
     flat = " ".join(clean(text[: limit * 8]).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def fenced(text: str) -> str:
-    """``text`` as a Markdown code block whose fence is longer than any run of backticks inside."""
+    """Make a Markdown code block whose fence is longer than any run of backticks in ``text``."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
 
 
 def escaped(text: str) -> str:
-    """``text`` for Markdown prose and table cells: one line, no markup of its own."""
+    """Escape ``text`` for Markdown prose and table cells, on one line."""
     flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*_\[\]|#~!])", r"\\\1", flat)

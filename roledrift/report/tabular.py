@@ -17,12 +17,12 @@ _LATEX = {
 
 
 def tables(report: Report) -> tuple[Table, ...]:
-    """The tables of the overview that have a name of their own."""
-    return tuple(one for one in report.overview if isinstance(one, Table) and one.key)
+    """Return the overview's tables that have a key, and so files of their own."""
+    return tuple(block for block in report.overview if isinstance(block, Table) and block.key)
 
 
 def to_csv(table: Table) -> str:
-    """Numbers at full precision; the run that a row links to is the last column."""
+    """Write a table as CSV with full precision; the last column links each row to its run."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*table.columns, "run"])
@@ -41,12 +41,12 @@ def _value(cell: Cell) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A ``tabular`` with booktabs rules."""
+    """Write a table as a LaTeX ``tabular`` with booktabs rules."""
     numeric = [
         any(row[index].value is not None for row in table.rows)
         for index in range(len(table.columns))
     ]
-    spec = "".join("r" if one else "l" for one in numeric)
+    spec = "".join("r" if is_number else "l" for is_number in numeric)
     head = " & ".join(_latex(column) for column in table.columns)
     body = [" & ".join(_latex(cell.text) for cell in row) + r" \\" for row in table.rows]
     lines = [

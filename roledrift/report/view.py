@@ -1,4 +1,4 @@
-"""One run as the sections see it: records, judgement and the questions that they all ask."""
+"""One run, loaded and judged, with the questions that all sections ask of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from roledrift.detect.suite import Replay, replay_run
 from roledrift.errors import ConfigError, RoleDriftError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
 from roledrift.records import LENGTH_UNIT, RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
-from roledrift.report.moods import Mood, holds, is_cause
+from roledrift.report.statuses import Status, holds
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
 
@@ -32,7 +32,7 @@ HIDDEN = "[redacted]"
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What a report may show to people who must not see everything.
+    """What a report may show to readers who must not see everything.
 
     Attributes:
         texts: False leaves every text of a model and every prompt out; numbers on them stay.
@@ -43,25 +43,25 @@ class Sharing:
     redact: re.Pattern[str] | None = None
 
     def hide(self, text: str) -> str:
-        """``text`` with what must not be seen replaced."""
+        """Replace everything in ``text`` that must not be seen."""
         return text if self.redact is None else self.redact.sub(HIDDEN, text)
 
-    def sample(self, one: Sample) -> Sample:
-        """``one`` with what must not be seen replaced."""
+    def sample(self, sample: Sample) -> Sample:
+        """Replace what must not be seen in a kept text."""
         if self.redact is None:
-            return one
+            return sample
         return replace(
-            one,
-            text=self.hide(one.text),
-            prompt_text=self.hide(one.prompt_text),
-            prompt=self.hide(one.prompt),
-            episode=self.hide(one.episode),
+            sample,
+            text=self.hide(sample.text),
+            prompt_text=self.hide(sample.prompt_text),
+            prompt=self.hide(sample.prompt),
+            episode=self.hide(sample.episode),
         )
 
-    def alert(self, one: Alert) -> Alert:
-        """``one`` with no text of a model in it that must not be seen."""
+    def alert(self, alert: Alert) -> Alert:
+        """Remove from an alert every text of a model that must not be seen."""
         if not self.texts:
-            return replace(one, pairs=())
+            return replace(alert, pairs=())
         pairs = (
             replace(
                 pair,
@@ -69,13 +69,13 @@ class Sharing:
                 before=self.hide(pair.before),
                 after=self.hide(pair.after),
             )
-            for pair in one.pairs
+            for pair in alert.pairs
         )
-        return one if self.redact is None else replace(one, pairs=tuple(pairs))
+        return alert if self.redact is None else replace(alert, pairs=tuple(pairs))
 
 
 @dataclass(frozen=True)
-class Finding:
+class ReportedFinding:
     """One alert from its opening to its closing.
 
     Attributes:
@@ -93,29 +93,33 @@ class Finding:
     incident: Incident | None = None
 
     @property
-    def state(self) -> Mood:
+    def state(self) -> Status:
         """The severity."""
         return self.alert.graded
 
 
-def findings(alerts: Iterable[Alert], incidents: Sequence[Incident] = ()) -> tuple[Finding, ...]:
-    """Transitions grouped by alert: by incident, there the cause first, then by onset."""
+def findings(
+    alerts: Iterable[Alert], incidents: Sequence[Incident] = ()
+) -> tuple[ReportedFinding, ...]:
+    """Group transitions by alert and sort them: by incident with its cause first, then by onset."""
     grouped: dict[str, list[Alert]] = {}
     for alert in alerts:
         grouped.setdefault(alert.id, []).append(alert)
-    found = []
+    keyed = []
     for group in grouped.values():
         raised = [alert for alert in group if alert.state != "closed"] or group
         worst = min(raised, key=lambda alert: SEVERITIES.index(alert.graded))
         escalated = next((alert.step for alert in group if alert.state == "escalated"), None)
         closed = group[-1].step if group[-1].state == "closed" else None
-        at = next((n for n, one in enumerate(incidents) if holds(one, worst)), len(incidents))
+        at = next(
+            (n for n, incident in enumerate(incidents) if holds(incident, worst)), len(incidents)
+        )
         incident = incidents[at] if at < len(incidents) else None
-        later = incident is None or not is_cause(incident, worst)
+        later = incident is None or incident.alerts[0] != worst.id
         severity = SEVERITIES.index(worst.graded) if incident is None else 0
         key = (at, later, severity, worst.onset, worst.role)
-        found.append((key, Finding(worst, group[0].step, escalated, closed, incident)))
-    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
+        keyed.append((key, ReportedFinding(worst, group[0].step, escalated, closed, incident)))
+    return tuple(finding for _, finding in sorted(keyed, key=lambda pair: pair[0]))
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,8 @@ class View:
     config: Config
     config_note: str
     replay: Replay
+    _groups: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict, init=False)
+    _curves: dict[tuple[str, str, str], dict[int, float]] = field(default_factory=dict, init=False)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -161,13 +167,13 @@ class View:
         return self.replay.verdicts
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """Alerts of the replay, those of the first incident first, and there the cause."""
+    def findings(self) -> tuple[ReportedFinding, ...]:
+        """Alerts of the replay: first incident first, and its cause before the rest."""
         return findings(self.replay.alerts, self.replay.incidents)
 
     @cached_property
     def conclusion(self) -> Conclusion:
-        """What the run is, by the rule of every output."""
+        """Outcome and headline of the run, by the rule that every output shares."""
         return conclude(self.verdicts, self.replay.incidents, len(self.records))
 
     @property
@@ -180,8 +186,8 @@ class View:
 
     @property
     def length_unit(self) -> str:
-        """What lengths are counted in: ``tokens``, or ``characters`` where nobody counted those."""
-        return next((one.labels.get(LENGTH_UNIT, "tokens") for one in self.records), "tokens")
+        """Unit of lengths: ``tokens``, or ``characters`` if tokens were not counted."""
+        return next((record.labels.get(LENGTH_UNIT, "tokens") for record in self.records), "tokens")
 
     @property
     def baseline(self) -> tuple[int, int] | None:
@@ -191,7 +197,7 @@ class View:
         return (inside[0].step, inside[-1].step) if inside and len(inside) == window else None
 
     def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
-        """Step to value of one statistic; steps without it are left out."""
+        """One statistic of a role or slot, as step to value; steps without it are left out."""
         key = (group, name, attribute)
         if attribute == "mean":
             return self._means(group).get(name, {})
@@ -199,9 +205,9 @@ class View:
             self._curves[key] = {
                 step: float(value)
                 for step, stats in self._numbers(group)
-                if (one := stats.get(name)) is not None
-                and one["n"]
-                and (value := one.get(attribute)) is not None
+                if (stat := stats.get(name)) is not None
+                and stat["n"]
+                and (value := stat.get(attribute)) is not None
             }
         return self._curves[key]
 
@@ -212,12 +218,12 @@ class View:
     def _means(self, group: str) -> dict[str, dict[int, float]]:
         """Curves of the means: a report draws nearly all, so they are taken in one go."""
         if group not in self._groups:
-            found: defaultdict[str, dict[int, float]] = defaultdict(dict)
+            curves: defaultdict[str, dict[int, float]] = defaultdict(dict)
             for step, stats in self._numbers(group):
-                for name, one in stats.items():
-                    if one["n"] and (value := one["mean"]) is not None:
-                        found[name][step] = float(value)
-            self._groups[group] = dict(found)
+                for name, stat in stats.items():
+                    if stat["n"] and (value := stat["mean"]) is not None:
+                        curves[name][step] = float(value)
+            self._groups[group] = dict(curves)
         return self._groups[group]
 
     def _numbers(self, group: str) -> Iterator[tuple[int, _Numbers]]:
@@ -227,43 +233,26 @@ class View:
             if stats is not None:
                 yield record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats)
 
-    @cached_property
-    def _groups(self) -> dict[str, dict[str, dict[int, float]]]:
-        return {}
-
-    @cached_property
-    def _curves(self) -> dict[tuple[str, str, str], dict[int, float]]:
-        return {}
-
     def total(self, name: str) -> dict[int, float]:
-        """Step to one of the numbers of the whole step."""
+        """One number of the whole step, as step to value."""
         return {
             record.step: record.totals[name] for record in self.records if name in record.totals
         }
 
     @cached_property
     def reward(self) -> dict[int, float]:
-        """Reward of the whole step: as the host gave it, else the mean over spans."""
+        """Reward of the whole step: as the host logged it, else the mean over spans."""
         return self.total(REWARD) or self.curve(EVERYONE, REWARD)
 
     @cached_property
     def validation(self) -> dict[int, float]:
-        """Validation accuracy at the steps where the host gave it; at 0 before training."""
+        """Validation accuracy at the steps where the host gave it; step 0 is before training."""
         base = self.total(BASE)
         start = {0: base[min(base)]} if base else {}
         return {**start, **self.total(VALIDATION)}
 
-    def inside(self, curve: dict[int, float], window: tuple[int, int] | None) -> list[float]:
-        """Values of ``curve`` in a window of steps, both ends included; empty for None."""
-        if window is None:
-            return []
-        first, last = window
-        if last - first < len(curve):
-            return [curve[step] for step in range(first, last + 1) if step in curve]
-        return [value for step, value in curve.items() if first <= step <= last]
-
-    def since(self, finding: Finding) -> tuple[int, int]:
-        """From the onset of ``finding`` to its end: where it closed, or the end of the run."""
+    def since(self, finding: ReportedFinding) -> tuple[int, int]:
+        """First and last step of ``finding``: from its onset until it closed or the run ended."""
         last = self.span[1] if finding.closed is None else finding.closed
         return (finding.alert.onset, last)
 
@@ -272,7 +261,7 @@ _Numbers = Mapping[str, Mapping[str, float | None]]
 
 
 def _numbers(stats: Stats) -> _Numbers:
-    names = [one.name for one in fields(Stat)]
+    names = [field.name for field in fields(Stat)]
     return {key: {name: getattr(stat, name) for name in names} for key, stat in stats.items()}
 
 
@@ -290,7 +279,7 @@ def load(
         key: Anchor in the page.
         config: Judge with this configuration instead of the run's own.
         sharing: What may be shown; None is everything.
-        costs: What the estimate of costs cannot know by itself, over what the configuration says.
+        costs: Number of GPUs and price of a GPU hour; these override the configuration.
 
     Raises:
         StoreError: If there is no run.
@@ -338,7 +327,7 @@ def load(
 
 
 def thinned(curve: dict[int, float], limit: int = 600) -> dict[int, float]:
-    """At most ``limit`` points: the smallest and the largest of every bin, so spikes survive.
+    """Thin a curve to at most ``limit`` points, keeping each bin's smallest and largest value.
 
     A bin keeps a non-finite value instead, if it has one: a gap is signal too.
     """
@@ -361,16 +350,3 @@ def thinned(curve: dict[int, float], limit: int = 600) -> dict[int, float]:
         # The two ends may have come on top; inner points give way.
         kept_steps = [kept_steps[0], *kept_steps[1:-1][: limit - 2], kept_steps[-1]]
     return {step: curve[step] for step in kept_steps}
-
-
-def spread(steps: Sequence[int], limit: int, keep: Iterable[int] = ()) -> tuple[int, ...]:
-    """At most ``limit`` of ``steps``, evenly spread, always with both ends and ``keep``."""
-    ordered = sorted(set(steps))
-    if len(ordered) <= limit:
-        return tuple(ordered)
-    known = set(ordered)
-    wanted = [step for step in keep if step in known][: limit - 2]
-    kept = {*wanted, ordered[0], ordered[-1]}
-    free = limit - len(kept)
-    chosen = {ordered[(2 * i + 1) * len(ordered) // (2 * free)] for i in range(free)}
-    return tuple(sorted(kept | chosen))

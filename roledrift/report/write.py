@@ -22,7 +22,7 @@ TABLES = "tables"
 def write_report(
     report: Report, out_dir: Path | str, formats: Sequence[str] = ("html", "md", "json")
 ) -> list[Path]:
-    """Render ``report`` and write the files, each by replacing the old one in one go.
+    """Render ``report`` and write its files, replacing each old one atomically.
 
     Args:
         report: What to write.
@@ -51,13 +51,13 @@ def write_report(
             if name == "html" and report.overview:
                 _pages(report, folder)
         elif name == "status":
-            from roledrift.report.draw.poster import poster
+            from roledrift.report.draw.status_image import status_image
 
-            written.append(_put(folder / "status.png", poster(report)))
+            written.append(_put(folder / "status.png", status_image(report)))
         elif name == "png":
-            from roledrift.report.draw.pictures import pictures
+            from roledrift.report.draw.png import figure_pngs
 
-            written += [_put(folder / "figures" / file, body) for file, body in pictures(report)]
+            written += [_put(folder / "figures" / file, body) for file, body in figure_pngs(report)]
         else:
             render_table = to_csv if name == "csv" else to_latex
             for table in tables(report):
@@ -75,7 +75,7 @@ def _pages(report: Report, folder: Path) -> None:
 
 
 def write_page(report: Report, path: Path) -> Path:
-    """Write one HTML page, or a ``.json`` file; raises like :func:`write_report`."""
+    """Write one HTML page or one ``.json`` file; raises like :func:`write_report`."""
     return _put(path, render_json(report) if path.suffix == ".json" else _html(report))
 
 
@@ -106,10 +106,10 @@ def _markdown(report: Report) -> bytes:
 
 
 def render_json(report: Report) -> bytes:
-    """``report`` as JSON on one line: strict, sorted, non-finite numbers as strings."""
-    whole = {"v": REPORT_SCHEMA, **plain(report)}
+    """Render ``report`` as one line of strict JSON: keys sorted, non-finite numbers as strings."""
+    body = {"v": REPORT_SCHEMA, **plain(report)}
     flags = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps(whole, default=plain, option=flags)
+    return orjson.dumps(body, default=plain, option=flags)
 
 
 _PAGES: Mapping[str, tuple[str, Callable[[Report], bytes]]] = {

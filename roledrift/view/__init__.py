@@ -1,1 +1,1 @@
-"""The local live page: a small server that only reads, and a page that asks it."""
+"""The live page: a small local server that only reads, and the page that it serves."""

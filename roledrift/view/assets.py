@@ -1,4 +1,4 @@
-"""The files of the page. All come from this package: the page asks no other machine."""
+"""The files of the page; all are part of this package, and the page loads nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATIC = (
 
 
 def asset(name: str) -> str:
-    """A file of the page; ``inks.css`` is made from the colours of the report."""
+    """Read a file of the page; ``inks.css`` is generated from the colours of the report."""
     if name == "inks.css":
         light, dark = variables(dark=False), variables(dark=True)
         return f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"

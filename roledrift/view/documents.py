@@ -1,4 +1,4 @@
-"""What the page asks for, as JSON: the same documents from the server and in a static copy."""
+"""The JSON documents that the page asks for, from the server or in a static copy."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _STEP_UNITS = {"lr": "learning rate"}
 
 
 def dumps(document: Mapping[str, Any]) -> bytes:
-    """A document as JSON; a number that is not finite is ``null``."""
+    """Encode a document as JSON; non-finite numbers become ``null``."""
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_DATACLASS)
 
 
 def harmless(value: Any) -> Any:
-    """``value`` with every text in it free of control and direction characters."""
+    """Remove control and direction characters from every text in ``value``."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
@@ -39,7 +39,7 @@ def harmless(value: Any) -> Any:
 
 
 def statistic(name: str) -> dict[str, Any]:
-    """How a statistic is called and drawn."""
+    """Describe a statistic: its title, its unit, and whether its axis is logarithmic."""
     title, known = statistic_name(name), statistics().get(name)
     return {
         "name": clean(name),
@@ -49,44 +49,44 @@ def statistic(name: str) -> dict[str, Any]:
     }
 
 
-def incident(one: Incident, alerts: Sequence[Alert]) -> dict[str, Any]:
-    """An incident, with the statistics that show its cause, the most telling first."""
-    cause = [alert for alert in alerts if alert.id in one.alerts[:1]]
+def incident(found_incident: Incident, alerts: Sequence[Alert]) -> dict[str, Any]:
+    """Describe an incident, with the statistics that show its cause, the most telling first."""
+    cause = [alert for alert in alerts if alert.id in found_incident.alerts[:1]]
     reads = [name for card in all_cards().cards for alert in cause if card.name == alert.detector
              for name in card.reads]  # fmt: skip
     names = dict.fromkeys(filter(None, (*(alert.statistic for alert in cause), *reads)))
-    body = {**plain(one), "outcome": one.outcome, "statistics": [*names]}
+    body = {**plain(found_incident), "outcome": found_incident.outcome, "statistics": [*names]}
     return {key: harmless(value) for key, value in body.items()}
 
 
-def pair(one: TextPair) -> dict[str, Any]:
-    """A text from before and one from after an onset."""
+def pair(texts: TextPair) -> dict[str, Any]:
+    """Describe a text from before an onset and one from after it."""
     return {
-        "prompt": clean(one.prompt),
-        "before_step": one.before_step,
-        "after_step": one.after_step,
-        "before": cut(one.before, LONGEST)[0],
-        "after": cut(one.after, LONGEST)[0],
+        "prompt": clean(texts.prompt),
+        "before_step": texts.before_step,
+        "after_step": texts.after_step,
+        "before": cut(texts.before, LONGEST)[0],
+        "after": cut(texts.after, LONGEST)[0],
     }
 
 
-def text(one: Sample) -> dict[str, Any]:
-    """A kept text."""
-    shown, remark = cut(one.text, LONGEST)
+def text(sample: Sample) -> dict[str, Any]:
+    """Describe a kept text."""
+    shown, remark = cut(sample.text, LONGEST)
     return {
-        "step": one.step,
-        "slot": one.slot,
-        "turn": one.turn,
-        "prompt": clean(one.prompt),
-        "tokens": one.tokens,
-        "finish": one.finish,
-        "reward": one.reward,
-        "flags": harmless(one.flags),
+        "step": sample.step,
+        "slot": sample.slot,
+        "turn": sample.turn,
+        "prompt": clean(sample.prompt),
+        "tokens": sample.tokens,
+        "finish": sample.finish,
+        "reward": sample.reward,
+        "flags": harmless(sample.flags),
         "text": shown,
         "remark": remark,
     }
 
 
-def problems(found: Iterable[str]) -> list[str]:
-    """Sentences about what could not be read, each once."""
-    return [clean(one) for one in dict.fromkeys(found)]
+def problems(sentences: Iterable[str]) -> list[str]:
+    """Clean sentences about what could not be read, and drop repetitions."""
+    return [clean(sentence) for sentence in dict.fromkeys(sentences)]

@@ -1,4 +1,4 @@
-"""The page as static files: it opens from a disk or any web server, and asks nobody."""
+"""A static copy of the page, which opens from a disk or any web server and makes no request."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def _run(folder: Folder, key: str) -> dict[str, Any]:
         document = folder.document(key, slots=False)
         for series in document["series"]:
             series["values"] = [_short(value) for value in series["values"]]
-        pairs = {one["id"]: folder.pairs(key, one["id"]) for one in document["incidents"]}
+        pairs = {
+            incident["id"]: folder.pairs(key, incident["id"]) for incident in document["incidents"]
+        }
         last = document["text_steps"][-1:]
         texts = {
             role: folder.run(key).texts(role, step) for step in last for role in document["roles"]

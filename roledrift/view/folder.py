@@ -1,4 +1,4 @@
-"""The runs below some folders as the page lists them: the worst first, as they come and go."""
+"""The runs below some folders, worst first, as they appear and disappear."""
 
 from __future__ import annotations
 
@@ -13,23 +13,32 @@ from typing import Any
 from roledrift.detect.conclusion import conclude
 from roledrift.errors import RoleDriftError, StoreError
 from roledrift.judgement import Incident
-from roledrift.report.moods import urgency
 from roledrift.report.sanitise import clean
+from roledrift.report.statuses import urgency
 from roledrift.store.glance import Glance, Stamp, glance, stamp
 from roledrift.store.reader import find_runs
 from roledrift.view import documents
 from roledrift.view.follow import FollowedRun
-from roledrift.view.judging import AtOnce, Bench, Judged
+from roledrift.view.judging import BackgroundJudge, ImmediateJudge, Judgement
 
 IN_MEMORY = 8
 """Runs whose steps are kept at most: a long one takes a hundred megabytes."""
 
-_NOTHING = Judged("", "")
+_NOTHING = Judgement("", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One run in the list."""
+class RunRow:
+    """One run in the list.
+
+    Attributes:
+        key: How the page asks for it; a name never becomes part of an address.
+        name: Path below the folder; ``run`` is what its header calls it.
+        state: ``open``, ``finished``, ``empty`` or ``unreadable``.
+        outcome: Empty while it is not known.
+        time: When the last step was written, seconds since 1970; None if unknown.
+        version: Changes with every line that is written.
+    """
 
     key: str
     name: str
@@ -51,6 +60,11 @@ class Row:
 class Folder:
     """Runs below some folders.
 
+    Args:
+        paths: Runs or folders of runs on this machine.
+        judge: Judges runs that were not judged while they were recorded; None leaves them so.
+        shown: What the paths are called on the page; None calls them what they are.
+
     Raises:
         StoreError: If a path is a URL, or there is nothing.
     """
@@ -58,29 +72,29 @@ class Folder:
     def __init__(
         self,
         paths: Sequence[str],
-        bench: Bench | AtOnce | None = None,
+        judge: BackgroundJudge | ImmediateJudge | None = None,
         shown: Sequence[str] | None = None,
     ) -> None:
         for path in paths:
             find_runs(path)
         self.paths = tuple(paths)
         self._shown = dict(zip(paths, shown or paths, strict=True))
-        self._bench = bench
+        self._judge = judge
         self._lock = threading.Lock()
         self._seen: dict[Path, tuple[Stamp, Glance | str]] = {}
-        self._found: dict[Path, Judged] = {}
+        self._judgements: dict[Path, Judgement] = {}
         self._followed: dict[str, FollowedRun] = {}
 
     def listing(self) -> dict[str, Any]:
-        """The document of all runs, the worst first."""
+        """Return the document of all runs, worst first."""
         with self._lock:
-            found, problems = self._find()
-            self._seen = {path: self._seen.get(path, ((), "")) for path in found}
+            names, problems = self._find()
+            self._seen = {path: self._seen.get(path, ((), "")) for path in names}
             rows = sorted(
-                (self._row(path, name) for path, name in found.items()), key=lambda pair: pair[0]
+                (self._row(path, name) for path, name in names.items()), key=lambda pair: pair[0]
             )
-            self._followed = {key: one for key, one in self._followed.items()
-                              if one.path in found}  # fmt: skip
+            self._followed = {key: run for key, run in self._followed.items()
+                              if run.path in names}  # fmt: skip
         runs = [documents.harmless(asdict(row)) for _, row in rows]
         body = {
             "folder": clean(", ".join(self._shown.values())),
@@ -100,18 +114,18 @@ class Folder:
     ) -> dict[str, Any]:
         """As :meth:`FollowedRun.document`; raises like :meth:`run`."""
         run = self.run(key)
-        return run.document(self._found.get(run.path, _NOTHING), wanted, known, slots=slots)
+        return run.document(self._judgements.get(run.path, _NOTHING), wanted, known, slots=slots)
 
-    def pairs(self, key: str, incident: str) -> dict[str, Any]:
+    def pairs(self, key: str, incident_id: str) -> dict[str, Any]:
         """As :meth:`FollowedRun.pairs`, of the incident with an id; raises like :meth:`run`."""
         run = self.run(key)
-        for one in self._found.get(run.path, _NOTHING).incidents:
-            if one.id == incident:
-                return run.pairs(one)
+        for incident in self._judgements.get(run.path, _NOTHING).incidents:
+            if incident.id == incident_id:
+                return run.pairs(incident)
         return {"role": "", "pairs": [], "note": "This incident is no longer part of the run."}
 
     def run(self, key: str) -> FollowedRun:
-        """The run with a key.
+        """Return the run with this key.
 
         Raises:
             StoreError: If there is none, or no longer.
@@ -129,7 +143,7 @@ class Folder:
             return run
 
     def _find(self) -> tuple[dict[Path, str], list[str]]:
-        found: dict[Path, str] = {}
+        names: dict[Path, str] = {}
         problems = []
         for given in self.paths:
             try:
@@ -140,13 +154,13 @@ class Folder:
             for path in paths:
                 below = path.relative_to(given).as_posix() if path.is_relative_to(given) else "."
                 prefix = f"{self._shown[given]}/" if len(self.paths) > 1 and below != "." else ""
-                found[path] = path.resolve().name if below == "." else prefix + below
-        if not found and not problems:
+                names[path] = path.resolve().name if below == "." else prefix + below
+        if not names and not problems:
             where = ", ".join(self._shown.values())
             problems.append(f"{where}: no run found here or below yet; one appears when it starts")
-        return found, problems
+        return names, problems
 
-    def _row(self, path: Path, name: str) -> tuple[tuple[object, ...], Row]:
+    def _row(self, path: Path, name: str) -> tuple[tuple[object, ...], RunRow]:
         now = stamp(path)
         known, seen = self._seen[path]
         if known != now or not now:
@@ -157,33 +171,33 @@ class Folder:
             self._seen[path] = (now, seen)
         version = hashlib.sha256(repr(now).encode()).hexdigest()[:16]
         if isinstance(seen, str):
-            row = Row(key_of(path), name, outcome="unreadable", sentence=seen, version=version)
+            row = RunRow(key_of(path), name, outcome="unreadable", sentence=seen, version=version)
             return (*urgency("unreadable", None), name), row
-        judged = self._found[path] = self._judged(path, now, seen)
+        judged = self._judgements[path] = self._judged(path, now, seen)
         incident = judged.incidents[0] if judged.incidents else None
         row = _row(path, name, version, seen, judged, incident)
         return (*urgency(judged.outcome, incident), name), row
 
-    def _judged(self, path: Path, now: Stamp, seen: Glance) -> Judged:
+    def _judged(self, path: Path, now: Stamp, seen: Glance) -> Judgement:
         if seen.last_step is None:
-            return Judged("no verdict", "No step was recorded.")
-        told = None
+            return Judgement("no verdict", "No step was recorded.")
+        stored = None
         if seen.incidents:
             first = conclude((), seen.incidents, 1)
-            told = Judged(first.outcome, first.sentence, seen.incidents)
+            stored = Judgement(first.outcome, first.sentence, seen.incidents)
             if seen.exact:
-                return told
-        judged = None if self._bench is None else self._bench.result(path, now)
+                return stored
+        judged = None if self._judge is None else self._judge.result(path, now)
         waiting = "No incident so far." if seen.judged else "Not judged yet."
-        return judged or told or Judged("", waiting)
+        return judged or stored or Judgement("", waiting)
 
 
 def _row(
-    path: Path, name: str, version: str, seen: Glance, judged: Judged, incident: Incident | None
-) -> Row:
+    path: Path, name: str, version: str, seen: Glance, judged: Judgement, incident: Incident | None
+) -> RunRow:
     header = seen.header
     state = "empty" if seen.last_step is None else "finished" if seen.ended else "open"
-    return Row(
+    return RunRow(
         key=key_of(path),
         name=name,
         run=header.run,
@@ -203,7 +217,7 @@ def _row(
 
 
 def key_of(path: Path) -> str:
-    """Key of a run: hexadecimal digits, whatever its path is."""
+    """Make the key of a run: hexadecimal digits, whatever its path is."""
     return hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 

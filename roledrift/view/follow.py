@@ -1,4 +1,4 @@
-"""One run in memory, read on as it grows: its curves, its incidents and its texts."""
+"""One run in memory, which is read on as it grows: its curves, incidents and texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from roledrift.store.glance import Stamp, stamp
 from roledrift.store.reader import StoredRun, open_run
 from roledrift.sums import EVERYONE
 from roledrift.view import documents
-from roledrift.view.judging import Judged
+from roledrift.view.judging import Judgement
 from roledrift.workflow import Workflow
 
 TOTALS = ""
@@ -33,7 +33,7 @@ Address = tuple[str, str]
 
 
 class FollowedRun:
-    """A run whose steps stay in memory; what was read once is not read again.
+    """A run whose steps stay in memory, so that nothing is read twice.
 
     Raises:
         StoreError: From every method, if the run cannot be read or is gone.
@@ -54,7 +54,7 @@ class FollowedRun:
         self._generation = secrets.token_hex(4)
 
     def refresh(self) -> StoredRun:
-        """Read what was appended since the last time."""
+        """Read what was appended since the last call."""
         with self._lock:
             now = stamp(self.path)
             if not now:
@@ -97,7 +97,7 @@ class FollowedRun:
 
     def document(
         self,
-        judged: Judged,
+        judged: Judgement,
         wanted: Collection[str] | None = None,
         known: str = "",
         *,
@@ -115,9 +115,9 @@ class FollowedRun:
             stored = self.refresh()
             first = self._known(known)
             names = {clean(name) for _, name in self._addresses}
-            found = [documents.incident(one, judged.alerts or stored.alerts())
-                     for one in judged.incidents]  # fmt: skip
-            causes = {str(name) for one in found for name in one["statistics"]}
+            incidents = [documents.incident(incident, judged.alerts or stored.alerts())
+                     for incident in judged.incidents]  # fmt: skip
+            causes = {str(name) for incident in incidents for name in incident["statistics"]}
             chosen = names if wanted is None else names & {*wanted, *causes}
             series = [
                 body | {"values": self._column(address)[first:]}
@@ -136,7 +136,7 @@ class FollowedRun:
                 "steps": [record.step for record in self._records[first:]],
                 "series": series,
                 "statistics": [documents.statistic(name) for name in sorted(listed.values())],
-                "incidents": found,
+                "incidents": incidents,
                 "text_steps": list(stored.sample_steps),
                 "problems": documents.problems(stored.problems[:_PROBLEMS]),
             }
@@ -171,18 +171,18 @@ class FollowedRun:
         return column
 
     def pairs(self, cause: Incident) -> dict[str, Any]:
-        """Texts from before and after the onset of an incident, side by side."""
+        """Return texts from before and after the onset of an incident, side by side."""
         with self._lock:
             stored = self.refresh()
             live = [pair for alert in stored.alerts() if alert.id in cause.alerts[:1]
                     for pair in alert.pairs]  # fmt: skip
-            found = live[:PAIRS] or self._paired(stored, cause)
+            pairs = live[:PAIRS] or self._paired(stored, cause)
         role = cause.role if cause.role != EVERYONE else "any role"
         none = f"No texts of {role} were kept before and after step {cause.onset}."
         return {
             "role": clean(cause.role),
-            "pairs": [documents.pair(one) for one in found],
-            "note": "" if found else none,
+            "pairs": [documents.pair(pair) for pair in pairs],
+            "note": "" if pairs else none,
         }
 
     def _paired(self, stored: StoredRun, cause: Incident) -> Sequence[Any]:
@@ -195,7 +195,7 @@ class FollowedRun:
         return next(filter(None, (kept.around(role, cause.onset) for role in roles)), ())
 
     def texts(self, role: str, step: int) -> dict[str, Any]:
-        """Texts of a role at the step with texts that is nearest to ``step``.
+        """Return the texts of a role at the step nearest to ``step`` that has texts.
 
         Args:
             role: As the page knows it, without control characters.
@@ -203,18 +203,18 @@ class FollowedRun:
         """
         with self._lock:
             stored = self.refresh()
-            near = sorted(stored.sample_steps, key=lambda one: abs(one - step))
+            near = sorted(stored.sample_steps, key=lambda kept_step: abs(kept_step - step))
             for at in near[:_AROUND]:
                 texts = [
-                    one for one in stored.samples(None, steps=(at,))
-                    if role in (EVERYONE, clean(one.role))
+                    sample for sample in stored.samples(None, steps=(at,))
+                    if role in (EVERYONE, clean(sample.role))
                 ]  # fmt: skip
                 if texts:
-                    shown = [documents.text(one) for one in texts[:_TEXTS]]
+                    shown = [documents.text(sample) for sample in texts[:_TEXTS]]
                     return {"role": role, "step": at, "texts": shown, "note": ""}
         kept = "This run keeps no texts." if not near else f"No text of {role} is kept near there."
         return {"role": role, "step": step, "texts": [], "note": kept}
 
 
 def _header(now: Stamp) -> tuple[object, ...]:
-    return tuple(one for one in now if one[0] == "run.json")
+    return tuple(file for file in now if file[0] == "run.json")

@@ -1,4 +1,4 @@
-"""Runs that nobody judged while they were recorded are judged in a process of their own."""
+"""Judge runs that were not judged while they were recorded, in a separate process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from roledrift.store.glance import Stamp
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What a run is."""
+class Judgement:
+    """Outcome and headline of a run, with its incidents.
+
+    Attributes:
+        outcome: As :class:`roledrift.detect.conclusion.Conclusion` has it, or ``unreadable``.
+        incidents: The worst first; ``alerts``: those that a replay raised.
+    """
 
     outcome: str
     sentence: str
@@ -24,40 +29,40 @@ class Judged:
     alerts: tuple[Alert, ...] = ()
 
 
-def judge(path: Path) -> Judged:
-    """Judge a run; what cannot be read is a sentence."""
+def judge(path: Path) -> Judgement:
+    """Judge a run; an error becomes the sentence of the judgement."""
     from roledrift.analysis.runs import open_run
 
     try:
         run = open_run(path)
         verdict = run.verdict
-        return Judged(verdict.outcome, verdict.sentence, run.incidents, run.alerts)
+        return Judgement(verdict.outcome, verdict.sentence, run.incidents, run.alerts)
     except (RoleDriftError, OSError) as error:
-        return Judged("unreadable", str(error))
+        return Judgement("unreadable", str(error))
 
 
-class AtOnce:
-    """Judges a run when it is asked; for copies, which are made once."""
+class ImmediateJudge:
+    """Judges a run when asked; for copies, which are made once."""
 
-    def result(self, path: Path, now: Stamp) -> Judged | None:
-        """The judgement of a run."""
+    def result(self, path: Path, now: Stamp) -> Judgement | None:
+        """Return the judgement of a run."""
         del now
         return judge(path)
 
 
-class Bench:
-    """Judges runs one after the other, without holding up the page.
+class BackgroundJudge:
+    """Judges runs one after another in the background, so that the page never waits.
 
     A run that goes on is judged anew, but never twice at once.
     """
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
-        self._asked: dict[Path, tuple[Stamp, AsyncResult[Judged]]] = {}
-        self._results: dict[Path, Judged] = {}
+        self._asked: dict[Path, tuple[Stamp, AsyncResult[Judgement]]] = {}
+        self._results: dict[Path, Judgement] = {}
 
-    def result(self, path: Path, now: Stamp) -> Judged | None:
-        """The latest judgement of a run, asking for a new one if its files have changed."""
+    def result(self, path: Path, now: Stamp) -> Judgement | None:
+        """Return the latest judgement of a run, and ask for a new one if its files have changed."""
         asked = self._asked.get(path)
         done = asked is not None and asked[1].ready()
         if asked is not None and done:
@@ -69,7 +74,7 @@ class Bench:
         return self._results.get(path)
 
     def close(self) -> None:
-        """Stop judging, at once."""
+        """Stop judging at once."""
         if self._pool is not None:
             self._pool.terminate()
 

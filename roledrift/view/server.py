@@ -41,7 +41,7 @@ _Next = Callable[[Request], Awaitable[Response]]
 
 
 def application(folder: Folder, token: str = "", names: tuple[str, ...] = ()) -> Starlette:
-    """The web application.
+    """Make the web application.
 
     Args:
         folder: The runs.
@@ -111,8 +111,8 @@ def _denied(request: Request, token: str, names: tuple[str, ...]) -> Response | 
     if token:
         given = request.query_params.get("token") or request.cookies.get(COOKIE) or ""
         if not secrets.compare_digest(given.encode(), token.encode()):
-            said = "Open the address that `roledrift view` printed: it ends with a token.\n"
-            return Response(said, status_code=403)
+            sentence = "Open the address that `roledrift view` printed: it ends with a token.\n"
+            return Response(sentence, status_code=403)
     return None
 
 
@@ -126,7 +126,7 @@ def _answer(ask: Callable[[], dict[str, Any]]) -> Response:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address.
+    """Open a listening socket.
 
     Raises:
         StoreError: If the address cannot be had.
@@ -146,7 +146,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def is_local(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """True if an address can be reached from this machine only."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

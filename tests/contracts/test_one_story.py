@@ -21,8 +21,7 @@ from roledrift.judgement import Incident
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.notify.webhook import WebhookNotifier
 from roledrift.report.build import build_report
-from roledrift.report.draw import poster as status_image
-from roledrift.report.draw.poster import poster
+from roledrift.report.draw import status_image
 from roledrift.report.html import render_html
 from roledrift.report.markdown import render_markdown
 from roledrift.report.model import Report, Table
@@ -134,7 +133,7 @@ def of_the_status_image(report: Report, incident: Incident, patch: pytest.Monkey
 
     with patch.context() as patched:
         patched.setattr(status_image, "_say", say)
-        poster(report)
+        status_image.status_image(report)
     assert drawn[0] == f"{incident.severity.upper()}{', NOT CLOSED' * (not closed(report))}   hot"
     assert incident.sentence in " ".join(drawn)
 

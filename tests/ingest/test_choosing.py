@@ -4,7 +4,7 @@ import pytest
 
 from roledrift.errors import StoreError
 from roledrift.ingest import formats
-from roledrift.ingest.choosing import Place, chosen, only, place
+from roledrift.ingest.choosing import RunPath, chosen, only, place
 from roledrift.ingest.form import Job
 from roledrift.ingest.tree import Found, find
 from tests.ingest.logs import unpacked
@@ -20,27 +20,27 @@ def found(path: Path) -> list[Found]:
 
 
 def test_a_run_behind_a_path(database: Path) -> None:
-    assert place(f"{database}#brave-fox") == Place(database, "brave-fox")
-    assert place(str(database)) == Place(database)
+    assert place(f"{database}#brave-fox") == RunPath(database, "brave-fox")
+    assert place(str(database)) == RunPath(database)
     hashed = database.parent / "a#b"
     hashed.touch()
-    assert place(str(hashed)) == Place(hashed), "a file may be called so"
-    assert place("no/such#file") == Place(Path("no/such#file"))
+    assert place(str(hashed)) == RunPath(hashed), "a file may be called so"
+    assert place("no/such#file") == RunPath(Path("no/such#file"))
 
 
 def test_by_name_and_by_id(database: Path) -> None:
     every = found(database)
-    assert [one.name for one in chosen(Place(database), every)] == ["brave-fox", "calm-owl"]
-    (owl,) = chosen(Place(database, "calm-owl"), every)
-    (same,) = chosen(Place(database, owl.sources[0].part[0]), every)
+    assert [one.name for one in chosen(RunPath(database), every)] == ["brave-fox", "calm-owl"]
+    (owl,) = chosen(RunPath(database, "calm-owl"), every)
+    (same,) = chosen(RunPath(database, owl.sources[0].part[0]), every)
     assert owl == same
 
 
 def test_none_of_that_name(database: Path) -> None:
     with pytest.raises(StoreError, match="no run 'nobody'; it holds brave-fox, calm-owl"):
-        chosen(Place(database, "nobody"), found(database))
+        chosen(RunPath(database, "nobody"), found(database))
     with pytest.raises(StoreError, match="no run 'x'; it does not name its runs"):
-        chosen(Place(database, "x"), [])
+        chosen(RunPath(database, "x"), [])
 
 
 def test_two_of_one_name_are_told_apart_by_their_ids(database: Path) -> None:
@@ -52,8 +52,8 @@ def test_two_of_one_name_are_told_apart_by_their_ids(database: Path) -> None:
     ids = [one.sources[0].part[0] for one in every]
     assert {one.name for one in every} == {f"same-{run}" for run in ids}
     with pytest.raises(StoreError, match=f"2 runs called 'same': say .*{ids[0]}"):
-        chosen(Place(database, "same"), every)
-    assert chosen(Place(database, ids[1]), every) == [every[1]]
+        chosen(RunPath(database, "same"), every)
+    assert chosen(RunPath(database, ids[1]), every) == [every[1]]
 
 
 def test_a_database_below_a_folder_is_found(database: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from roledrift_importers.wandb_log import About, History, entries, is_log
+from roledrift_importers.wandb_log import About, LoggedRow, entries, is_log
 
 from roledrift.ingest.ledger import Ledger
 
@@ -62,7 +62,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_everything_that_was_logged_is_read(log: Path) -> None:
     ledger = Ledger()
     found = list(entries(log, ledger))
-    rows = [one for one in found if isinstance(one, History)]
+    rows = [one for one in found if isinstance(one, LoggedRow)]
     assert [row.step for row in rows] == list(range(60))
     assert [row.data["a/b"] for row in rows] == [s / 4 for s in range(60)]
     assert [row.data["n/x"] for row in rows] == [-s for s in range(60)]
@@ -79,7 +79,7 @@ def test_a_tail_that_is_cut_off_costs_only_itself(log: Path, tmp_path: Path) -> 
     raw = log.read_bytes()
     file.write_bytes(raw[: len(raw) // 3])
     ledger = Ledger()
-    rows = [one for one in entries(file, ledger) if isinstance(one, History)]
+    rows = [one for one in entries(file, ledger) if isinstance(one, LoggedRow)]
     assert rows
     assert [row.step for row in rows] == list(range(len(rows)))
     assert ledger.counts == {"wandb log is cut off": 1}
@@ -91,7 +91,7 @@ def test_a_damaged_block_costs_that_block(log: Path, tmp_path: Path) -> None:
     file = tmp_path / "run-x.wandb"
     file.write_bytes(raw)
     ledger = Ledger()
-    rows = [one for one in entries(file, ledger) if isinstance(one, History)]
+    rows = [one for one in entries(file, ledger) if isinstance(one, LoggedRow)]
     assert rows[-1].step == 59
     assert "wandb record with a wrong checksum" in ledger.counts
 

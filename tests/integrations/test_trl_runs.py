@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import wandb
-from roledrift_importers.wandb_log import History, entries
+from roledrift_importers.wandb_log import LoggedRow, entries
 from roledrift_trl import RoleDriftCallback
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -122,7 +122,7 @@ def test_statistics_reach_the_trainers_own_reporters(
     events = EventAccumulator(str(tmp_path / "events"))
     events.Reload()
     (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
-    rows = [one.data for one in entries(file, Ledger()) if isinstance(one, History)]
+    rows = [one.data for one in entries(file, Ledger()) if isinstance(one, LoggedRow)]
     for role in PAIR:
         known = {one.step: one.mean(role, "length") for one in records if one.stat(role, "length")}
         key = f"train/roledrift/{role}/length"

@@ -3,7 +3,7 @@ import pytest
 
 from roledrift.errors import CaptureError
 from roledrift.monitor.pending import BasePolicy, Pending
-from roledrift.spans import Source, SpanTable
+from roledrift.spans import Provenance, SpanTable
 from roledrift.sums import Key, Moments, Sums, add
 from roledrift.workflow import VOTING
 from tests.monitor.probes import Lengths
@@ -63,7 +63,7 @@ def test_the_record_holds_what_came_in() -> None:
     pending.labels["schedule"] = "every step"
     pending.faults.update({"b": 1, "a": 2})
     pending.cost_ms.update({"probes": 1})
-    pending.sources["update"] = {Source(1.0, 1.0, 1)}
+    pending.sources["update"] = {Provenance(1.0, 1.0, 1)}
     record = pending.record(3, "2026-01-01T00:00:00Z")
     assert (record.step, record.time, record.solved) == (3, "2026-01-01T00:00:00Z", "01")
     assert record.totals == {"reward": 0.5}

@@ -48,7 +48,7 @@ def test_a_folder_of_runs_gets_an_overview(write_run: object, tmp_path: Path) ->
     assert sorted(shown[1:]) == [["a", "no verdict", "–"], ["empty", "no verdict", "–"]]
     tally = report.overview[0]
     assert isinstance(tally, Prose)
-    assert tally.text.startswith("1 failing, 2 no verdict. All runs: voting")
+    assert tally.text.startswith("1 failing, 2 no verdict. All runs: workflow voting")
     assert "stress: length pays" in tally.text
     pages = {f"runs/{run.key}.html#{run.key}" for run in report.runs}
     assert {row[0].href for row in overview.rows} == pages

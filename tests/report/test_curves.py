@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from roledrift.report.curves import level, limits, odd_values, overlaid, table
+from roledrift.report.curves import constant_values, limits, overlay_panel, undrawn_values
 from roledrift.report.model import Line, Panel
 from roledrift.report.view import View
 
@@ -21,49 +21,39 @@ def test_limits_are_shared_and_leave_room() -> None:
     assert limits([panel(math.nan)], log=False, share=False) is None
 
 
-def test_a_long_table_is_thinned_and_says_so() -> None:
-    long = table({"a": dict.fromkeys(range(300), 1.0)}, keep=[123])
-    assert 55 <= len(long.rows) <= 60
-    assert any(row[0].text == "123" for row in long.rows)
-    assert f"{len(long.rows)} of 300 steps" in long.caption
-    short = table({"a": {0: 1.0}, "b": {5: 2.0}})
-    assert [[cell.text for cell in row] for row in short.rows] == [["0", "1", "–"], ["5", "–", "2"]]
-    assert short.caption == ""
-
-
 def test_what_is_not_drawn_is_counted() -> None:
     curves = [{0: math.nan, 1: 0.0, 2: 1.0, 3: math.inf}]
-    assert odd_values(curves, log=True) == (
+    assert undrawn_values(curves, log=True) == (
         "2 non-finite values are a gap; 1 value at or below 0 not on a log axis"
     )
-    assert odd_values([{0: 1.0}], log=True) == ""
+    assert undrawn_values([{0: 1.0}], log=True) == ""
 
 
 def test_roles_that_are_far_apart_share_a_logarithmic_axis(failing: View) -> None:
     near = {"generator": {0: 10.0, 1: 12.0}, "aggregator": {0: 4.0, 1: 5.0}}
     far = {**near, "aggregator": {0: 1.0, 1: 1.5}}
-    assert not overlaid(failing, "q", near).log
-    shown = overlaid(failing, "q", far)
+    assert not overlay_panel(failing, "q", near).log
+    shown = overlay_panel(failing, "q", far)
     assert shown.log
     assert shown.title == "q, log scale"
     # Nothing at or below 0 has a place on such an axis, and shares have one of their own.
-    assert not overlaid(failing, "q", {"generator": {0: 0.0, 1: 100.0}}).log
-    assert not overlaid(failing, "q", far, share=True).log
+    assert not overlay_panel(failing, "q", {"generator": {0: 0.0, 1: 100.0}}).log
+    assert not overlay_panel(failing, "q", far, share=True).log
     often_below = {"generator": {0: 1e-4, 1: -1e-5, 2: 0.1}}
-    assert not overlaid(failing, "q", often_below, log=True).log
+    assert not overlay_panel(failing, "q", often_below, log=True).log
     once_below = {"generator": dict.fromkeys(range(20), 0.1) | {20: -0.1}}
-    shown = overlaid(failing, "q", once_below, log=True)
+    shown = overlay_panel(failing, "q", once_below, log=True)
     assert shown.log
     assert shown.note == "Not drawn: 1 value at or below 0 not on a log axis."
 
 
 def test_the_onset_of_the_cause_is_marked_once(failing: View) -> None:
-    (mark,) = overlaid(failing, "q", {"generator": {0: 1.0}}).marks
+    (mark,) = overlay_panel(failing, "q", {"generator": {0: 1.0}}).marks
     assert mark.step == failing.findings[0].alert.onset
 
 
 def test_what_never_changes_is_said_and_not_drawn() -> None:
-    assert level({"a": {0: 1.0, 1: 1.0}, "b": {0: 2.0, 1: 2.0}}) == "a 1, b 2"
-    assert level({"a": {0: 1.0, 1: 1.1}}) == ""
-    assert level({"a": {0: 1.0}}) == "", "seen once is not constant"
-    assert level({"a": {0: math.nan, 1: math.nan}}) == ""
+    assert constant_values({"a": {0: 1.0, 1: 1.0}, "b": {0: 2.0, 1: 2.0}}) == "a 1, b 2"
+    assert constant_values({"a": {0: 1.0, 1: 1.1}}) == ""
+    assert constant_values({"a": {0: 1.0}}) == "", "seen once is not constant"
+    assert constant_values({"a": {0: math.nan, 1: math.nan}}) == ""

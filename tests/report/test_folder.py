@@ -10,7 +10,7 @@ import pytest
 
 from roledrift.errors import StoreError
 from roledrift.report.build import build_report
-from roledrift.report.folder import Asked, write_folder
+from roledrift.report.folder import FolderOptions, write_folder
 from roledrift.report.view import Sharing
 from roledrift.report.write import write_report
 from roledrift.workflow import SINGLE, VOTING
@@ -37,7 +37,10 @@ def test_an_index_and_a_page_per_run_that_link_to_each_other(
     told: list[tuple[int, int]] = []
     formats = ("html", "md", "json", "csv", "tex")
     files = write_folder(
-        folder, tmp_path, Asked(formats, jobs=jobs, paper=True), seen=lambda *at: told.append(at)
+        folder,
+        tmp_path,
+        FolderOptions(formats, jobs=jobs, paper=True),
+        seen=lambda *at: told.append(at),
     )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     index = (tmp_path / "index.html").read_text()
@@ -71,10 +74,10 @@ def test_the_same_folder_gives_the_same_bytes(folder: Path, tmp_path: Path) -> N
 
 def test_nothing_that_must_not_be_seen_is_in_any_file(folder: Path, tmp_path: Path) -> None:
     formats = ("html", "md", "json", "csv", "tex")
-    write_folder(folder, tmp_path / "all", Asked(formats))
-    write_folder(folder, tmp_path / "no", Asked(formats, sharing=Sharing(texts=False)))
+    write_folder(folder, tmp_path / "all", FolderOptions(formats))
+    write_folder(folder, tmp_path / "no", FolderOptions(formats, sharing=Sharing(texts=False)))
     redacted = Sharing(redact=re.compile(r"secret \d+"))
-    write_folder(folder, tmp_path / "cut", Asked(formats, sharing=redacted))
+    write_folder(folder, tmp_path / "cut", FolderOptions(formats, sharing=redacted))
 
     def said(name: str) -> str:
         files = sorted(one for one in (tmp_path / name).rglob("*") if one.is_file())

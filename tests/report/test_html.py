@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from roledrift.report.build import build_report
-from roledrift.report.html import render_html, spoken
+from roledrift.report.html import alt_text, render_html
 from roledrift.report.model import Line, Mark, Panel, Report
 
 
@@ -81,8 +81,8 @@ def test_the_page_needs_nothing_from_elsewhere(failing_report: Report) -> None:
 def test_every_link_leads_somewhere_and_ids_are_unique(failing_report: Report) -> None:
     page = Page(render_html(failing_report))
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    island = next(text for kind, text in page.raw if kind == "scriptapplication/json")
-    keys = {row[0] for row in json.loads(island)["rows"]}
+    embedded_json = next(text for kind, text in page.raw if kind == "scriptapplication/json")
+    keys = {row[0] for row in json.loads(embedded_json)["rows"]}
     assert len(ids) == len(set(ids))
     for tag, attrs in page.tags:
         if tag in ("a", "use") and attrs.get("href", "").startswith("#"):
@@ -115,7 +115,7 @@ def test_a_figure_says_its_values_to_those_who_cannot_see_it(failing_report: Rep
     length = next(one for one in said if one.startswith("Response length"))
     assert re.search(r"generator [0-9.]+ at step 0, [0-9.]+ at step 39", length)
     line = Line("a", (0, 1, 2), (math.nan, 1.0, math.inf))
-    assert spoken(Panel("p", (line,), marks=(Mark(1, "onset 1"),))) == (
+    assert alt_text(Panel("p", (line,), marks=(Mark(1, "onset 1"),))) == (
         "a 1 at step 1, 1 at step 1; onset 1"
     )
 

@@ -296,11 +296,11 @@ def test_a_browser_that_cannot_unpack_says_so(browser: Browser, tmp_path: Path) 
     page = browser.new_page()
     seen = Seen(page)
     page.add_init_script("delete window.DecompressionStream")
-    island = '<script type="application/json" id="b-data">"H4sI"</script>'
+    embedded_json = '<script type="application/json" id="b-data">"H4sI"</script>'
     shell = '<div class="browser" id="b" data-source="b-data" data-run="r" hidden>'
     parts = '<span class="where">reading</span><div class="reading"></div></div>'
     script = Path("roledrift/report/templates/texts.js")
-    page.set_content(f"{shell}{parts}{island}<script>{script.read_text()}</script>")
+    page.set_content(f"{shell}{parts}{embedded_json}<script>{script.read_text()}</script>")
     expect(page.locator(".reading")).to_contain_text("This browser cannot unpack the texts")
     assert seen.trouble == []
     page.close()

@@ -13,7 +13,7 @@ from roledrift.records import Stat
 from roledrift.report.build import build_run
 from roledrift.report.html import render_html
 from roledrift.report.markdown import render_markdown
-from roledrift.report.model import Card, Report, Table
+from roledrift.report.model import AlertCard, Report, Table
 from roledrift.report.view import View, load
 
 ALERT = Alert(
@@ -51,7 +51,7 @@ def test_it_is_in_the_matrix_and_has_a_card(strange: View) -> None:
     matrix = blocks["verdicts"][-1]
     assert isinstance(matrix, Table)
     assert "moon_phase" in [row[0].text for row in matrix.rows]
-    (card,) = (one for one in blocks["alerts"] if isinstance(one, Card))
+    (card,) = (one for one in blocks["alerts"] if isinstance(one, AlertCard))
     assert [one.kind for one in card.blocks][:2] == ["prose", "figure"]
     rest = next(
         one for one in blocks["roles"] if isinstance(one, Table) and one.title.startswith("Every")

@@ -11,7 +11,7 @@ from roledrift.config import BaselineConfig, Config
 from roledrift.detect.incidents import Incidents
 from roledrift.judgement import Alert, AlertState, Level
 from roledrift.records import RunHeader
-from roledrift.report.view import View, findings, load, spread, thinned
+from roledrift.report.view import View, findings, load, thinned
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
 
@@ -105,11 +105,3 @@ def test_thinning_never_exceeds_its_limit(count: int, limit: int) -> None:
     kept = thinned({step: float(step % 7) for step in range(count)}, limit)
     assert len(kept) <= limit or count <= limit
     assert list(kept) == sorted(kept)
-
-
-@given(st.integers(0, 500), st.integers(5, 80))
-def test_spread_keeps_the_ends_and_what_it_is_told_to(count: int, limit: int) -> None:
-    shown = spread(range(count), limit, keep=[count // 3])
-    assert len(shown) <= limit
-    if count:
-        assert {0, count - 1, count // 3} <= set(shown)

@@ -14,7 +14,7 @@ from roledrift.detect.suite import DetectorSuite
 from roledrift.records import RunHeader, Sample, Stat, StepRecord
 from roledrift.store.writer import RunWriter
 from roledrift.view.folder import Folder
-from roledrift.view.judging import AtOnce
+from roledrift.view.judging import ImmediateJudge
 from roledrift.view.server import application, listen
 from roledrift.workflow import VOTING
 from tests.report.conftest import browser  # noqa: F401 - a fixture
@@ -101,4 +101,4 @@ def served(folder: Folder, token: str = "") -> Iterator[str]:
 
 @pytest.fixture
 def folder(runs: Path) -> Folder:
-    return Folder([str(runs)], AtOnce())
+    return Folder([str(runs)], ImmediateJudge())

@@ -6,7 +6,7 @@ import pytest
 from roledrift.errors import StoreError
 from roledrift.store.reader import open_run
 from roledrift.view.folder import IN_MEMORY, Folder, key_of
-from roledrift.view.judging import AtOnce
+from roledrift.view.judging import ImmediateJudge
 from tests.view.conftest import Writing
 
 
@@ -33,7 +33,7 @@ def test_the_document_has_the_incident_and_the_curve_of_its_cause(folder: Folder
 
 
 def test_runs_appear_are_damaged_are_of_a_newer_version_and_vanish(tmp_path: Path) -> None:
-    folder = Folder([str(tmp_path)], AtOnce())
+    folder = Folder([str(tmp_path)], ImmediateJudge())
     assert (folder.listing()["runs"], len(folder.listing()["problems"])) == ([], 1)
     writing = Writing(tmp_path / "x").go_on(4)
     before = folder.listing()

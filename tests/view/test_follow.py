@@ -5,10 +5,10 @@ import pytest
 from roledrift.errors import StoreError
 from roledrift.store.reader import open_run
 from roledrift.view.follow import FollowedRun
-from roledrift.view.judging import Judged
+from roledrift.view.judging import Judgement
 from tests.view.conftest import EVIL, ONSET, Writing
 
-NOTHING = Judged("", "")
+NOTHING = Judgement("", "")
 
 
 def values(document: dict[str, object], role: str, statistic: str) -> list[float | None]:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from roledrift.analysis.runs import open_run
 from roledrift.store.glance import stamp
-from roledrift.view.judging import Bench, judge
+from roledrift.view.judging import BackgroundJudge, judge
 
 
 def test_a_judgement_is_the_verdict_of_the_run(runs: Path) -> None:
@@ -14,14 +14,14 @@ def test_a_judgement_is_the_verdict_of_the_run(runs: Path) -> None:
 
 
 def test_a_process_of_its_own_judges_while_nobody_waits(runs: Path) -> None:
-    bench, path = Bench(), runs / "a-healthy"
+    background, path = BackgroundJudge(), runs / "a-healthy"
     try:
-        assert bench.result(path, stamp(path)) is None
+        assert background.result(path, stamp(path)) is None
         for _ in range(600):
-            judged = bench.result(path, stamp(path))
+            judged = background.result(path, stamp(path))
             if judged is not None:
                 break
             time.sleep(0.1)
         assert judged == judge(path)
     finally:
-        bench.close()
+        background.close()

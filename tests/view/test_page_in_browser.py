@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from roledrift.view.export import export
 from roledrift.view.folder import Folder
-from roledrift.view.judging import AtOnce
+from roledrift.view.judging import ImmediateJudge
 from tests.report.conftest import Seen
 from tests.view.conftest import Writing, served
 
@@ -29,7 +29,7 @@ def step_at(page: Page, share: float) -> int:
 
 @pytest.fixture(scope="module")
 def url(runs: Path) -> Iterator[str]:
-    with served(Folder([str(runs)], AtOnce())) as address:
+    with served(Folder([str(runs)], ImmediateJudge())) as address:
         yield address
 
 
@@ -148,7 +148,7 @@ def test_nothing_is_wider_than_the_window(browser: Browser, url: str, width: int
 
 
 def test_a_copy_opens_from_the_disk(browser: Browser, runs: Path, tmp_path: Path) -> None:
-    (index, *_) = export(Folder([str(runs)], AtOnce()), tmp_path / "site")
+    (index, *_) = export(Folder([str(runs)], ImmediateJudge()), tmp_path / "site")
     page = browser.new_page()
     seen = Seen(page)
     page.goto(index.as_uri())

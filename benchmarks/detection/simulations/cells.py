@@ -103,7 +103,7 @@ def fine(times: int) -> Iterator[Trial]:
             )  # fmt: skip
             hidden = replace(voting(rising(), k3=6e-3, lr=lr), lr=None)
             moved = (lr / lr.max()) ** 2
-            roles = {name: replace(one, moved=moved) for name, one in hidden.roles.items()}
+            roles = {name: replace(value, moved=moved) for name, value in hidden.roles.items()}
             yield Trial(
                 f"the same, {warmup} steps, learning rate not recorded",
                 replace(hidden, roles=roles), seed,
@@ -156,7 +156,7 @@ def sick_from_the_start(times: int) -> Iterator[Trial]:
     everyone = ("generator", "aggregator", "*")
     harmed = rising() * course(STEPS, {20: 1.0, 60: 0.6})
     moved = np.full(STEPS, 30.0)
-    hot = {name: replace(one, moved=moved) for name, one in well.roles.items()}
+    hot = {name: replace(value, moved=moved) for name, value in well.roles.items()}
     longer = replace(well.roles["aggregator"], longer=np.full(STEPS, 3.0))
     paid = replace(well.roles["aggregator"], paid=np.full(STEPS, 0.2))
     sick = {

@@ -89,21 +89,25 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
     first = runs[0].trial
     failing, falls = first.onset is not None, first.fall is not None
     leads = falls and all((run.trial.onset or 0) < (run.trial.fall or 0) for run in runs)
-    told = [_right(run) for run in runs]
+    named = [_right(run) for run in runs]
     delays = [
-        found[0].step - (run.trial.onset or 0)
-        for run, found in zip(runs, told, strict=True)
-        if found
+        findings[0].step - (run.trial.onset or 0)
+        for run, findings in zip(runs, named, strict=True)
+        if findings
     ]
     counts: Counter[str] = Counter()
     for run in runs:
-        counts.update({f"{one.severity}: {one.name} ({one.role})" for one in run.findings})
+        counts.update(
+            {f"{finding.severity}: {finding.name} ({finding.role})" for finding in run.findings}
+        )
     return Row(
         cell=cell,
         failing=failing,
-        serious=Share.of(any(one.counts("serious") for one in found) for found in told),
-        any=Share.of(bool(found) for found in told),
-        cause=Share.of(any(not one.outcome for one in found) for found in told),
+        serious=Share.of(
+            any(finding.counts("serious") for finding in findings) for findings in named
+        ),
+        any=Share.of(bool(findings) for findings in named),
+        cause=Share.of(any(not finding.outcome for finding in findings) for findings in named),
         early=Share.of(_early(run) for run in runs) if failing and (first.onset or 0) > 1 else None,
         ahead=Share.of(_ahead(run, "any") for run in runs) if leads else None,
         ahead_serious=Share.of(_ahead(run, "serious") for run in runs) if leads else None,
@@ -119,21 +123,25 @@ def _right(run: Tried) -> list[Finding]:
     onset, roles = run.trial.onset, run.trial.roles
     if onset is None:
         return list(run.findings)
-    return [one for one in run.findings if one.step >= onset and one.role in roles]
+    return [finding for finding in run.findings if finding.step >= onset and finding.role in roles]
 
 
 def _early(run: Tried) -> bool:
-    return any(one.step < (run.trial.onset or 0) for one in run.findings)
+    return any(finding.step < (run.trial.onset or 0) for finding in run.findings)
 
 
 def _ahead(run: Tried, scale: Scale) -> bool:
     fall = run.trial.fall or 0
-    return any(one.step < fall and not one.outcome and one.counts(scale) for one in _right(run))
+    return any(
+        finding.step < fall and not finding.outcome and finding.counts(scale)
+        for finding in _right(run)
+    )
 
 
 def _soon(run: Tried) -> bool:
     fall = run.trial.fall or 0
     last = fall + VALIDATIONS * max(run.trial.plan.validation, 1)
     return any(
-        fall <= one.step <= last and one.outcome and one.counts("serious") for one in run.findings
+        fall <= finding.step <= last and finding.outcome and finding.counts("serious")
+        for finding in run.findings
     )

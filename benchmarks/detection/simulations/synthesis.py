@@ -19,7 +19,7 @@ from roledrift.records import Stat
 
 BUCKETS = 64
 _SHAPES = ("boxed", "terse", "bare_stamp", "code_fence", "verdict_tag", "hedging")
-_FIELDS = {one.name for one in fields(StepRecord)}
+_FIELDS = {field.name for field in fields(StepRecord)}
 _MOST_WORDS = 20_000
 
 
@@ -93,7 +93,7 @@ def _records(
     totals: Mapping[str, Array],
     validations: Mapping[int, str],
 ) -> list[StepRecord]:
-    told = {
+    finished = {
         group: [(name, column.stats()) for name, column in columns.items()]
         for group, columns in groups.items()
     }
@@ -111,7 +111,7 @@ def _records(
                 i + 1,
                 groups={
                     group: {name: stats[i] for name, stats in columns if stats[i] is not None}
-                    for group, columns in told.items()
+                    for group, columns in finished.items()
                 },
                 totals=numbers,
                 **extra,
@@ -129,8 +129,8 @@ def _role(
     silent: Array,
 ) -> Columns:
     noise, steps = plan.noise, plan.steps
-    one = plan.workflow.role(name)
-    rows = plan.episodes * one.slots
+    shape = plan.workflow.role(name)
+    rows = plan.episodes * shape.slots
     length = noise.around(rng, role.length * _ones(role.longer, steps), noise.length)
     paid = _ones(role.paid, steps, 0.0)
     columns = {
@@ -152,9 +152,9 @@ def _role(
     }
     columns |= _movement(rng, plan, role, length)
     columns |= _texts(rng, plan, role, rows, length)
-    if one.slots > 1:
+    if shape.slots > 1:
         columns |= _siblings(rng, plan, reward)
-    if one.duty == "judge":
+    if shape.duty == "judge":
         columns["verdict_correct"] = Column(counted(rng, np.full(steps, 0.88), rows), rows)
     return columns
 
@@ -166,12 +166,12 @@ def _movement(rng: np.random.Generator, plan: RunPlan, role: RolePlan, length: A
     if plan.lr is not None:
         k3 = k3 * (plan.lr / plan.lr.max()) ** 2
     shared = noise.movement * noise.draw(rng, steps)
-    told = k3 * np.exp(shared)
+    reported = k3 * np.exp(shared)
     tokens = 24 * length
-    columns = _compared(rng, noise, "update", told, k3 * np.exp(shared / 2), tokens, 24, length)
-    columns["update.chi2"] = Column(told * (1 + 1.5 * noise.draw(rng, steps)), tokens)
+    columns = _compared(rng, noise, "update", reported, k3 * np.exp(shared / 2), tokens, 24, length)
+    columns["update.chi2"] = Column(reported * (1 + 1.5 * noise.draw(rng, steps)), tokens)
     behind = (role.updates - 1) / role.updates * 0.3
-    stale = noise.around(rng, np.maximum(behind * told, 1e-14), 0.5)
+    stale = noise.around(rng, np.maximum(behind * reported, 1e-14), 0.5)
     columns |= _compared(rng, noise, "old", stale, stale, tokens, 24, length)
     engine = noise.around(rng, np.full(steps, plan.engine), 0.2) + stale
     columns |= _compared(rng, noise, "rollout", engine, engine, tokens, 24, length)
@@ -265,13 +265,13 @@ def _without_gradient(rng: np.random.Generator, plan: RunPlan) -> Array:
 def _everyone(groups: Mapping[str, Columns]) -> Columns:
     """Means over all roles, by their counts."""
     names = set.intersection(*(set(columns) for columns in groups.values()))
-    told: Columns = {}
+    pooled: Columns = {}
     for name in sorted(names - {"words", "openers", "reward_bias"}):
-        columns = [one[name] for one in groups.values()]
+        columns = [columns[name] for columns in groups.values()]
         n = sum(column.n for column in columns)
         mean = sum(column.mean * column.n for column in columns) / n
-        told[name] = Column(np.asarray(mean), np.asarray(n))
-    return told
+        pooled[name] = Column(np.asarray(mean), np.asarray(n))
+    return pooled
 
 
 def _validations(rng: np.random.Generator, plan: RunPlan) -> dict[int, str]:
@@ -284,7 +284,7 @@ def _validations(rng: np.random.Generator, plan: RunPlan) -> dict[int, str]:
     for step in range(plan.validation, plan.steps + 1, plan.validation):
         level = _level(float(np.clip(ability[step - 1], 1e-3, 1 - 1e-3)))
         solved = rng.random(plan.validated) < 1 / (1 + np.exp(hardness - level))
-        marks[step] = "".join("1" if one else "0" for one in solved)
+        marks[step] = "".join("1" if result else "0" for result in solved)
     return marks
 
 

@@ -55,7 +55,7 @@ class _Seen:
     base: float | None = None
 
 
-class _Judge:
+class _ConstantVerdict:
     """The same verdict always: compared with how often it is right, whatever the start was."""
 
     finding, statistic, need = STAMP, "verdict_correct", "verdicts and accuracy"
@@ -124,12 +124,12 @@ class _Synthesizer:
         return _Seen(copied.now, _COPIED, lazy, text, copied.typical)
 
 
-_Kind = _Judge | _Selector | _Synthesizer
+_Kind = _ConstantVerdict | _Selector | _Synthesizer
 
 
 def _kind(role: Role, board: Board) -> _Kind | None:
     if role.duty == "judge":
-        return _Judge()
+        return _ConstantVerdict()
     if role.duty == "select":
         return _Selector()
     return _Synthesizer(board.watch(role.name, COPIED)) if role.duty == "synthesize" else None

@@ -58,7 +58,7 @@ TOP = Stream(
 )
 
 
-class _Course:
+class _Divergence:
     """Divergence of one unit, over the learning rates that were spent."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class ReferenceKL:
         self._workflow, self._course = context.workflow, context.course
         self._rates = context.board.rates
         self._units = units(context.workflow)
-        self._seen: dict[str, _Course] = {}
+        self._seen: dict[str, _Divergence] = {}
         self._top = {unit: context.board.watch(unit, TOP) for unit in self._units}
         self._absent = not_logged(NAME, self._workflow, "divergence from a reference policy")
         self._short = too_short(NAME, self._workflow, _RECORDS)
@@ -122,7 +122,7 @@ class ReferenceKL:
             value = known(record, unit, "reference.k3")
             if value is None or (unit not in self._seen and value <= 0):
                 continue  # Without a penalty trainers log 0, or nothing.
-            state = self._seen.setdefault(unit, _Course())
+            state = self._seen.setdefault(unit, _Divergence())
             state.add(record.step, value, self._rate(unit))
             if state.logs.records >= _RECORDS:
                 verdicts.append(self._judge(unit, record.step, state))
@@ -134,7 +134,7 @@ class ReferenceKL:
         role = self._workflow.role_names[0] if unit == EVERYONE else unit
         return self._rates.now(role)
 
-    def _judge(self, unit: str, step: int, state: _Course) -> Verdict:
+    def _judge(self, unit: str, step: int, state: _Divergence) -> Verdict:
         growth, power, least = state.growth()
         finding, reason = self._finding(state, growth, power, least)
         top = self._top[unit]
@@ -164,7 +164,7 @@ class ReferenceKL:
         )
 
     def _finding(
-        self, state: _Course, growth: float, power: float, least: float
+        self, state: _Divergence, growth: float, power: float, least: float
     ) -> tuple[str, str]:
         reason = (
             f"over the last {LATE:.0%} of the run its divergence from the reference has grown by a "

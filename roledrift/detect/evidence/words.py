@@ -72,7 +72,7 @@ def _gone(now: Shares, start: Shares, goal: Shares) -> tuple[float, float]:
     return along / length, along / math.sqrt(length * gone)
 
 
-class _Profile:
+class _RoleProfiles:
     """One role's profiles: its start, its last records, and the one that just came in.
 
     Attributes:
@@ -136,7 +136,7 @@ class Writing:
     """The ways of writing of roles that share a policy."""
 
     def __init__(self, roles: Sequence[str]) -> None:
-        self._profiles = {role: _Profile() for role in roles}
+        self._profiles = {role: _RoleProfiles() for role in roles}
         self._record: StepRecord | None = None
         self._shares: dict[tuple[str, str], float] = {}
         self._lines: dict[str, tuple[tuple[str, ...], Shares]] = {}
@@ -251,7 +251,7 @@ class Writing:
             stat, now = record.base.get(role, {}).get("words"), record.stat(role, "words")
             shares = _valid(stat)
             if stat is not None and shares is not None and now is not None and now.n > 0:
-                profiles[role] = _Profile(shares, stat.n / now.n)
+                profiles[role] = _RoleProfiles(shares, stat.n / now.n)
         # Starts of different kinds differ by how they were made.
         if len(profiles) == len(self._profiles):
             self._profiles, self.from_base = profiles, True

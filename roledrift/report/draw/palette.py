@@ -1,4 +1,4 @@
-"""One palette for the whole library: a role keeps its colour in every chart.
+"""The one palette of the library: a role keeps its colour in every chart.
 
 Colours of roles are those of Okabe and Ito, which people with colour-vision deficiencies can tell
 apart; yellow and black are left out because they vanish on a white or a black page. Colour is never
@@ -69,15 +69,15 @@ INKS: Mapping[str, Ink] = {
 
 
 def tone(role: str, roles: Sequence[str]) -> int:
-    """Index of the colour of ``role``: its place in the registry, so it never moves."""
+    """Index of a role's colour: its place in the registry, so that it never changes."""
     return roles.index(role) % len(TONES) if role in roles else -1
 
 
-def ink_of(mood: str) -> Ink:
-    """The colour of a state; what has none of its own is grey, or green where all is well."""
-    if mood in ("ok", "clean"):
+def ink_of(status: str) -> Ink:
+    """Colour of a state: green if all is well, grey if it has no colour of its own."""
+    if status in ("ok", "clean"):
         return INKS["good"]
-    return INKS.get(mood.replace(" ", "-"), INKS["soft"])
+    return INKS.get(status.replace(" ", "-"), INKS["soft"])
 
 
 def variables(dark: bool) -> str:
@@ -89,7 +89,7 @@ def variables(dark: bool) -> str:
 
 
 def by_light() -> dict[str, str]:
-    """Light colour to the CSS expression that stands for it."""
+    """Map each light colour to the CSS expression that stands for it."""
     table = {ink.light: f"var(--{name})" for name, ink in INKS.items()}
     table.update({ink.light: f"var(--word-{index})" for index, ink in enumerate(WORDS)})
     table.update({ink.light: f"var(--tone-{index})" for index, ink in enumerate(TONES)})

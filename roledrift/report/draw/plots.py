@@ -17,7 +17,7 @@ class Dot:
 
     Attributes:
         y: For points against points; on a line, the line gives the height.
-        name: What it is, said when it is pointed at.
+        name: What it is, shown on hover.
         tone: Index of its colour; likewise ``shape``.
         size: Radius.
         href: Link to its run.

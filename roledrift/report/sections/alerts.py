@@ -1,4 +1,4 @@
-"""Alerts: a table, the cause first, and for each alert a card with its evidence."""
+"""Section "Alerts": a table with the cause first, and a card with evidence for each alert."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from roledrift.detect.catalogue import all_cards
 from roledrift.judgement import SEVERITIES, Alert
 from roledrift.measure.catalogue import charted
+from roledrift.notify.message import strength
 from roledrift.report.change import change_of
-from roledrift.report.curves import overlaid
+from roledrift.report.curves import line, overlay_panel
 from roledrift.report.model import (
+    AlertCard,
     Block,
-    Card,
     Cell,
     Figure,
     Line,
@@ -27,9 +28,8 @@ from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import (
     plain_words,
     role_name,
-    statistic_name,
 )
-from roledrift.report.view import Finding, View, thinned
+from roledrift.report.view import ReportedFinding, View
 
 CARDS = 12
 """Evidence cards per run; further alerts are in the table only, which says so."""
@@ -39,9 +39,9 @@ PLACE = 20
 
 
 def build(view: View) -> Section:
-    """The alerts section."""
+    """Build the section."""
     if not view.findings:
-        judged = any(one.state != "no verdict" for one in view.verdicts)
+        judged = any(verdict.state != "no verdict" for verdict in view.verdicts)
         text = (
             "No alerts."
             if judged
@@ -49,12 +49,12 @@ def build(view: View) -> Section:
         )
         return Section("alerts", "Alerts", (Prose(text) if judged else Note(text),), "none")
     blocks: list[Block] = [_overview(view), *_others(view)]
-    told: set[tuple[str, int]] = set()
-    for one in view.findings[:CARDS]:
+    counted: set[tuple[str, int]] = set()
+    for finding in view.findings[:CARDS]:
         # A role that is accused twice from the same step on has the same numbers.
-        place = (one.alert.role, one.alert.onset)
-        blocks.append(_card(view, one, numbers=place not in told))
-        told.add(place)
+        place = (finding.alert.role, finding.alert.onset)
+        blocks.append(_card(view, finding, numbers=place not in counted))
+        counted.add(place)
     if len(view.findings) > CARDS:
         blocks.append(Note(f"{len(view.findings) - CARDS} more alerts are in the table only."))
     return Section("alerts", "Alerts", tuple(blocks), _summary(view))
@@ -62,30 +62,32 @@ def build(view: View) -> Section:
 
 def _summary(view: View) -> str:
     """How many of which severity, and how many still stand."""
-    times = Counter(one.state for one in view.findings)
-    counted = ", ".join(f"{times[one]} {one}" for one in SEVERITIES if times[one])
-    standing = sum(one.closed is None for one in view.findings)
+    times = Counter(finding.state for finding in view.findings)
+    counted = ", ".join(
+        f"{times[severity]} {severity}" for severity in SEVERITIES if times[severity]
+    )
+    standing = sum(finding.closed is None for finding in view.findings)
     return f"{counted}; {'all' if standing == len(view.findings) else standing} still open"
 
 
-def _anchor(view: View, finding: Finding) -> str:
+def _anchor(view: View, finding: ReportedFinding) -> str:
     return f"{view.key}-alert-{finding.alert.id}"
 
 
 def _overview(view: View) -> Table:
     rows = []
-    for index, one in enumerate(view.findings):
-        alert = one.alert
-        href = f"#{_anchor(view, one)}" if index < CARDS else ""
+    for index, finding in enumerate(view.findings):
+        alert = finding.alert
+        href = f"#{_anchor(view, finding)}" if index < CARDS else ""
         rows.append(
             (
                 count(alert.onset),
-                Cell(one.state, state=one.state),
+                Cell(finding.state, state=finding.state),
                 Cell(role_name(alert.role)),
                 Cell(alert.finding, href=href),
                 Cell(plain_words(alert.title)),
-                count(one.raised),
-                Cell("open") if one.closed is None else count(one.closed),
+                count(finding.raised),
+                Cell("open") if finding.closed is None else count(finding.closed),
             )
         )
     columns = ("since step", "severity", "role", "finding", "what", "reported", "closed")
@@ -97,10 +99,10 @@ def _others(view: View) -> list[Block]:
     others = view.replay.incidents[1:]
     if not others:
         return []
-    return [Note("Further incidents:", tuple(one.sentence for one in others))]
+    return [Note("Further incidents:", tuple(incident.sentence for incident in others))]
 
 
-def _card(view: View, finding: Finding, *, numbers: bool) -> Card:
+def _card(view: View, finding: ReportedFinding, *, numbers: bool) -> AlertCard:
     alert = finding.alert
     steps = [f"onset at step {alert.onset}", f"raised at step {finding.raised}"]
     if finding.escalated is not None:
@@ -109,9 +111,8 @@ def _card(view: View, finding: Finding, *, numbers: bool) -> Card:
     if alert.stops:
         steps.append("stops the run")
     facts = f"{alert.finding} · {role_name(alert.role)} · {', '.join(steps)} · {alert.id}"
-    power = strength(alert.statistic, alert.value, alert.baseline, alert.threshold)
-    text = plain_words(alert.text) if alert.text else f"{power[:1].upper()}{power[1:]}."
-    blocks: list[Block] = [Prose(text)]
+    text = alert.text or strength(alert) or "The detector gave no details."
+    blocks: list[Block] = [Prose(plain_words(text))]
     if alert.evidence is not None or alert.chance:
         blocks.append(Prose(f"How sure: {_certainty(alert)}."))
     blocks.append(_statistic(view, finding))
@@ -121,30 +122,15 @@ def _card(view: View, finding: Finding, *, numbers: bool) -> Card:
     if known is not None and known.sources:
         blocks.append(Prose(f"Threshold and advice rest on {'; '.join(known.sources)}."))
     title = plain_words(alert.title)
-    return Card(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
-
-
-def strength(
-    statistic: str, value: float | None, baseline: float | None, threshold: float | None
-) -> str:
-    """How strong a finding is, with the numbers that are known."""
-    name = statistic_name(statistic) if statistic else "the statistic"
-    if value is None:
-        return f"judged by {name}"
-    if baseline is not None and baseline > 0 and value > 0:
-        # A baseline of 1 is that of a value which is a ratio already.
-        values = "" if baseline == 1 else f" ({number(baseline)} → {number(value)})"
-        return f"{name} at {ratio(value / baseline)} of its baseline{values}"
-    limit = f", threshold {number(threshold)}" if threshold is not None else ""
-    return f"{name} at {number(value)}{limit}"
+    return AlertCard(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
 
 
 def _certainty(alert: Alert) -> str:
-    said = "" if alert.evidence is None else f"evidence {number(alert.evidence)}"
-    return " ".join(word for word in (said, alert.chance) if word)
+    evidence = "" if alert.evidence is None else f"evidence {number(alert.evidence)}"
+    return " ".join(word for word in (evidence, alert.chance) if word)
 
 
-def _statistic(view: View, finding: Finding) -> Block:
+def _statistic(view: View, finding: ReportedFinding) -> Block:
     alert = finding.alert
     shown = evidence_of(view, alert)
     if not shown.curves:
@@ -152,7 +138,7 @@ def _statistic(view: View, finding: Finding) -> Block:
     marks = [Mark(alert.onset, f"onset {alert.onset}")]
     if finding.raised != alert.onset:
         marks.append(Mark(finding.raised, f"alert {finding.raised}"))
-    panel = overlaid(view, shown.title, shown.curves, log=shown.log, share=shown.share,
+    panel = overlay_panel(view, shown.title, shown.curves, log=shown.log, share=shown.share,
                      marked=marks, limit=_limit(shown.limit))  # fmt: skip
     return Figure(f"{_anchor(view, finding)}-statistic", "", "", (panel,))
 
@@ -160,12 +146,10 @@ def _statistic(view: View, finding: Finding) -> Block:
 def _limit(limit: Mapping[int, float]) -> tuple[Line, ...]:
     if not limit:
         return ()
-    kept = thinned(dict(limit))
-    label = f"threshold {number(limit[max(limit)])}"
-    return (Line(label, tuple(kept), tuple(kept.values()), style="limit"),)
+    return (line(f"threshold {number(limit[max(limit)])}", limit, style="limit"),)
 
 
-def _numbers(view: View, finding: Finding) -> Block:
+def _numbers(view: View, finding: ReportedFinding) -> Block:
     """What else changed for the role, each quantity from its start to its last value."""
     role, onset = finding.alert.role, finding.alert.onset
     before = view.baseline
@@ -186,7 +170,7 @@ def _numbers(view: View, finding: Finding) -> Block:
                 cell(change.start),
                 stepped(change.farthest, change.farthest_step),
                 stepped(change.last, change.last_step),
-                Cell("–") if change.ratio is None else Cell(ratio(change.ratio), change.ratio),
+                Cell(ratio(change.ratio), change.ratio),
             )
         )
     ended = f"Ended within a tenth of their start: {', '.join(same)}." if same else ""

@@ -1,4 +1,4 @@
-"""Costs: what the run has cost so far, and what that estimate rests on."""
+"""Section "What it cost": what the run has cost so far, and what that estimate rests on."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ PLACE = 70
 
 
 def build(view: View) -> Section:
-    """The section on costs."""
-    found = costs(view.records, view.header, view.config.costs)
-    blocks = (Prose(found.sentence), _table(found))
+    """Build the section."""
+    estimate = costs(view.records, view.header, view.config.costs)
+    blocks = (Prose(estimate.sentence), _table(estimate))
     return Section("costs", "What it cost", blocks, "an estimate")
 
 
-def _table(found: Costs) -> Table:
-    basis = found.basis
+def _table(estimate: Costs) -> Table:
+    basis = estimate.basis
     rows = [
-        ("optimizer steps", cell(found.steps), ""),
-        ("rollouts that moved nothing", _share(found.idle), basis["idle"]),
-        *((f"of these: {why}", _share(share), "") for why, share in found.idle_by.items()),
+        ("optimizer steps", cell(estimate.steps), ""),
+        ("rollouts that moved nothing", _share(estimate.idle), basis["idle"]),
+        *((f"of these: {why}", _share(share), "") for why, share in estimate.idle_by.items()),
         (
             "responses truncated",
-            _share(found.truncated),
+            _share(estimate.truncated),
             "they move nothing either if the trainer masks them",
         ),
-        ("wall time, h", _amount(found.hours), basis["hours"]),
-        ("GPUs", _amount(found.devices), basis["devices"]),
-        ("GPU hours", _amount(found.gpu_hours), "wall time times GPUs"),
-        ("GPU hours that moved nothing", _amount(found.idle_gpu_hours), _ALL_ALIKE),
-        ("cost of a GPU hour", _amount(found.gpu_hour_cost), basis["gpu_hour_cost"]),
-        ("cost", _amount(found.money), "GPU hours times their cost"),
+        ("wall time, h", _amount(estimate.hours), basis["hours"]),
+        ("GPUs", _amount(estimate.devices), basis["devices"]),
+        ("GPU hours", _amount(estimate.gpu_hours), "wall time times GPUs"),
+        ("GPU hours that moved nothing", _amount(estimate.idle_gpu_hours), _ALL_ALIKE),
+        ("cost of a GPU hour", _amount(estimate.gpu_hour_cost), basis["gpu_hour_cost"]),
+        ("cost", _amount(estimate.money), "GPU hours times their cost"),
     ]
     return Table(
         ("estimate", "value", "what it rests on"),

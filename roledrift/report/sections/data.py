@@ -1,4 +1,4 @@
-"""Data and overhead: what the report rests on, what is wrong with it, and what watching cost."""
+"""Section "Data and overhead": what the report is based on, its caveats, and the overhead."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PLACE = 80
 
 
 def build(view: View) -> Section:
-    """The section on data and overhead."""
+    """Build the section."""
     blocks: list[Block] = [_facts(view)]
-    found = remarks(view)
-    if found:
-        blocks.append(Note("What to know before trusting the numbers:", found))
+    sentences = remarks(view)
+    if sentences:
+        blocks.append(Note("What to know before trusting the numbers:", sentences))
     labels = _labels(view)
     if labels:
         blocks.append(labels)
@@ -28,34 +28,34 @@ def build(view: View) -> Section:
     notes = tuple(f"{name}: {value}" for name, value in sorted(view.header.notes.items()))
     if notes:
         blocks.append(Note("What the run says of itself:", notes))
-    summary = f"{len(found)} remark{'s' * (len(found) > 1)}" if found else "no remarks"
+    summary = f"{len(sentences)} remark{'s' * (len(sentences) > 1)}" if sentences else "no remarks"
     return Section("data", "Data and overhead", tuple(blocks), summary)
 
 
 def remarks(view: View) -> tuple[str, ...]:
-    """Everything about the data that a reader should know, one sentence each."""
-    found = list(view.problems)
+    """List all caveats about the data, one sentence each."""
+    sentences = list(view.problems)
     if view.config_note:
-        found.append(view.config_note)
-    found += [f"no records between steps {a} and {b}" for a, b in _gaps(view)]
-    found += [f"a later process took over at step {seam}" for seam in view.seams]
+        sentences.append(view.config_note)
+    sentences += [f"no records between steps {a} and {b}" for a, b in _gaps(view)]
+    sentences += [f"a later process took over at step {seam}" for seam in view.seams]
     if view.texts > len(view.counted):
-        found.append(
+        sentences.append(
             f"{len(view.counted)} of {view.texts} texts are read: the first of every step, and all "
             "at the first, the middle and the last step"
         )
     faults: Counter[str] = Counter()
     for record in view.records:
         faults.update(record.faults)
-    found += [f"fault: {what} ({times} times)" for what, times in sorted(faults.items())]
-    found += _missing(view)
-    found += _refused(view)
-    found += _disagreement(view)
-    found += [
-        f"detector {name} failed: {said}" for name, said in sorted(view.replay.faults.items())
+    sentences += [f"fault: {what} ({times} times)" for what, times in sorted(faults.items())]
+    sentences += _missing(view)
+    sentences += _refused(view)
+    sentences += _disagreement(view)
+    sentences += [
+        f"detector {name} failed: {error}" for name, error in sorted(view.replay.faults.items())
     ]
-    found += _odd(view, set(faults))
-    return tuple(found)
+    sentences += _odd(view, set(faults))
+    return tuple(sentences)
 
 
 def _gaps(view: View) -> list[tuple[int, int]]:
@@ -66,14 +66,14 @@ def _gaps(view: View) -> list[tuple[int, int]]:
 
 
 def _missing(view: View) -> list[str]:
-    """Columns that nobody supplied: one sentence for those that lack equally often."""
+    """Columns that were not supplied: one sentence for those that are missing equally often."""
     missing = Counter(name for record in view.records for name in record.missing)
     together: dict[int, list[str]] = {}
     for name, times in missing.items():
         together.setdefault(times, []).append(name)
-    whole = len(view.records)
+    total = len(view.records)
     return [
-        f"{'all' if times == whole else f'{times} of'} {whole} records lack "
+        f"{'all' if times == total else f'{times} of'} {total} records lack "
         f"{', '.join(sorted(together[times]))}"
         for times in sorted(together, reverse=True)
     ]
@@ -94,13 +94,13 @@ def _refused(view: View) -> list[str]:
     ]
 
 
-def _odd(view: View, told: set[str]) -> list[str]:
+def _odd(view: View, known: set[str]) -> list[str]:
     """What an import skipped or found odd and could lay to no step; the rest are faults."""
-    named = ((name.removeprefix("odd: "), said) for name, said in view.header.notes.items())
+    odd = [(name, remark) for name, remark in view.header.notes.items() if name.startswith("odd: ")]
     return [
-        f"in the imported log: {what} ({said})"
-        for what, said in sorted(named)
-        if f"odd: {what}" in view.header.notes and what not in told
+        f"in the imported log: {what} ({remark})"
+        for name, remark in sorted(odd)
+        if (what := name.removeprefix("odd: ")) not in known
     ]
 
 
@@ -164,10 +164,10 @@ def _cost(view: View) -> list[Block]:
         (Cell(name), cell(median(spent)), cell(max(spent)), cell(sum(spent) / 1e3))
         for name, spent in sorted(parts.items(), key=lambda item: (-sum(item[1]), item[0]))
     )
-    whole = sum(sum(spent) for spent in parts.values()) / 1e3
+    seconds = sum(sum(spent) for spent in parts.values()) / 1e3
     wall = _wall(view)
-    text = f"Watching cost {number(whole)} s in {len(view.records)} records"
-    text += f", {percent(whole / wall)} of {number(wall)} s of wall time." if wall else "."
+    text = f"Watching cost {number(seconds)} s in {len(view.records)} records"
+    text += f", {percent(seconds / wall)} of {number(wall)} s of wall time." if wall else "."
     table = Table(
         ("part", "median, ms per record", "largest, ms", "total, s"), rows, title="Cost by part"
     )

@@ -1,4 +1,4 @@
-"""The curves that show a finding: what its detector judged, of all roles."""
+"""The curves that show a finding: what its detector judged, for all roles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FACTOR = "factor"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a finding rests on.
+    """The curves behind a finding.
 
     Attributes:
         title: What the curves are, with their unit.
@@ -34,7 +34,7 @@ class Evidence:
 
 
 def evidence_of(view: View, alert: Alert) -> Evidence:
-    """The curves of an alert's statistic; without records of it, what the detector judged."""
+    """Find the curves of an alert's statistic; if it was not recorded, what the detector judged."""
     name = _source(alert)
     known = statistics().get(name)
     title = statistic_name(name) if known is None else known.heading(view.length_unit)
@@ -61,14 +61,16 @@ def _recorded(view: View, alert: Alert, name: str) -> dict[str, dict[int, float]
         return {EVERYONE: view.validation} if view.validation else {}
     if name == _RATE:
         own = {role: view.total(f"{_RATE}/{role}") for role in view.roles}
-        return {role: curve for role, curve in own.items() if curve} or _whole(view, name)
+        return {role: curve for role, curve in own.items() if curve} or _of_step(view, name)
     if alert.role == EVERYONE:
-        return _whole(view, name)
-    found = {role: view.curve(role, name) for role in view.roles}
-    return {role: curve for role, curve in found.items() if curve} if found.get(alert.role) else {}
+        return _of_step(view, name)
+    curves = {role: view.curve(role, name) for role in view.roles}
+    return (
+        {role: curve for role, curve in curves.items() if curve} if curves.get(alert.role) else {}
+    )
 
 
-def _whole(view: View, name: str) -> dict[str, dict[int, float]]:
+def _of_step(view: View, name: str) -> dict[str, dict[int, float]]:
     curve = view.total(name) or view.curve(EVERYONE, name)
     return {EVERYONE: curve} if curve else {}
 
@@ -76,10 +78,10 @@ def _whole(view: View, name: str) -> dict[str, dict[int, float]]:
 def _judged(view: View, alert: Alert) -> dict[str, dict[int, float]]:
     """What the detector judged; of all roles together it is on another scale than of each."""
     units = (EVERYONE,) if alert.role == EVERYONE else view.roles
-    found = {}
+    curves = {}
     for unit in units:
         series = view.replay.series.get((alert.detector, unit), ())
         curve = {step: math.nan if value is None else float(value) for step, value, _ in series}
         if curve:
-            found[unit] = curve
-    return found if alert.role in found else {}
+            curves[unit] = curve
+    return curves if alert.role in curves else {}

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from roledrift.judgement import Incident
 from roledrift.records import Sample
-from roledrift.report.curves import limits, overlaid
+from roledrift.report.curves import limits, line, overlay_panel
 from roledrift.report.model import (
     Advice,
     Block,
     Diff,
     Figure,
-    Line,
     Mark,
     Note,
     Pairs,
@@ -24,11 +22,10 @@ from roledrift.report.numbers import number
 from roledrift.report.sections.evidence import evidence_of
 from roledrift.report.sections.names import plain_words, role_name
 from roledrift.report.texts.excerpts import of_role
-from roledrift.report.texts.pairings import around, carried, compared
-from roledrift.report.view import REWARD, Finding, View, thinned
+from roledrift.report.texts.text_pairs import compare, pairs_around_onset, pairs_of_alert
+from roledrift.report.view import REWARD, ReportedFinding, View
 from roledrift.sums import EVERYONE
 
-_CHARTS = 4
 _ACCURACY = "accuracy"
 
 PLACE = 10
@@ -36,7 +33,7 @@ PLACE = 10
 
 
 def build(view: View) -> Section:
-    """The first section of a run, always open."""
+    """Build the first section of a run, which is always open."""
     finding = view.findings[0] if view.conclusion.incident is not None and view.findings else None
     blocks: list[Block] = []
     if (action := _action(view)) is not None:
@@ -47,54 +44,53 @@ def build(view: View) -> Section:
 
 
 def lead(view: View) -> str:
-    """The beginning of the headline: the cause, without what followed and what was lost."""
+    """Shorten the headline to the cause, without its consequences and the damage."""
     incident, headline = view.conclusion.incident, view.conclusion.sentence
     if incident is None:
         return headline
     damage = incident.damage[:1].upper() + incident.damage[1:]
-    followed = [one.text for one in incident.consequences] + ([damage] if damage else [])
-    ends = [at for one in followed if (at := headline.find(f" {one}.")) > 0]
+    followed = [consequence.text for consequence in incident.consequences] + (
+        [damage] if damage else []
+    )
+    ends = [at for sentence in followed if (at := headline.find(f" {sentence}.")) > 0]
     return headline[: min(ends)] if ends else headline
 
 
 def notices(view: View) -> tuple[str, ...]:
-    """Caveats to the verdict: how the run ended, what was done to it, what could not be judged."""
-    found = []
+    """List caveats to the verdict: how the run ended, what was done to it, what was not judged."""
+    sentences = []
     if view.state == "open" and view.records:
         last = view.records[-1]
         when = f", written {last.time}" if last.time else ""
-        found.append(
+        sentences.append(
             f"This run was not closed: it crashed, was killed, or is still running. Its last "
             f"record is step {last.step}{when}."
         )
     stress = view.header.notes.get("stress", "none")
     if stress != "none":
-        found.append(f"This run was disturbed on purpose: {stress}.")
+        sentences.append(f"This run was disturbed on purpose: {stress}.")
     if any(record.labels.get("source") == "foreign" for record in view.records):
         whose = f" of {view.header.host}" if view.header.host else ""
-        found.append(
+        sentences.append(
             f"Imported from a log{whose}: what it does not hold cannot be judged. The verdicts say "
             "what is needed; watch the next run live to get it."
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _action(view: View) -> Advice | None:
+    """The plan of the open incident, or what would lead to a verdict."""
     incident = view.conclusion.incident
     if incident is not None:
-        return _plan(incident) if incident.state == "open" else None
+        wanted = incident.state == "open" and incident.advice
+        return Advice("Do this", incident.advice) if wanted else None
     if view.conclusion.outcome == "no verdict" and view.conclusion.needs:
         needs = plain_words(f"record {', '.join(view.conclusion.needs)}")
         return Advice("To get a verdict", (needs,))
     return None
 
 
-def _plan(incident: Incident) -> Advice | None:
-    """The one plan of the incident; it names the checkpoint to return to."""
-    return Advice("Do this", incident.advice) if incident.advice else None
-
-
-def _figure(view: View, finding: Finding | None) -> list[Block]:
+def _figure(view: View, finding: ReportedFinding | None) -> list[Block]:
     """The cause above, accuracy below, on one axis of steps."""
     if not view.records:
         return [Note("No steps are recorded yet.")]
@@ -103,7 +99,7 @@ def _figure(view: View, finding: Finding | None) -> list[Block]:
     if finding is not None:
         shown = evidence_of(view, finding.alert)
         if shown.curves:
-            cause = overlaid(view, shown.title, shown.curves, log=shown.log, share=shown.share,
+            cause = overlay_panel(view, shown.title, shown.curves, log=shown.log, share=shown.share,
                              marked=marks)  # fmt: skip
             panels.append(cause)
     accuracy = _accuracy(view, marks)
@@ -111,53 +107,48 @@ def _figure(view: View, finding: Finding | None) -> list[Block]:
     if accuracy is not None and not (panels and finding is not None and _is_accuracy(finding)):
         panels.append(accuracy)
     if len(panels) < 2:
-        panels += _others(view, marks, 2 - len(panels), [one.title for one in panels])
+        panels += _others(view, marks, 2 - len(panels), [panel.title for panel in panels])
     if not panels:
         return [Note("Neither a statistic of a role nor an accuracy or reward was recorded.")]
     room = max(len(line.label) for panel in panels for line in panel.lines)
-    together = tuple(replace(one, margin=room) for one in panels)
+    together = tuple(replace(panel, margin=room) for panel in panels)
     caption = "Shaded: the start that the run is compared with." if view.baseline else ""
     return [Figure(f"{view.key}-cause", "", caption, together, stacked=True)]
 
 
-def _is_accuracy(finding: Finding) -> bool:
+def _is_accuracy(finding: ReportedFinding) -> bool:
     return finding.alert.role == EVERYONE and _ACCURACY in finding.alert.statistic
 
 
-def _marks(view: View, finding: Finding | None) -> tuple[Mark, ...]:
+def _marks(view: View, finding: ReportedFinding | None) -> tuple[Mark, ...]:
     if finding is None:
         return ()
     onset = finding.alert.onset
-    found = [Mark(onset, f"onset {onset}")]
+    marks = [Mark(onset, f"onset {onset}")]
     incident = view.conclusion.incident
     reported = finding.raised if incident is None else incident.reported
     if reported != onset:
-        found.append(Mark(reported, f"alert {reported}"))
+        marks.append(Mark(reported, f"alert {reported}"))
     kept = None if incident is None else incident.checkpoint
     if kept is not None:
-        found.append(Mark(kept.step, f"checkpoint {kept.step}", mild=True))
-    return tuple(sorted(found, key=lambda mark: mark.step))
+        marks.append(Mark(kept.step, f"checkpoint {kept.step}", mild=True))
+    return tuple(sorted(marks, key=lambda mark: mark.step))
 
 
 def _accuracy(view: View, marks: tuple[Mark, ...]) -> Panel | None:
     """Validation accuracy, with that in training behind it; the reward where there is neither."""
     training, lines = view.total(_ACCURACY), []
     if view.validation:
-        lines.append(_plain("validation", view.validation))
+        lines.append(line("validation", view.validation))
     if training:
-        lines.append(_plain("training", training, behind=bool(view.validation)))
+        lines.append(line("training", training, style="other" if lines else "main"))
     title, note = "Accuracy", _best(view.validation)
     if not lines:
         if not view.reward:
             return None
-        title, lines, note = "Reward", [_plain(REWARD, view.reward)], _best(view.reward)
+        title, lines, note = "Reward", [line(REWARD, view.reward)], _best(view.reward)
     panel = Panel(title, tuple(lines), view.span, baseline=view.baseline, marks=marks, note=note)
     return replace(panel, limits=limits([panel], log=False, share=title == "Accuracy"))
-
-
-def _plain(label: str, curve: Mapping[int, float], *, behind: bool = False) -> Line:
-    kept = thinned(dict(curve))
-    return Line(label, tuple(kept), tuple(kept.values()), style="other" if behind else "main")
 
 
 def _best(curve: Mapping[int, float]) -> str:
@@ -173,30 +164,30 @@ def _best(curve: Mapping[int, float]) -> str:
 
 def _others(view: View, marks: tuple[Mark, ...], most: int, titles: list[str]) -> list[Panel]:
     """What a run without a cause shows: the reward and the lengths of its roles."""
-    found = []
+    panels = []
     for name, title in (
         ("length", f"Response length, {view.length_unit}, mean"),
         (REWARD, "Reward"),
     ):
         curves = {role: curve for role in view.roles if (curve := view.curve(role, name))}
         if curves and title not in titles:
-            found.append(overlaid(view, title, curves, marked=marks))
-    return found[:most]
+            panels.append(overlay_panel(view, title, curves, marked=marks))
+    return panels[:most]
 
 
-def _texts(view: View, finding: Finding | None) -> list[Block]:
+def _texts(view: View, finding: ReportedFinding | None) -> list[Block]:
     if finding is None:
         pair = _ends(view)
         return [Pairs("The first and the last text kept", (pair,))] if pair else []
     # All roles together write nothing: then the first role that is accused shows it, or any.
-    accused = [one for one in view.findings if one.alert.role != EVERYONE]
+    accused = [finding for finding in view.findings if finding.alert.role != EVERYONE]
     aware = [finding, *accused] if finding.alert.role != EVERYONE else accused
     anchor = f"{view.key}-before"
-    for one in aware:
-        at = replace(one, alert=replace(one.alert, onset=finding.alert.onset))
-        pairs = around(view, at, anchor, 1) or carried(view, at, anchor)[:1]
+    for candidate in aware:
+        at = replace(candidate, alert=replace(candidate.alert, onset=finding.alert.onset))
+        pairs = pairs_around_onset(view, at, anchor, 1) or pairs_of_alert(view, at, anchor)[:1]
         if pairs:
-            role = role_name(one.alert.role)
+            role = role_name(candidate.alert.role)
             return [Pairs(f"{role[:1].upper()}{role[1:]}, before and after", pairs)]
     return []
 
@@ -205,14 +196,14 @@ def _ends(view: View) -> Diff | None:
     """The first and the last text of the role that answers last, on one prompt if it can be."""
     for role in reversed(view.roles):
         texts = of_role(view, role)
-        if len({one.step for one in texts}) > 1:
+        if len({sample.step for sample in texts}) > 1:
             last = texts[-1]
-            first = next((one for one in texts if _comparable(one, last)), texts[0])
+            first = next((sample for sample in texts if _comparable(sample, last)), texts[0])
             own = (f"#{view.key}", f"#{view.key}")
-            return compared(f"{view.key}-ends", (first, last), own, when=("first", "last"))
+            return compare(f"{view.key}-ends", (first, last), own, when=("first", "last"))
     return None
 
 
-def _comparable(one: Sample, last: Sample) -> bool:
-    same = (one.prompt, one.slot) == (last.prompt, last.slot)
-    return bool(one.prompt) and same and one.step < last.step
+def _comparable(sample: Sample, last: Sample) -> bool:
+    same = (sample.prompt, sample.slot) == (last.prompt, last.slot)
+    return bool(sample.prompt) and same and sample.step < last.step

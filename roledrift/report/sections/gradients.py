@@ -1,4 +1,4 @@
-"""Gradients: how hard each role pulls at the parameters, and in which direction."""
+"""Section "Gradients": how hard each role pulls at the parameters, and in which direction."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from roledrift import gram
 from roledrift.records import GramRecord, StepRecord
-from roledrift.report.curves import marks, overlaid, role_line
+from roledrift.report.curves import line, marks, overlay_panel, role_line
 from roledrift.report.draw.palette import TONES
 from roledrift.report.model import Block, Figure, Line, Note, Panel, Prose, Section
 from roledrift.report.numbers import percent
-from roledrift.report.view import View, thinned
+from roledrift.report.view import View
 
 Curve = dict[int, float]
 _METHODS = {
@@ -30,7 +30,7 @@ PLACE = 60
 
 
 def build(view: View) -> Section:
-    """The gradients section."""
+    """Build the section."""
     if not any(record.gradients for record in view.records):
         refused = refusals(view.records)
         note = Note(
@@ -38,7 +38,7 @@ def build(view: View) -> Section:
             if refused
             else "Role gradients were not measured. Attach a gradient probe "
             "(roledrift.capture.gradients, tier business) or hand over Gram matrices with "
-            "monitor.add_gradients; without them nobody can tell whether one role outweighs "
+            "monitor.add_gradients. Without them it is unknown whether one role outweighs "
             "the others."
         )
         return Section("gradients", "Gradients", (note,), "refused" if refused else "not measured")
@@ -77,13 +77,13 @@ def _read(
     shares: dict[str, Curve],
     cosines: dict[str, Curve],
 ) -> None:
-    whole = gram.by_role(record)
-    mass, cosine = gram.mass_shares(whole), gram.cosines(whole)
-    for index, (role, norm) in enumerate(zip(whole.labels, gram.norms(whole), strict=True)):
+    roles = gram.by_role(record)
+    mass, cosine = gram.mass_shares(roles), gram.cosines(roles)
+    for index, (role, norm) in enumerate(zip(roles.labels, gram.norms(roles), strict=True)):
         norms.setdefault(role, {})[step] = float(norm)
-        if len(whole.labels) > 1 and np.isfinite(mass[index]):
+        if len(roles.labels) > 1 and np.isfinite(mass[index]):
             shares.setdefault(role, {})[step] = float(mass[index])
-    for (i, a), (j, b) in combinations(enumerate(whole.labels), 2):
+    for (i, a), (j, b) in combinations(enumerate(roles.labels), 2):
         if np.isfinite(cosine[i, j]):
             cosines.setdefault(f"{a} · {b}", {})[step] = float(cosine[i, j])
 
@@ -109,7 +109,7 @@ def _method(view: View) -> str:
 
 
 def closure(records: Sequence[StepRecord]) -> str:
-    """How much of the gradient the roles' parts are, in sentences; empty without gradients."""
+    """Say how much of the gradient the roles' parts cover; empty without gradients."""
     grams = [gram for record in records for gram in record.gradients]
     if not grams:
         return ""
@@ -133,7 +133,7 @@ def closure(records: Sequence[StepRecord]) -> str:
 
 
 def refusals(records: Sequence[StepRecord]) -> str:
-    """Why records of gradients were refused, and how often; empty if none was."""
+    """Say why gradient records were refused and how often; empty if none was."""
     times: Counter[str] = Counter()
     for record in records:
         for fault, count in record.faults.items():
@@ -148,21 +148,21 @@ def _ordered(view: View, curves: dict[str, Curve]) -> dict[str, Curve]:
 
 
 def _norms(view: View, curves: dict[str, Curve]) -> Panel:
-    shown = overlaid(view, "Gradient norm, before clipping", _ordered(view, curves), log=True)
+    shown = overlay_panel(view, "Gradient norm, before clipping", _ordered(view, curves), log=True)
     healthy = "Healthy: level, and no role far above the others for long."
     return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
 
 def _token_share(view: View, roles: Sequence[str]) -> dict[str, Curve]:
-    found: dict[str, Curve] = {}
+    shares: dict[str, Curve] = {}
     for record in view.records:
         stats = {role: record.stat(role, "length") for role in roles}
         tokens = {role: stat.n * stat.mean for role, stat in stats.items() if stat and stat.n}
         total = sum(tokens.values())
         if total > 0 and math.isfinite(total):
             for role, own in tokens.items():
-                found.setdefault(role, {})[record.step] = own / total
-    return found
+                shares.setdefault(role, {})[record.step] = own / total
+    return shares
 
 
 def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
@@ -172,8 +172,7 @@ def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
     for role, curve in _ordered(view, shares).items():
         lines = [role_line(view, role, curve, label="gradient")]
         if role in tokens:
-            kept = thinned(tokens[role])
-            lines.append(Line("tokens", tuple(kept), tuple(kept.values()), style="other"))
+            lines.append(line("tokens", tokens[role], style="other"))
         panels.append(
             Panel(
                 f"Share of gradient mass, {role}",
@@ -189,10 +188,9 @@ def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
 
 
 def _cosines(view: View, cosines: dict[str, Curve]) -> Panel:
-    lines = []
-    for at, (pair, curve) in enumerate(cosines.items()):
-        kept = thinned(curve)
-        lines.append(Line(pair, tuple(kept), tuple(kept.values()), tone=at % len(TONES)))
+    lines = (
+        line(pair, curve, tone=at % len(TONES)) for at, (pair, curve) in enumerate(cosines.items())
+    )
     return Panel(
         "Cosine between roles' gradients",
         tuple(lines),
@@ -209,6 +207,8 @@ def _coherence(view: View, kappas: dict[str, Curve]) -> Panel:
                 default=2)  # fmt: skip
     ceiling = math.sqrt(max(slots, 2))
     limit = Line(f"ceiling √{slots}", view.span, (ceiling, ceiling), style="limit")
-    shown = overlaid(view, "Coherence of slots (kappa)", _ordered(view, kappas), limit=(limit,))
+    shown = overlay_panel(
+        view, "Coherence of slots (kappa)", _ordered(view, kappas), limit=(limit,)
+    )
     healthy = "1: the slots' gradients are orthogonal; √N: identical. Healthy: no steady climb."
     return replace(shown, limits=(0.0, 1.08 * ceiling), note=healthy)

@@ -1,4 +1,4 @@
-"""Method: what the numbers mean, how they were judged, and how to make the page again."""
+"""Section "Method": what the numbers mean, how they were judged, and how to make the page again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WORDS = (
 
 
 def build(view: View, command: str) -> Section:
-    """The method section."""
+    """Build the section."""
     blocks: list[Block] = [
         Prose(command, title="Make this page again"),
         _detectors(view),
@@ -51,8 +51,8 @@ def build(view: View, command: str) -> Section:
 def _words(view: View) -> Table:
     """Formulas of what was measured, from the cards of the statistics, and further words."""
     measured = {name for role in (*view.roles, EVERYONE) for name in view.measured(role)}
-    known = [one for name, one in statistics().items() if name in measured]
-    formulas = [(one.title, one.formula) for one in known]
+    known = [statistic for name, statistic in statistics().items() if name in measured]
+    formulas = [(statistic.title, statistic.formula) for statistic in known]
     difference = [_DIFFERENCE] if any(" d is " in formula for _, formula in formulas) else []
     rows = (*difference, *formulas, *_WORDS)
     return Table(
@@ -65,13 +65,12 @@ def _words(view: View) -> Table:
 
 def _detectors(view: View) -> Table:
     limits: dict[str, list[str]] = {}
-    for one in view.verdicts:
-        if one.threshold is not None:
-            limits.setdefault(one.detector, []).append(
-                f"{role_name(one.role)}: {statistic_name(one.statistic)} {number(one.threshold)}"
-            )
+    for verdict in view.verdicts:
+        if verdict.threshold is not None:
+            limit = f"{statistic_name(verdict.statistic)} {number(verdict.threshold)}"
+            limits.setdefault(verdict.detector, []).append(f"{role_name(verdict.role)}: {limit}")
     cards = {card.name: card for card in all_cards().cards}
-    names = tuple(dict.fromkeys(one.detector for one in view.verdicts))
+    names = tuple(dict.fromkeys(verdict.detector for verdict in view.verdicts))
     rows = tuple(_detector(name, cards.get(name), limits.get(name, ())) for name in names)
     return Table(
         ("detector", "what it does", "findings", "reads", "rests on", "limits"),
@@ -84,10 +83,10 @@ def _detector(name: str, card: Card | None, limits: Sequence[str]) -> tuple[Cell
     if card is None:
         words = ("It is not installed where this page was made.", "", "", "")
     else:
-        findings = ", ".join(one.name for one in card.findings)
+        findings = ", ".join(finding.name for finding in card.findings)
         reads = ", ".join(map(statistic_name, card.reads))
         words = (card.about, findings, reads, "; ".join(card.sources))
-    return (Cell(name), *(Cell(one or "–") for one in (*words, "; ".join(limits))))
+    return (Cell(name), *(Cell(word or "–") for word in (*words, "; ".join(limits))))
 
 
 def _settings(view: View) -> Table:
@@ -107,9 +106,9 @@ def _settings(view: View) -> Table:
 
 def _flat(config: Config) -> Iterator[tuple[str, Any]]:
     """Every setting under its full name, those of detectors as their cards declare them."""
-    for one in fields(config):
-        value = getattr(config, one.name)
-        if one.name == "detectors":
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.name == "detectors":
             for card in all_cards().cards:
                 settings = settings_of(card, config)
                 if is_dataclass(settings):
@@ -117,14 +116,14 @@ def _flat(config: Config) -> Iterator[tuple[str, Any]]:
                         yield f"detectors.{card.name}.{name}", inner
         elif is_dataclass(value):
             for name, inner in _fields(value):
-                yield f"{one.name}.{name}", inner
+                yield f"{field.name}.{name}", inner
         else:
-            yield one.name, value
+            yield field.name, value
 
 
 def _fields(section: Any) -> Iterator[tuple[str, Any]]:
-    for one in fields(section):
-        yield one.name, getattr(section, one.name)
+    for field in fields(section):
+        yield field.name, getattr(section, field.name)
 
 
 def _shown(value: Any) -> str:

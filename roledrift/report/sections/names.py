@@ -1,4 +1,4 @@
-"""Plain words for what the library calls by short names."""
+"""Plain words for the library's short names."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _WORDS = {
 
 
 def statistic_name(name: str) -> str:
-    """A statistic in words: its title on the page, in the middle of a sentence."""
+    """Name a statistic in words, as in the middle of a sentence."""
     known = statistics().get(name)
     return _WORDS.get(name, name.replace("_", " ")) if known is None else known.in_words
 
 
 def plain_words(text: str) -> str:
-    """``text`` of a detector with arrows, and with words instead of names in the records."""
+    """Replace names of statistics in a detector's ``text`` by words, and ``->`` by an arrow."""
     text = text.replace(" -> ", " → ")
     for name in (*_WORDS, *statistics()):
         if "_" in name or "." in name:
@@ -42,5 +42,5 @@ def plain_words(text: str) -> str:
 
 
 def role_name(role: str) -> str:
-    """The role, or words for all of them together."""
+    """Name a role; ``*`` is "all roles"."""
     return "all roles" if role == EVERYONE else role

@@ -1,4 +1,4 @@
-"""Curves: one small chart per statistic, all roles in it."""
+"""Section "Curves": one small chart per statistic, with all roles in it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from dataclasses import replace
 
 from roledrift.measure.cards import Statistic
 from roledrift.measure.catalogue import charted
-from roledrift.report.curves import level, overlaid
+from roledrift.report.change import within
+from roledrift.report.curves import constant_values, line, overlay_panel
 from roledrift.report.draw.palette import tone
 from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
 from roledrift.report.numbers import average, cell, count
-from roledrift.report.view import View, thinned
+from roledrift.report.view import View
 
 PLACE = 50
 """Among the sections of the page."""
 
 
 def build(view: View) -> Section:
-    """The curves section."""
+    """Build the section."""
     panels: list[Panel] = []
     absent: list[str] = []
     same: list[str] = []
     for statistic in charted():
         curves = {role: curve for role in view.roles if (curve := view.curve(role, statistic.name))}
-        if constant := level(curves):
+        if constant := constant_values(curves):
             same.append(f"{statistic.heading(view.length_unit)}: {constant}")
         elif curves:
             panels.append(_panel(view, statistic, curves))
@@ -53,11 +54,11 @@ def _rest(view: View) -> Table | None:
     names = {name for role in view.roles for name in view.measured(role)} - drawn
     window = view.span if view.baseline is None else view.baseline
     rows = []
-    for name in sorted(one for one in names if not one.endswith(".refused")):
+    for name in sorted(name for name in names if not name.endswith(".refused")):
         for role in view.roles:
             curve = view.curve(role, name)
             if curve:
-                before, last = average(view.inside(curve, window)), curve[max(curve)]
+                before, last = average([*within(curve, window).values()]), curve[max(curve)]
                 finite = [value for value in curve.values() if math.isfinite(value)]
                 edges = (min(finite), max(finite)) if finite else (None, None)
                 cells = map(cell, (before, last, *edges))
@@ -74,26 +75,19 @@ def _rest(view: View) -> Table | None:
 def _panel(view: View, statistic: Statistic, curves: dict[str, dict[int, float]]) -> Panel:
     slots = [line for role in curves for line in _slots(view, statistic, role)]
     title = statistic.heading(view.length_unit)
-    shown = overlaid(view, title, curves, log=statistic.log, share=statistic.share, slots=slots)
+    shown = overlay_panel(
+        view, title, curves, log=statistic.log, share=statistic.share, slots=slots
+    )
     healthy = f"Healthy: {statistic.healthy}." if statistic.healthy else ""
     return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
 
 def _slots(view: View, statistic: Statistic, role: str) -> list[Line]:
     slots = view.header.workflow.role(role).slots
-    found = []
+    lines = []
     for slot in range(slots if slots > 1 else 0):
         curve = view.curve(f"{role}/{slot}", statistic.name)
         if curve:
-            kept = thinned(curve)
-            found.append(
-                Line(
-                    f"slot {slot}",
-                    tuple(kept),
-                    tuple(kept.values()),
-                    role,
-                    style="slot",
-                    tone=tone(role, view.roles),
-                )
-            )
-    return found
+            colour = tone(role, view.roles)
+            lines.append(line(f"slot {slot}", curve, role, style="slot", tone=colour))
+    return lines

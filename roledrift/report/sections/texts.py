@@ -1,4 +1,4 @@
-"""Texts: what every role wrote, pairs side by side, and all of it to search."""
+"""Section "Texts": pairs of texts side by side, and a browser of all texts."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from roledrift.measure.catalogue import charted
 from roledrift.records import Sample
 from roledrift.report.model import (
     Block,
-    Browser,
     Diffs,
-    Excerpt,
     Note,
     Pairing,
     Prose,
     Section,
+    TextBrowser,
 )
+from roledrift.report.texts.embedded_json import as_json, pack
 from roledrift.report.texts.episodes import episodes, order
 from roledrift.report.texts.excerpts import excerpt, flags, key
-from roledrift.report.texts.island import pack, written
-from roledrift.report.texts.likeness import Likeness, learn
-from roledrift.report.texts.pairings import across, of_run
+from roledrift.report.texts.role_classifier import RoleClassifier, train
+from roledrift.report.texts.text_pairs import pairings_of_run, samples_around_onset
 from roledrift.report.view import View
 
 PAGE = 2_800_000
@@ -47,7 +46,7 @@ PLACE = 40
 
 
 def build(view: View) -> Section:
-    """The texts section."""
+    """Build the section."""
     if not view.samples and view.counted:
         note = Note(f"{len(view.counted)} texts are left out.")
         return Section("texts", "Texts", (note,), "left out")
@@ -58,7 +57,7 @@ def build(view: View) -> Section:
         )
         return Section("texts", "Texts", (note,), "none kept")
     sampling = view.config.sampling
-    steps = sorted({one.step for one in view.samples})
+    steps = sorted({sample.step for sample in view.samples})
     kept = f"{view.texts} texts are kept, of which this report reads {len(view.samples)}"
     if view.texts <= len(view.samples):
         kept = f"{len(view.samples)} texts are kept"
@@ -68,56 +67,56 @@ def build(view: View) -> Section:
         f"prompts every {'step' if sampling.every == 1 else f'{sampling.every} steps'}."
     )
     blocks: list[Block] = [Prose(lead)]
-    wordless = [role for role in view.roles if not any(one.role == role for one in view.samples)]
+    wordless = [
+        role for role in view.roles if not any(sample.role == role for sample in view.samples)
+    ]
     if wordless:
         blocks.append(Note(f"No text of {', '.join(wordless)} was kept."))
-    likeness = learn(view.samples, view.roles, view.baseline[1] if view.baseline else None)
-    pairings = of_run(view, likeness)
+    classifier = train(view.samples, view.roles, view.baseline[1] if view.baseline else None)
+    pairings = pairings_of_run(view, classifier)
     blocks.append(Diffs(f"{view.key}-diffs", pairings))
-    blocks.append(_browser(view, likeness, pairings))
+    blocks.append(_browser(view, classifier, pairings))
     return Section("texts", "Texts", tuple(blocks), f"{view.texts:,} kept, of {len(steps)} steps")
 
 
-def _browser(view: View, likeness: Likeness | None, pairings: Sequence[Pairing]) -> Browser:
+def _browser(
+    view: View, classifier: RoleClassifier | None, pairings: Sequence[Pairing]
+) -> TextBrowser:
     place = {role: index for index, role in enumerate(view.roles)}
     grouped = episodes(view.samples).values()
-    alone = [one for one in view.samples if not (one.prompt or one.episode)]
-    units = sorted([*grouped, *([one] for one in alone)], key=lambda unit: order(unit[0]))
+    alone = [sample for sample in view.samples if not (sample.prompt or sample.episode)]
+    units = sorted([*grouped, *([sample] for sample in alone)], key=lambda unit: order(unit[0]))
     room = _room(view, pairings)
-    everything = [one for unit in units for one in unit]
+    everything = [sample for unit in units for sample in unit]
     # What fits at some length fits at every shorter one.
     fitting = bisect_left(LIMITS, True, key=lambda limit: _fits(everything, limit, room))
     limit = LIMITS[min(fitting, len(LIMITS) - 1)]
     kept = everything
     if fitting == len(LIMITS):
         kept = _evenly(units, _linked(view, pairings), limit, room)
-    whole = max(view.texts, len(everything))
-    note = f"All {whole:,} texts."
-    if len(kept) < whole:
+    total = max(view.texts, len(everything))
+    note = f"All {total:,} texts."
+    if len(kept) < total:
         note = (
-            f"{len(kept):,} of {whole:,} texts, evenly spread, so that the page stays "
+            f"{len(kept):,} of {total:,} texts, evenly spread, so that the page stays "
             "small; the run directory holds all."
         )
-    if limit < LIMITS[0] and any(len(one.text) > limit for one in kept):
+    if limit < LIMITS[0] and any(len(sample.text) > limit for sample in kept):
         note += f" Each is cut to {limit:,} characters for the same reason."
     kept = sorted(
         kept,
-        key=lambda one: (
-            one.step,
-            one.prompt,
-            one.episode,
-            one.turn,
-            place.get(one.role, 99),
-            one.slot,
+        key=lambda sample: (
+            sample.step,
+            sample.prompt,
+            sample.episode,
+            sample.turn,
+            place.get(sample.role, 99),
+            sample.slot,
         ),
     )
-    items = tuple(_entry(one, likeness, limit) for one in kept)
+    items = tuple(excerpt(sample, limit, flagged=flags(sample, classifier)) for sample in kept)
     packed = _size(kept, limit) > room
-    return Browser(f"{view.key}-browser", note, items, view.roles, packed)
-
-
-def _entry(sample: Sample, likeness: Likeness | None, limit: int) -> Excerpt:
-    return excerpt(sample, limit=limit, flagged=flags(sample, likeness))
+    return TextBrowser(f"{view.key}-browser", note, items, view.roles, packed)
 
 
 def _room(view: View, pairings: Sequence[Pairing]) -> int:
@@ -137,8 +136,12 @@ def _room(view: View, pairings: Sequence[Pairing]) -> int:
 
 def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:
     """Keys of the texts that another part of the page leads to."""
-    pairs = [(diff.left.key, diff.right.key) for one in pairings for diff in one.diffs]
-    evidence = [(key(a), key(b)) for one in view.findings for a, b, _ in across(view, one)]
+    pairs = [(diff.left.key, diff.right.key) for pairing in pairings for diff in pairing.diffs]
+    evidence = [
+        (key(a), key(b))
+        for finding in view.findings
+        for a, b, _ in samples_around_onset(view, finding)
+    ]
     return frozenset(name for names in (*pairs, *evidence) for name in names)
 
 
@@ -146,9 +149,9 @@ def _evenly(
     units: Sequence[Sequence[Sample]], linked: frozenset[str], limit: int, room: int
 ) -> list[Sample]:
     """As many whole episodes as there is room for, and what is linked to."""
-    wanted = [any(key(one) in linked for one in unit) for unit in units]
+    wanted = [any(key(sample) in linked for sample in unit) for unit in units]
     free = [unit for unit, known in zip(units, wanted, strict=True) if not known]
-    always = [one for unit, known in zip(units, wanted, strict=True) if known for one in unit]
+    always = [sample for unit, known in zip(units, wanted, strict=True) if known for sample in unit]
     count = len(free)
     while True:
         kept = [*always]
@@ -170,16 +173,16 @@ def _share(samples: Sequence[Sample], limit: int) -> float:
     count = min(len(samples), max(_PARTS, _PROBED // (limit + _ROW)))
     each = -(-count // _PARTS)
     starts = [part * len(samples) // _PARTS for part in range(_PARTS)]
-    probed = [one for start in starts for one in samples[start : start + each]]
-    texts = written(Browser("", "", tuple(excerpt(one, limit=limit) for one in probed)))
+    probed = [sample for start in starts for sample in samples[start : start + each]]
+    texts = as_json(TextBrowser("", "", tuple(excerpt(sample, limit) for sample in probed)))
     return 1.05 * len(pack(texts)) / len(texts.encode("utf-8", "replace"))
 
 
 def _size(samples: Sequence[Sample], limit: int) -> int:
     """Bytes in the page: prompts are there once, angle brackets are escapes."""
-    prompts = {one.prompt_text: len(one.prompt_text[:1_200]) for one in samples}
-    texts = sum(len(one.text[:limit].encode("utf-8", "replace")) for one in samples)
-    marks = sum(_escapes(one.text[:limit]) for one in samples)
+    prompts = {sample.prompt_text: len(sample.prompt_text[:1_200]) for sample in samples}
+    texts = sum(len(sample.text[:limit].encode("utf-8", "replace")) for sample in samples)
+    marks = sum(_escapes(sample.text[:limit]) for sample in samples)
     return texts + marks + sum(prompts.values()) + _ROW * len(samples)
 
 

@@ -1,11 +1,11 @@
-"""Verdicts: the latest of every detector on every role, and what is lacking where there is none."""
+"""Section "Verdicts": the latest one per detector and role, and what is missing for the others."""
 
 from __future__ import annotations
 
 from roledrift.judgement import Verdict
 from roledrift.report.model import Cell, Section, Table
-from roledrift.report.moods import mood_of, still_open
 from roledrift.report.sections.names import role_name, statistic_name
+from roledrift.report.statuses import status_of, still_open
 from roledrift.report.view import View
 
 PLACE = 30
@@ -13,7 +13,7 @@ PLACE = 30
 
 
 def build(view: View) -> Section:
-    """The verdicts section."""
+    """Build the section."""
     reached, applicable = view.conclusion.reached, view.conclusion.applicable
     summary = f"{reached} of {applicable} reached"
     # Without a verdict, what each one needs is what there is to read.
@@ -22,12 +22,14 @@ def build(view: View) -> Section:
 
 
 def matrix(view: View) -> Table:
-    """Detectors by roles; a cell has the severity of its alert as long as that is open."""
-    known = tuple(dict.fromkeys(one.detector for one in view.verdicts))
-    detectors = tuple(dict.fromkeys(one.detector for one in view.verdicts if one.applies))
-    idle = [one for one in known if one not in detectors]
-    placed = {(one.detector, one.role): one for one in view.verdicts}
-    others = {one.role for one in view.verdicts} - set(view.roles)
+    """Make a table of detectors by roles; while an alert is open, its severity is shown."""
+    known = tuple(dict.fromkeys(verdict.detector for verdict in view.verdicts))
+    detectors = tuple(
+        dict.fromkeys(verdict.detector for verdict in view.verdicts if verdict.applies)
+    )
+    idle = [detector for detector in known if detector not in detectors]
+    placed = {(verdict.detector, verdict.role): verdict for verdict in view.verdicts}
+    others = {verdict.role for verdict in view.verdicts} - set(view.roles)
     roles = (*view.roles, *sorted(others))
     rows = tuple(
         (
@@ -49,25 +51,29 @@ def _cell(view: View, verdict: Verdict | None) -> Cell:
     if verdict is None or not verdict.applies:
         return Cell("–")
     place = (verdict.detector, verdict.role)
-    raised = [one for one in view.findings if (one.alert.detector, one.alert.role) == place]
-    raised.sort(key=lambda one: one.raised)
+    raised = [
+        finding
+        for finding in view.findings
+        if (finding.alert.detector, finding.alert.role) == place
+    ]
+    raised.sort(key=lambda finding: finding.raised)
     href = f"#{view.key}-alert-{raised[-1].alert.id}" if raised else ""
-    standing = next((one for one in raised if one.closed is None), None)
-    mood = mood_of(verdict, still_open(view.replay.alerts))
-    if mood == "no verdict":
-        return Cell(mood, state=mood, note=_lacking(verdict), href=href)
+    standing = next((finding for finding in raised if finding.closed is None), None)
+    status = status_of(verdict, still_open(view.replay.alerts))
+    if status == "no verdict":
+        return Cell(status, state=status, note=_lacking(verdict), href=href)
     note = ""
     # An alert that is open began where it began, whatever the detector sees at the last step.
     onset = verdict.onset if standing is None else standing.alert.onset
     finding = verdict.finding if standing is None else standing.alert.finding
-    if mood != "ok" and onset is not None:
+    if status != "ok" and onset is not None:
         note = f"since step {onset}"
         if finding and finding != verdict.detector:
             note = f"{finding}, {note}"
     elif raised:
         last = raised[-1]
         note = f"{last.state} at steps {last.alert.onset}–{last.closed}, closed"
-    return Cell(mood, verdict.value, mood, note, href)
+    return Cell(status, verdict.value, status, note, href)
 
 
 def _lacking(verdict: Verdict) -> str:

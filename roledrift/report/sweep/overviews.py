@@ -63,7 +63,7 @@ def added(summaries: Sequence[Summary], *, paper: bool) -> Iterator[Block]:
             "roledrift_paper brings them"
         )
     for name, overview in overviews.items():
-        runs = [one for one in summaries if name in one.measured]
+        runs = [summary for summary in summaries if name in summary.measured]
         if (paper and name == PAPER) or overview.applies(runs):
             blocks, fault = attempt(f"overview {name}", overview.blocks, runs)
             yield from blocks or ()

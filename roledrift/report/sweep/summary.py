@@ -11,7 +11,7 @@ from roledrift.errors import StoreError
 from roledrift.judgement import Incident
 from roledrift.records import RunHeader
 from roledrift.report.model import RunReport
-from roledrift.report.moods import Mood
+from roledrift.report.statuses import Status
 from roledrift.report.view import View, thinned
 
 _POINTS = 150
@@ -36,7 +36,6 @@ class Summary:
     key: str
     page: str
     name: str
-    path: str
     task: str
     scale: str
     workflow: str
@@ -45,13 +44,11 @@ class Summary:
     seed: int | None
     notes: Mapping[str, str]
     roles: tuple[str, ...]
-    state: Mood
-    headline: str
+    state: Status
     lead: str
     incident: Incident | None
     closed: bool
     steps: int
-    last: int | None
     validation: Mapping[int, float]
     reward: Mapping[int, float]
     settings: Mapping[str, str]
@@ -68,7 +65,7 @@ class Summary:
         finite = {s: v for s, v in self.validation.items() if math.isfinite(v)}
         if not finite:
             return None
-        step = max(sorted(finite), key=lambda one: finite[one])
+        step = max(sorted(finite), key=lambda at: finite[at])
         return step, finite[step]
 
 
@@ -85,21 +82,23 @@ class Unreadable:
     why: str
 
 
-def readable(
-    found: Iterable[tuple[Summary, RunReport] | Unreadable],
-) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
-    """The runs that were read, and the others.
+Result = tuple[Summary, RunReport] | Unreadable
+"""A run that was read, or why it could not be."""
+
+
+def readable(results: Iterable[Result]) -> tuple[list[tuple[Summary, RunReport]], list[Unreadable]]:
+    """Separate the runs that were read from those that could not be.
 
     Raises:
         StoreError: If there are only others.
     """
     pairs: list[tuple[Summary, RunReport]] = []
     others: list[Unreadable] = []
-    for one in found:
-        if isinstance(one, Unreadable):
-            others.append(one)
+    for result in results:
+        if isinstance(result, Unreadable):
+            others.append(result)
         else:
-            pairs.append(one)
+            pairs.append(result)
     if others and not pairs:
         more = f"; and {len(others) - 1} more unreadable runs" if len(others) > 1 else ""
         raise StoreError(others[0].why + more)
@@ -109,7 +108,7 @@ def readable(
 def summarise(
     view: View, run: RunReport, page: str = "", measured: Mapping[str, Any] | None = None
 ) -> Summary:
-    """The summary of a run that is loaded and reported."""
+    """Summarise a run that has been loaded and reported."""
     header, workflow = view.header, view.header.workflow
     single = len(workflow.roles) == 1
     policy = "SA" if single else {"shared": "SP", "isolated": "IP"}.get(workflow.routing, "mixed")
@@ -117,7 +116,6 @@ def summarise(
         key=view.key,
         page=page,
         name=view.name,
-        path=str(view.path),
         task=header.task,
         scale=header.scale,
         workflow=workflow.name,
@@ -127,12 +125,10 @@ def summarise(
         notes=dict(header.notes),
         roles=view.roles,
         state=run.state,
-        headline=run.headline,
         lead=run.lead,
         incident=run.incident,
         closed=view.state != "open",
         steps=len(view.records),
-        last=view.records[-1].step if view.records else None,
         validation=dict(view.validation),
         reward=thinned(view.reward, _POINTS),
         settings=settings(view.header),
@@ -142,7 +138,7 @@ def summarise(
 
 def settings(header: RunHeader) -> dict[str, str]:
     """Facts and configuration of a run, flat: name to value."""
-    found = {
+    flat = {
         "task": header.task,
         "scale": header.scale,
         "workflow": header.workflow.name,
@@ -150,16 +146,16 @@ def settings(header: RunHeader) -> dict[str, str]:
         "seed": "" if header.seed is None else str(header.seed),
         "host": header.host,
     }
-    found |= {f"note: {name}": value for name, value in header.notes.items()}
-    return found | {f"config: {name}": value for name, value in _flat(header.config)}
+    flat |= {f"note: {name}": value for name, value in header.notes.items()}
+    return flat | {f"config: {name}": value for name, value in _flat(header.config)}
 
 
 def _flat(config: Mapping[str, object], path: str = "") -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    flat: list[tuple[str, str]] = []
     for name, value in sorted(config.items()):
         place = f"{path}.{name}" if path else name
         if isinstance(value, Mapping):
-            found += _flat(value, place)
+            flat += _flat(value, place)
         else:
-            found.append((place, str(value)))
-    return found
+            flat.append((place, str(value)))
+    return flat

@@ -1,1 +1,1 @@
-"""Texts that models wrote: which are shown, how two are compared, what a page carries of all."""
+"""Texts that models wrote: which ones to show, how to compare two, what a page holds of all."""

@@ -1,4 +1,4 @@
-"""Texts that belong together: what the roles of one workflow wrote in one go."""
+"""Group texts by episode: what the roles of one workflow wrote together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from roledrift.records import Sample
-from roledrift.report.texts.passages import Excerpt
+from roledrift.report.texts.text_blocks import Excerpt
 
 Text = TypeVar("Text", Sample, Excerpt)
 
@@ -15,30 +15,30 @@ Episode = tuple[int, str, str]
 """Step, prompt and name of an episode."""
 
 
-def order(one: Sample | Excerpt) -> tuple[int, str, int, int, str]:
-    """Sorting key that makes the choice of texts independent of file order."""
-    return (one.step, one.prompt, one.slot, one.turn, one.episode)
+def order(text: Sample | Excerpt) -> tuple[int, str, int, int, str]:
+    """Sort key that makes the choice of texts independent of the order of files."""
+    return (text.step, text.prompt, text.slot, text.turn, text.episode)
 
 
 def episodes(texts: Iterable[Text]) -> dict[Episode, list[Text]]:
-    """Texts by their episode, in a stable order; without those that name no prompt and no episode.
+    """Group texts by episode, in a stable order; texts without prompt and episode are left out.
 
     Hosts differ in what they name. Where every role has a prompt of its own (a selecting role sees
     the candidates in it), the episode is what roles share; where episodes are only numbered within
     a prompt, two texts of one slot would meet, and the prompt tells them apart.
     """
     named: dict[tuple[int, str], list[Text]] = defaultdict(list)
-    found: dict[Episode, list[Text]] = defaultdict(list)
-    for one in texts:
-        if one.episode:
-            named[one.step, one.episode].append(one)
-        elif one.prompt:
-            found[one.step, one.prompt, ""].append(one)
+    grouped: dict[Episode, list[Text]] = defaultdict(list)
+    for text in texts:
+        if text.episode:
+            named[text.step, text.episode].append(text)
+        elif text.prompt:
+            grouped[text.step, text.prompt, ""].append(text)
     for (step, episode), members in named.items():
-        places = {(one.role, one.slot, one.turn) for one in members}
+        places = {(text.role, text.slot, text.turn) for text in members}
         if len(places) == len(members):
-            found[step, min(one.prompt for one in members), episode] = members
+            grouped[step, min(text.prompt for text in members), episode] = members
             continue
-        for one in members:
-            found[step, one.prompt, episode].append(one)
-    return {name: sorted(found[name], key=order) for name in sorted(found)}
+        for text in members:
+            grouped[step, text.prompt, episode].append(text)
+    return {name: sorted(grouped[name], key=order) for name in sorted(grouped)}

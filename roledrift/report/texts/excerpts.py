@@ -1,4 +1,4 @@
-"""Which texts a report shows, and how much of them."""
+"""Which texts a report shows, and how much of each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from roledrift.report.cells import UNKNOWN, Cell
 from roledrift.report.numbers import cell
 from roledrift.report.sanitise import cut
 from roledrift.report.texts.episodes import order
-from roledrift.report.texts.likeness import Likeness
-from roledrift.report.texts.passages import Excerpt
+from roledrift.report.texts.role_classifier import RoleClassifier
+from roledrift.report.texts.text_blocks import Excerpt
 from roledrift.report.view import View
-
-TEXT_LIMIT = 2_000
-"""Characters of an answer that are shown."""
 
 PROMPT_LIMIT = 1_200
 """Characters of a prompt that are shown."""
@@ -26,17 +23,17 @@ _SHAPE_LIMIT = 4_000
 
 def excerpt(
     sample: Sample,
-    when: str = "",
-    limit: int = TEXT_LIMIT,
+    limit: int,
     *,
+    when: str = "",
     flagged: tuple[tuple[str, ...], str, float | None] | None = None,
 ) -> Excerpt:
-    """A stored text, made harmless and cut to a readable length.
+    """Make a stored text harmless and cut it to a readable length.
 
     Args:
         sample: The text.
-        when: Why it is shown.
         limit: Characters of it.
+        when: Why it is shown.
         flagged: What :func:`flags` says of it; None for the flags that it was kept with.
     """
     words, near, away = flagged or (sample.flags, "", None)
@@ -71,7 +68,7 @@ def _cell(value: float) -> Cell:
 
 
 def key(sample: Sample) -> str:
-    """Name of a span that does not depend on what else is in the report."""
+    """Name a span by a hash that does not depend on what else is in the report."""
     place = (sample.step, sample.role, sample.slot, sample.turn, sample.prompt, sample.episode)
     name = "|".join(str(part) for part in place)
     # Without the name of its episode only the text can tell apart what one slot wrote on a prompt.
@@ -80,24 +77,26 @@ def key(sample: Sample) -> str:
     return hashlib.sha1(name.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:8]
 
 
-def flags(sample: Sample, likeness: Likeness | None) -> tuple[tuple[str, ...], str, float | None]:
-    """What a text is flagged with, the role it reads like, and by how much."""
-    found = list(sample.flags)
+def flags(
+    sample: Sample, classifier: RoleClassifier | None
+) -> tuple[tuple[str, ...], str, float | None]:
+    """Return the flags of a text, the role it reads like, and by how much."""
+    words = list(sample.flags)
     text = sample.text[:_SHAPE_LIMIT]
     if terse(text, sample.tokens):
-        found.append("terse")
+        words.append("terse")
     if hedging(text):
-        found.append("hedging")
+        words.append("hedging")
     if sample.finish == "length":
-        found.append("truncated")
-    if likeness is None:
-        return tuple(dict.fromkeys(found)), "", None
-    near, away = likeness.nearest(text, sample.role)
-    if near and near != sample.role and sample.step > likeness.until:
-        found.append("imposter")
-    return tuple(dict.fromkeys(found)), near, None if math.isnan(away) else away
+        words.append("truncated")
+    if classifier is None:
+        return tuple(dict.fromkeys(words)), "", None
+    near, away = classifier.nearest(text, sample.role)
+    if near and near != sample.role and sample.step > classifier.until:
+        words.append("imposter")
+    return tuple(dict.fromkeys(words)), near, None if math.isnan(away) else away
 
 
 def of_role(view: View, role: str) -> list[Sample]:
-    """Texts of one role, oldest first."""
-    return sorted((one for one in view.samples if one.role == role), key=order)
+    """Return the texts of one role, oldest first."""
+    return sorted((sample for sample in view.samples if sample.role == role), key=order)

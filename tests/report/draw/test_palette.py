@@ -11,7 +11,7 @@ from roledrift.report.draw.palette import (
     tone,
     variables,
 )
-from roledrift.report.moods import MOODS
+from roledrift.report.statuses import STATUSES
 
 STATES = ("failing", "input-problem", "suspicious", "watch")
 
@@ -59,7 +59,7 @@ def test_names_of_lines_can_be_read_on_both_pages() -> None:
 def test_every_state_has_a_colour_and_every_severity_its_own() -> None:
     severities = {ink_of(severity) for severity in SEVERITIES}
     assert len(severities) == len(SEVERITIES)
-    assert all(ink_of(mood) not in severities for mood in MOODS if mood not in SEVERITIES)
+    assert all(ink_of(status) not in severities for status in STATUSES if status not in SEVERITIES)
     assert ink_of("ok") == ink_of("clean") == INKS["good"]
     assert ink_of("closed") == ink_of("of another version") == INKS["soft"]
     for severity in SEVERITIES:  # chips of the two worst are filled: words in the page's colour

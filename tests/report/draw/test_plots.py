@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from roledrift.report.draw.figures import plot_svg
 from roledrift.report.draw.plots import Dot, Plot
+from roledrift.report.draw.svg import plot_svg
 
 DOTS = (Dot(0.5, "<b>", 0.6, href="#run1"), Dot(math.nan, "gap", 1.0), Dot(0.7, "x", 0.4, 1, 2))
 

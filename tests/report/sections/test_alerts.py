@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roledrift.records import Checkpoint
-from roledrift.report.model import Card, Figure, Note, Prose, Table
+from roledrift.report.model import AlertCard, Figure, Note, Prose, Table
 from roledrift.report.sections import alerts
 from roledrift.report.view import View
 from tests.notify.alerts import ALERT
@@ -12,7 +12,7 @@ from tests.report.conftest import judged
 
 def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
     section = alerts.build(failing)
-    cards = [block for block in section.blocks if isinstance(block, Card)]
+    cards = [block for block in section.blocks if isinstance(block, AlertCard)]
     assert len(cards) == len(failing.findings)
     length = next(card for card in cards if "written" in card.title)
     assert [block.kind for block in length.blocks] == ["prose", "prose", "figure", "table", "prose"]
@@ -29,7 +29,7 @@ def test_every_alert_has_a_card_with_its_evidence(failing: View) -> None:
 def test_missing_curves_become_a_note(failing: View) -> None:
     alert = replace(failing.findings[0].alert, statistic="unheard-of")
     bare = judged(replace(failing, replay=replace(failing.replay, series={})), alert)
-    card = next(block for block in alerts.build(bare).blocks if isinstance(block, Card))
+    card = next(block for block in alerts.build(bare).blocks if isinstance(block, AlertCard))
     notes = [block.text for block in card.blocks if isinstance(block, Note)]
     assert notes == ["The detector gave no curve of its statistic."]
 
@@ -41,7 +41,7 @@ def test_how_sure_a_finding_is_and_no_plan_of_its_own(failing: View) -> None:
         for one in failing.replay.alerts
     ]
     view = replace(failing, replay=replace(failing.replay, alerts=tuple(told)))
-    card = next(block for block in alerts.build(view).blocks if isinstance(block, Card))
+    card = next(block for block in alerts.build(view).blocks if isinstance(block, AlertCard))
     prose = [block.text for block in card.blocks if isinstance(block, Prose)]
     assert prose[1] == "How sure: evidence 12.3 against 8 needed."
     assert prose[2].startswith("Threshold and advice rest on")
@@ -56,7 +56,7 @@ def test_a_second_alert_from_the_same_step_does_not_repeat_the_numbers(failing: 
     first = failing.replay.alerts[0]
     both = (*failing.replay.alerts, replace(first, id="again", detector="lazy_role"))
     view = replace(failing, replay=replace(failing.replay, alerts=both))
-    cards = [block for block in alerts.build(view).blocks if isinstance(block, Card)]
+    cards = [block for block in alerts.build(view).blocks if isinstance(block, AlertCard)]
     own = [card for card in cards if f"onset at step {first.onset}," in card.facts]
     assert len(own) >= 2
     assert sum(isinstance(one, Table) for card in own for one in card.blocks) == 1
@@ -77,7 +77,7 @@ def test_numbers_are_the_end_and_the_extreme_and_not_a_mean_over_both(failing: V
     card = next(
         block
         for block in alerts.build(view).blocks
-        if isinstance(block, Card) and length.alert.id in block.key
+        if isinstance(block, AlertCard) and length.alert.id in block.key
     )
     table = next(block for block in card.blocks if isinstance(block, Table))
     row = next(row for row in table.rows if row[0].text.startswith("Reward"))
@@ -86,7 +86,7 @@ def test_numbers_are_the_end_and_the_extreme_and_not_a_mean_over_both(failing: V
 
 
 def test_numbers_name_what_did_not_change_in_one_line(failing: View) -> None:
-    card = next(block for block in alerts.build(failing).blocks if isinstance(block, Card))
+    card = next(block for block in alerts.build(failing).blocks if isinstance(block, AlertCard))
     table = next(block for block in card.blocks if isinstance(block, Table))
     assert "Ended within a tenth of their start: reward" in table.caption
     assert not [row for row in table.rows if row[0].text.startswith("Reward")]

@@ -5,10 +5,10 @@ import re
 from dataclasses import replace
 
 from roledrift.records import Sample
-from roledrift.report.model import Browser, Diffs
+from roledrift.report.model import Diffs, TextBrowser
 from roledrift.report.sections import texts
+from roledrift.report.texts.embedded_json import embedded_json
 from roledrift.report.texts.excerpts import key
-from roledrift.report.texts.island import island
 from roledrift.report.view import View
 
 
@@ -16,15 +16,15 @@ def test_the_browser_has_all_texts(failing: View) -> None:
     section = texts.build(failing)
     assert section.summary == "40 kept, of 10 steps"
     browser = section.blocks[-1]
-    assert isinstance(browser, Browser)
+    assert isinstance(browser, TextBrowser)
     assert len(browser.items) == len(failing.samples) == 40
     assert browser.note == "All 40 texts."
     assert {one.key for one in browser.items} == {key(one) for one in failing.samples}
 
 
-def browser_of(view: View) -> Browser:
+def browser_of(view: View) -> TextBrowser:
     found = texts.build(view).blocks[-1]
-    assert isinstance(found, Browser)
+    assert isinstance(found, TextBrowser)
     return found
 
 
@@ -52,7 +52,7 @@ def test_texts_are_cut_before_they_are_thinned(failing: View) -> None:
         "All 6,000 texts. Each is cut to [0-9,]+ characters for the same reason.", browser.note
     )
     assert len(browser.items) == 6_000
-    assert len(island(browser)) <= texts.BUDGET
+    assert len(embedded_json(browser)) <= texts.BUDGET
 
 
 def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> None:
@@ -67,7 +67,7 @@ def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> N
     blocks = texts.build(view).blocks
     diffs, browser = blocks[-2:]
     assert isinstance(diffs, Diffs)
-    assert isinstance(browser, Browser)
+    assert isinstance(browser, TextBrowser)
     assert 1_000 < len(browser.items) < len(many)
     assert browser.note.startswith(f"{len(browser.items):,} of {len(many):,} texts, evenly spread")
     assert len({(one.step, one.episode) for one in browser.items}) * 2 == len(browser.items)
@@ -75,7 +75,7 @@ def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> N
     for pairing in diffs.pairings:
         for diff in pairing.diffs:
             assert {diff.left.key, diff.right.key} <= held
-    assert len(island(browser)) <= texts.BUDGET
+    assert len(embedded_json(browser)) <= texts.BUDGET
 
 
 def test_a_role_that_no_one_registered_is_shown_too(failing: View) -> None:

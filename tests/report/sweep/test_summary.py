@@ -14,7 +14,6 @@ def test_a_run_in_a_few_kilobytes(failing: View) -> None:
     assert (one.policy, one.task, one.seed) == ("SP", "math", 3)
     assert one.best == (0, 0.6)
     assert one.incident == failing.conclusion.incident
-    assert one.headline == failing.conclusion.sentence
     assert one.settings["note: stress"] == "length pays"
     assert len(pickle.dumps(one)) < 20_000
     assert repr(pickle.loads(pickle.dumps(one))) == repr(one)

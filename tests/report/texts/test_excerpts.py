@@ -7,7 +7,7 @@ from roledrift.report.texts.excerpts import excerpt, key
 
 
 def test_a_megabyte_line_is_cut_with_a_note() -> None:
-    one = excerpt(Sample(0, "generator", "A" * 1_000_000, prompt_text="B" * 5_000))
+    one = excerpt(Sample(0, "generator", "A" * 1_000_000, prompt_text="B" * 5_000), 2_000)
     assert one.text.count("A") == 2_000
     assert one.cut == "cut: the first 1,600 and the last 400 of 1,000,000 characters"
     assert one.prompt_text.endswith("[cut: the first 960 and the last 240 of 5,000 characters]")

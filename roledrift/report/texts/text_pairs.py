@@ -10,12 +10,12 @@ from roledrift.measure.shape import boxed, boxes, hedging
 from roledrift.measure.wording import jaccard
 from roledrift.records import Sample
 from roledrift.report.numbers import number, percent
-from roledrift.report.texts.diffing import contained, grams, pieces
+from roledrift.report.texts.diffing import containment, trigrams_of, word_diff
 from roledrift.report.texts.episodes import Episode, episodes, order
 from roledrift.report.texts.excerpts import excerpt, of_role
-from roledrift.report.texts.likeness import Likeness
-from roledrift.report.texts.passages import Diff, Pairing
-from roledrift.report.view import Finding, View
+from roledrift.report.texts.role_classifier import RoleClassifier
+from roledrift.report.texts.text_blocks import Diff, Pairing
+from roledrift.report.view import ReportedFinding, View
 
 LIMIT = 12
 """Pairs per pairing: sixty word-level comparisons are what a report affords."""
@@ -33,7 +33,7 @@ TITLES: Mapping[int, str] = {
 _REFERENCES = 100
 
 
-def compared(
+def compare(
     anchor: str,
     pair: tuple[Sample, Sample],
     runs: tuple[str, str],
@@ -41,7 +41,7 @@ def compared(
     when: tuple[str, str] = ("", ""),
     remark: str = "",
 ) -> Diff:
-    """Two stored texts with their words compared.
+    """Compare two stored texts word by word.
 
     Args:
         anchor: Begins the key.
@@ -51,8 +51,8 @@ def compared(
         remark: How far the two are comparable.
     """
     left, right = pair
-    a, b = excerpt(left, when[0], PAIR_LIMIT), excerpt(right, when[1], PAIR_LIMIT)
-    a_grams, b_grams = grams(a.text), grams(b.text)
+    a, b = (excerpt(text, PAIR_LIMIT, when=why) for text, why in zip(pair, when, strict=True))
+    a_grams, b_grams = trigrams_of(a.text), trigrams_of(b.text)
     rows = [
         ("tokens", str(left.tokens or "–"), str(right.tokens or "–")),
         ("finish", left.finish, right.finish),
@@ -61,15 +61,15 @@ def compared(
         ("boxed", _yes(boxed(a.text)), _yes(boxed(b.text))),
         (
             "3-grams also on the other side",
-            percent(contained(a_grams, b_grams)),
-            percent(contained(b_grams, a_grams)),
+            percent(containment(a_grams, b_grams)),
+            percent(containment(b_grams, a_grams)),
         ),
     ]
     return Diff(
         f"{anchor}-{a.key}-{b.key}",
         replace(a, text="", run=runs[0]),
         replace(b, text="", run=runs[1]),
-        pieces(a.text, b.text),
+        word_diff(a.text, b.text),
         tuple(rows),
         remark,
     )
@@ -83,26 +83,28 @@ def _own(view: View) -> tuple[str, str]:
     return (f"#{view.key}", f"#{view.key}")
 
 
-def around(view: View, finding: Finding, anchor: str, limit: int = 3) -> tuple[Diff, ...]:
-    """Texts of the alerted role before and after the onset, compared; see :func:`across`."""
+def pairs_around_onset(
+    view: View, finding: ReportedFinding, anchor: str, limit: int = 3
+) -> tuple[Diff, ...]:
+    """Compare the texts of :func:`samples_around_onset` word by word."""
     return tuple(
-        compared(
+        compare(
             anchor,
             (a, b),
             _own(view),
             when=("before onset", "after onset"),
             remark=remark,
         )
-        for a, b, remark in across(view, finding, limit)
+        for a, b, remark in samples_around_onset(view, finding, limit)
     )
 
 
-def carried(view: View, finding: Finding, anchor: str) -> tuple[Diff, ...]:
-    """The texts that the live alert carries, for runs whose kept texts are gone."""
+def pairs_of_alert(view: View, finding: ReportedFinding, anchor: str) -> tuple[Diff, ...]:
+    """Compare the texts stored with the live alert, for runs that kept no other texts."""
     alert = finding.alert
-    live = next((one for one in view.live_alerts if one.id == alert.id and one.pairs), alert)
+    live = next((live for live in view.live_alerts if live.id == alert.id and live.pairs), alert)
     return tuple(
-        compared(
+        compare(
             f"{anchor}-{index}",
             (
                 Sample(pair.before_step, alert.role, pair.before, prompt=pair.prompt),
@@ -117,43 +119,47 @@ def carried(view: View, finding: Finding, anchor: str) -> tuple[Diff, ...]:
     )
 
 
-def across(view: View, finding: Finding, limit: int = 3) -> list[tuple[Sample, Sample, str]]:
-    """Texts of the alerted role before and after the onset, on the same prompt where there is one.
+def samples_around_onset(
+    view: View, finding: ReportedFinding, limit: int = 3
+) -> list[tuple[Sample, Sample, str]]:
+    """Pair texts of the alerted role from before and after the onset.
+
+    Both answer the same prompt where one was kept on both sides.
 
     The text before is the last before the onset; the text after is the first at or after the alert
     (the finding is established there), else the last after the onset. The third is a remark on how
     far the two are comparable.
     """
     texts = of_role(view, finding.alert.role)
-    before = [one for one in texts if one.step < finding.alert.onset]
-    after = [one for one in texts if one.step >= finding.alert.onset]
-    found: list[tuple[Sample, Sample, str]] = []
-    common = {one.prompt for one in before} & {one.prompt for one in after} - {""}
+    before = [sample for sample in texts if sample.step < finding.alert.onset]
+    after = [sample for sample in texts if sample.step >= finding.alert.onset]
+    pairs: list[tuple[Sample, Sample, str]] = []
+    common = {sample.prompt for sample in before} & {sample.prompt for sample in after} - {""}
     for prompt in sorted(common)[:limit]:
-        its = [one for one in after if one.prompt == prompt]
-        late = [one for one in its if one.step >= finding.raised]
-        b = late[0] if late else its[-1]
-        mine = [one for one in before if one.prompt == prompt]
-        a = ([one for one in mine if one.slot == b.slot] or mine)[-1]
-        found.append((a, b, "Same prompt."))
-    used = {id(one) for pair in found for one in pair[:2]}
-    rest_before = [one for one in before if id(one) not in used][::-1]
-    rest_after = [one for one in after if id(one) not in used]
-    late = [one for one in rest_after if one.step >= finding.raised] or rest_after[::-1]
+        later = [sample for sample in after if sample.prompt == prompt]
+        late = [sample for sample in later if sample.step >= finding.raised]
+        b = late[0] if late else later[-1]
+        earlier = [sample for sample in before if sample.prompt == prompt]
+        a = ([sample for sample in earlier if sample.slot == b.slot] or earlier)[-1]
+        pairs.append((a, b, "Same prompt."))
+    used = {id(sample) for pair in pairs for sample in pair[:2]}
+    rest_before = [sample for sample in before if id(sample) not in used][::-1]
+    rest_after = [sample for sample in after if id(sample) not in used]
+    late = [sample for sample in rest_after if sample.step >= finding.raised] or rest_after[::-1]
     other = "Different prompts: these were not seen on both sides of the onset."
-    found += [(a, b, other) for a, b in zip(rest_before, late, strict=False)][: limit - len(found)]
-    return found
+    pairs += [(a, b, other) for a, b in zip(rest_before, late, strict=False)][: limit - len(pairs)]
+    return pairs
 
 
-def of_run(view: View, likeness: Likeness | None) -> tuple[Pairing, ...]:
-    """The pairings of one run; the fifth is of two, see :func:`of_two`."""
+def pairings_of_run(view: View, classifier: RoleClassifier | None) -> tuple[Pairing, ...]:
+    """Make the pairings of one run; the fifth compares two, see :func:`pairing_of_runs`."""
     onset = view.findings[0].alert.onset if view.findings else None
     groups = episodes(view.samples)
     return (
         _before_after(view),
         _siblings(view, groups, onset),
         _chosen(view, groups, onset),
-        _imposters(view, likeness),
+        _imposters(view, classifier),
     )
 
 
@@ -165,8 +171,8 @@ def _before_after(view: View) -> Pairing:
     for finding in view.findings:
         if len(diffs) >= LIMIT:
             break
-        for one in around(view, finding, f"{view.key}-diff-1", each):
-            diffs.setdefault(one.key, one)
+        for diff in pairs_around_onset(view, finding, f"{view.key}-diff-1", each):
+            diffs.setdefault(diff.key, diff)
     absent = "" if diffs else "No texts of an alerted role from both sides of its onset were kept."
     return Pairing(1, TITLES[1], tuple(diffs.values())[:LIMIT], absent)
 
@@ -185,22 +191,22 @@ def _spread(names: Sequence[Episode], onset: int | None) -> list[Episode]:
 
 
 def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
-    found = _two_slots(groups)
-    if not found:
+    siblings = _two_slots(groups)
+    if not siblings:
         # Some hosts sample every slot in an episode of its own.
         prompts: dict[Episode, list[Sample]] = defaultdict(list)
-        for one in sorted(view.samples, key=order):
-            if one.prompt:
-                prompts[one.step, one.prompt, ""].append(one)
-        found = _two_slots(prompts)
+        for sample in sorted(view.samples, key=order):
+            if sample.prompt:
+                prompts[sample.step, sample.prompt, ""].append(sample)
+        siblings = _two_slots(prompts)
     diffs = [
-        compared(
+        compare(
             f"{view.key}-diff-2",
-            found[name],
+            siblings[name],
             _own(view),
-            remark=f"3-gram overlap {number(_overlap(*found[name]))}.",
+            remark=f"3-gram overlap {number(_overlap(*siblings[name]))}.",
         )
-        for name in _spread(list(found), onset)
+        for name in _spread(list(siblings), onset)
     ]
     absent = "" if diffs else "No prompt with texts of two slots of one role was kept."
     return Pairing(2, TITLES[2], tuple(diffs), absent)
@@ -208,49 +214,51 @@ def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | N
 
 def _two_slots(groups: Mapping[Episode, list[Sample]]) -> dict[Episode, tuple[Sample, Sample]]:
     """From each group, what the first two slots of a role wrote in the same turn."""
-    found: dict[Episode, tuple[Sample, Sample]] = {}
+    siblings: dict[Episode, tuple[Sample, Sample]] = {}
     for name, members in groups.items():
         slots: dict[tuple[str, int], dict[int, Sample]] = {}
-        for one in members:
-            slots.setdefault((one.role, one.turn), {}).setdefault(one.slot, one)
-        for its in slots.values():
-            if len(its) > 1 and name not in found:
-                a, b = sorted(its)[:2]
-                found[name] = (its[a], its[b])
-    return found
+        for sample in members:
+            slots.setdefault((sample.role, sample.turn), {}).setdefault(sample.slot, sample)
+        for by_slot in slots.values():
+            if len(by_slot) > 1 and name not in siblings:
+                a, b = sorted(by_slot)[:2]
+                siblings[name] = (by_slot[a], by_slot[b])
+    return siblings
 
 
 def _overlap(a: Sample, b: Sample) -> float:
-    return jaccard(grams(a.text[:4000]), grams(b.text[:4000]))
+    return jaccard(trigrams_of(a.text[:4000]), trigrams_of(b.text[:4000]))
 
 
 def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
     roles = view.header.workflow.roles
     takers = {role.name: role.duty for role in roles if role.duty in ("select", "synthesize")}
     sources = {role.name for role in roles if role.duty == "solve"}
-    found: dict[Episode, tuple[Sample, list[Sample]]] = {}
+    chosen: dict[Episode, tuple[Sample, list[Sample]]] = {}
     for name, members in groups.items():
-        takes = [one for one in members if one.role in takers]
+        takes = [sample for sample in members if sample.role in takers]
         if not takes:
             continue
-        taker = max(takes, key=lambda one: one.turn)
-        candidates = [one for one in members if one.role in sources and one.turn <= taker.turn]
+        taker = max(takes, key=lambda sample: sample.turn)
+        candidates = [
+            sample for sample in members if sample.role in sources and sample.turn <= taker.turn
+        ]
         if candidates:
             # A candidate that was revised stands there once, as the taker saw it.
-            last = sorted(candidates, key=lambda one: one.turn)
-            latest = {(one.role, one.slot): one for one in last}
-            found[name] = (taker, [latest[place] for place in sorted(latest)])
+            last = sorted(candidates, key=lambda sample: sample.turn)
+            latest = {(sample.role, sample.slot): sample for sample in last}
+            chosen[name] = (taker, [latest[place] for place in sorted(latest)])
     diffs = []
     own = _own(view)
-    for name in _spread(list(found), onset):
-        taker, candidates = found[name]
+    for name in _spread(list(chosen), onset):
+        taker, candidates = chosen[name]
         selects = takers[taker.role] == "select"
         candidate, how = _took(taker, candidates, selects=selects)
-        share = contained(grams(taker.text[:4000]), grams(candidate.text[:4000]))
+        share = containment(trigrams_of(taker.text[:4000]), trigrams_of(candidate.text[:4000]))
         remark = f"{how}; {percent(share)} of the {taker.role}'s 3-grams are the candidate's."
         when = ("selecting role" if selects else "synthesizing role", "candidate")
         diffs.append(
-            compared(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
+            compare(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
         )
     absent = "No role selects or synthesizes in this workflow." if not takers else ""
     if takers and not diffs:
@@ -266,13 +274,13 @@ def _took(taker: Sample, candidates: Sequence[Sample], *, selects: bool) -> tupl
     """
     inside = _last_box(taker)
     if selects and inside.isdecimal():
-        named = [one for one in candidates if one.slot == int(inside) - 1]
+        named = [sample for sample in candidates if sample.slot == int(inside) - 1]
         if named:
             return named[0], f"Its stamp names candidate {inside}"
-    same = [one for one in candidates if inside and _last_box(one) == inside]
-    own = grams(taker.text[:4000])
+    same = [sample for sample in candidates if inside and _last_box(sample) == inside]
+    own = trigrams_of(taker.text[:4000])
     among = same or candidates
-    shares = [contained(own, grams(one.text[:4000])) for one in among]
+    shares = [containment(own, trigrams_of(sample.text[:4000])) for sample in among]
     best = max(range(len(among)), key=lambda index: (shares[index], -index))
     why = (
         "The candidate with the same answer" if same else "The candidate with most words in common"
@@ -282,43 +290,47 @@ def _took(taker: Sample, candidates: Sequence[Sample], *, selects: bool) -> tupl
     return among[best], why
 
 
-def _last_box(one: Sample) -> str:
+def _last_box(sample: Sample) -> str:
     """What the last box of a text holds; a long text ends in its answer."""
-    inside = boxes(one.text[-4000:])
+    inside = boxes(sample.text[-4000:])
     return "".join(inside[-1].split()) if inside else ""
 
 
-def _imposters(view: View, likeness: Likeness | None) -> Pairing:
-    if likeness is None:
+def _imposters(view: View, classifier: RoleClassifier | None) -> Pairing:
+    if classifier is None:
         text = "Needs at least three first texts of two roles."
         return Pairing(4, TITLES[4], absent=text)
     scored: list[tuple[float, Sample, str]] = []
-    for one in view.samples:
-        if one.step > likeness.until:
-            near, away = likeness.nearest(one.text[:4000], one.role)
-            if near and near != one.role and away > 0:
-                scored.append((away, one, near))
+    for sample in view.samples:
+        if sample.step > classifier.until:
+            near, away = classifier.nearest(sample.text[:4000], sample.role)
+            if near and near != sample.role and away > 0:
+                scored.append((away, sample, near))
     if not scored:
         text = "No later text reads more like the first texts of another role than of its own."
         return Pairing(4, TITLES[4], absent=text)
     scored.sort(key=lambda item: (-item[0], order(item[1]), item[1].role))
     first: dict[str, list[tuple[Sample, frozenset[tuple[str, ...]]]]] = {}
-    for role in likeness.roles:
-        its = [one for one in of_role(view, role) if one.step <= likeness.until][:_REFERENCES]
-        first[role] = [(one, grams(one.text[:4000])) for one in its]
+    for role in classifier.roles:
+        samples = [sample for sample in of_role(view, role) if sample.step <= classifier.until][
+            :_REFERENCES
+        ]
+        first[role] = [(sample, trigrams_of(sample.text[:4000])) for sample in samples]
     diffs = []
     runs = _own(view)
-    for away, one, near in scored[:LIMIT]:
-        own = grams(one.text[:4000])
+    for away, sample, near in scored[:LIMIT]:
+        own = trigrams_of(sample.text[:4000])
         nearest = max(first[near], key=lambda pair: jaccard(own, pair[1]))[0]
-        remark = f"Reads like {near} by {number(away)} nats per word more than like {one.role}."
-        when = (f"{one.role} now", f"{near} at the start")
-        diffs.append(compared(f"{view.key}-diff-4", (one, nearest), runs, when=when, remark=remark))
+        remark = f"Reads like {near} by {number(away)} nats per word more than like {sample.role}."
+        when = (f"{sample.role} now", f"{near} at the start")
+        diffs.append(
+            compare(f"{view.key}-diff-4", (sample, nearest), runs, when=when, remark=remark)
+        )
     return Pairing(4, TITLES[4], tuple(diffs))
 
 
-def of_two(a: View, b: View, links: tuple[str, str]) -> Pairing:
-    """The same prompt, role, slot and step in two runs, latest steps first.
+def pairing_of_runs(a: View, b: View, links: tuple[str, str]) -> Pairing:
+    """Pair texts of two runs with the same prompt, role, slot and step, latest steps first.
 
     Args:
         a: One run.
@@ -329,8 +341,11 @@ def of_two(a: View, b: View, links: tuple[str, str]) -> Pairing:
         return Pairing(5, TITLES[5], absent="Both runs need kept texts.")
 
     def placed(view: View) -> dict[tuple[int, str, str, int, int], Sample]:
-        named = [one for one in sorted(view.samples, key=order) if one.prompt]
-        return {(one.step, one.role, one.prompt, one.slot, one.turn): one for one in named}
+        named = [sample for sample in sorted(view.samples, key=order) if sample.prompt]
+        return {
+            (sample.step, sample.role, sample.prompt, sample.slot, sample.turn): sample
+            for sample in named
+        }
 
     left, right = placed(a), placed(b)
     common = sorted(left.keys() & right.keys(), key=lambda name: (-name[0], name[1:]))
@@ -339,7 +354,7 @@ def of_two(a: View, b: View, links: tuple[str, str]) -> Pairing:
         return Pairing(5, TITLES[5], absent=text)
     picked = common[:: max(1, len(common) // LIMIT)][:LIMIT]
     diffs = [
-        compared(
+        compare(
             "overview-diff-5",
             (left[name], right[name]),
             links,

@@ -14,11 +14,11 @@ from html import escape
 
 import numpy as np
 
-from roledrift.report.draw.charts import dots_of, draw_plot, plot_size
-from roledrift.report.draw.drawing import draw_panel, panel_height
+from roledrift.report.draw.canvas import Align, Canvas, Ring
 from roledrift.report.draw.palette import Dash, by_light
+from roledrift.report.draw.panels import draw_panel, panel_height
 from roledrift.report.draw.plots import Dot, Plot
-from roledrift.report.draw.sheet import Align, Ring, Sheet
+from roledrift.report.draw.scatter import dots_of, draw_plot, plot_size
 from roledrift.report.model import Panel
 from roledrift.spans import Floats
 
@@ -30,12 +30,12 @@ _ANCHORS: Mapping[Align, str] = {"left": "start", "center": "middle", "right": "
 
 
 def panel_svg(panel: Panel, key: str) -> str:
-    """One panel among small multiples; ``key`` makes its ids unique."""
+    """Draw one panel of small multiples; ``key`` makes its ids unique."""
     return _panel(panel, key, _SIZE)
 
 
 def stacked_svg(panel: Panel, key: str, place: int, *, narrow: bool = False) -> str:
-    """The panel at ``place`` of those that stand one below the other."""
+    """Draw the panel at ``place`` of a column of panels."""
     size = _STACKED[narrow][min(place, 1)]
     return _panel(panel, f"{key}{'-narrow' * narrow}", size)
 
@@ -46,24 +46,24 @@ def _panel(panel: Panel, key: str, size: tuple[float, float]) -> str:
 
 
 def plot_svg(plot: Plot) -> str:
-    """Points with their names, and links to their runs."""
+    """Draw a plot whose dots have names and link to their runs."""
     return _svg(plot_size(plot), plot.key, partial(draw_plot, plot=plot), dots_of(plot))
 
 
 def _svg(
-    size: tuple[float, float], key: str, draw: Callable[[Sheet], None], dots: Sequence[Dot] = ()
+    size: tuple[float, float], key: str, draw: Callable[[Canvas], None], dots: Sequence[Dot] = ()
 ) -> str:
-    sheet = _PageSheet(size, key, dots)
-    draw(sheet)
+    canvas = SvgCanvas(size, key, dots)
+    draw(canvas)
     box = " ".join(f"{side:g}" for side in size)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {box}" fill="none" '
-        f'stroke-linejoin="round" aria-hidden="true">{"".join(sheet.parts)}</svg>'
+        f'stroke-linejoin="round" aria-hidden="true">{"".join(canvas.parts)}</svg>'
     )
 
 
-class _PageSheet(Sheet):
-    """A sheet on a page, where the browser lays out words.
+class SvgCanvas(Canvas):
+    """A canvas that writes SVG elements and leaves the layout of words to the browser.
 
     Attributes:
         parts: The elements drawn so far.
@@ -103,7 +103,7 @@ class _PageSheet(Sheet):
         points = np.concatenate([part for ring in rings for part in (ring, gap)])
         self._path(points, f' fill="{_ink(ink)}"{_faint("fill", alpha)}', clipped=clipped)
 
-    def _stamp(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
+    def _marker(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
         begin = end = ""
         if link:
             begin, end = _named(self._named_dots[int(link.removeprefix("dot:"))])

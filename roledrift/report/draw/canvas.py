@@ -1,4 +1,4 @@
-"""A drawing area that knows where values lie; a page and a picture draw on it alike.
+"""A drawing area with axes, on which a page and a picture draw alike.
 
 What is drawn arrives in points (1/72 inch) from the top left corner, as SVG counts them.
 """
@@ -21,21 +21,21 @@ Ring = Any
 """Corners of a closed polygon, ``(n, 2)``."""
 
 
-class Sheet(ABC):
-    """Draws one chart; lengths are points.
+class Canvas(ABC):
+    """Draws one chart; all lengths are in points (1/72 inch).
 
     Places are given in one of these frames: ``data``; ``over`` (data across, 0 to 1 upwards);
     ``beside`` (0 to 1 across, data upwards); ``inside`` (0 to 1 both ways).
 
     Attributes:
         size: Width and height.
-        box: Left, top, right, bottom of the plot, from the top left corner of the sheet.
+        box: Left, top, right, bottom of the plot, from the top left corner of the canvas.
         inside: The same with room for lines along an edge: what is in the frame ``data`` is clipped
             to it.
     """
 
     def __init__(self, size: tuple[float, float], at: tuple[float, float] = (0.0, 0.0)) -> None:
-        """Make an empty sheet.
+        """Make an empty canvas.
 
         Args:
             size: Width and height.
@@ -43,15 +43,15 @@ class Sheet(ABC):
         """
         self.size = size
         self._at = at
-        self.lay((0.0, 0.0, *size), (0.0, 1.0), (0.0, 1.0))
+        self.set_axes((0.0, 0.0, *size), (0.0, 1.0), (0.0, 1.0))
 
-    def lay(
+    def set_axes(
         self,
         box: tuple[float, float, float, float],
         across: tuple[float, float],
         up: tuple[float, float],
     ) -> None:
-        """Say where the plot lies and which values its edges have."""
+        """Set where the plot lies and which values its edges have."""
         self.box = box
         (x, y), (left, top, right, bottom) = self._at, box
         start, width, floor, rise = x + left, right - left, y + bottom, top - bottom
@@ -73,7 +73,7 @@ class Sheet(ABC):
         frame: str = "data",
         dots: float = 0.0,
     ) -> None:
-        """A polyline, which NaN interrupts; ``dots`` is the diameter of dots at its points."""
+        """Draw a polyline, interrupted by NaN; ``dots`` is the diameter of dots at its points."""
         points = self._places(np.column_stack((x, y)), frame)
         self._line(points, ink, width, dash, alpha, clipped=frame == "data")
         if dots:
@@ -82,11 +82,11 @@ class Sheet(ABC):
     def area(
         self, rings: Sequence[Ring], *, ink: str, alpha: float | None = None, frame: str = "data"
     ) -> None:
-        """Filled polygons."""
+        """Fill polygons."""
         places = [self._places(ring, frame) for ring in rings]
         self._area(places, ink, alpha, clipped=frame == "data")
 
-    def stamp(
+    def marker(
         self,
         shape: Ring | float,
         place: tuple[float, float],
@@ -95,7 +95,7 @@ class Sheet(ABC):
         frame: str = "data",
         link: str = "",
     ) -> None:
-        """A small shape: a polygon around ``place``, upwards, or the radius of a circle.
+        """Draw a small marker: a polygon around ``place``, or a circle of a given radius.
 
         Args:
             shape: In points.
@@ -106,7 +106,7 @@ class Sheet(ABC):
         """
         middle = self._places([place], frame)[0]
         ring = None if isinstance(shape, float) else np.asarray(shape) * (1, -1) + middle
-        self._stamp(middle if ring is None else ring, shape, inks, link)
+        self._marker(middle if ring is None else ring, shape, inks, link)
 
     def text(
         self,
@@ -115,22 +115,22 @@ class Sheet(ABC):
         *,
         ink: str,
         frame: str,
-        away: tuple[float, float] = (0.0, 0.0),
+        offset: tuple[float, float] = (0.0, 0.0),
         align: Align = "center",
         size: float = 7.5,
     ) -> None:
-        """``words`` with their baseline at ``place``, moved ``away`` to the right and upwards."""
+        """Write ``words`` with their baseline at ``place``, moved ``offset`` right and upwards."""
         x, y = self._places([place], frame)[0].tolist()
         words = words.replace("\n", " ")
         if words:
-            self._text((x + away[0], y - away[1]), words, ink, align, size)
+            self._text((x + offset[0], y - offset[1]), words, ink, align, size)
 
     def _places(self, points: Any, frame: str) -> Floats:
         """Points in a frame, ``(n, 2)``, as places on what is drawn on."""
         x, width = self._across[frame in ("data", "over")]
         y, height = self._up[frame in ("data", "beside")]
-        found: Floats = np.asarray(points, dtype=float) * (width, height) + (x, y)
-        return found
+        places: Floats = np.asarray(points, dtype=float) * (width, height) + (x, y)
+        return places
 
     @abstractmethod
     def _line(
@@ -150,7 +150,7 @@ class Sheet(ABC):
         """Fill polygons."""
 
     @abstractmethod
-    def _stamp(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
+    def _marker(self, ring: Floats, shape: Ring | float, inks: tuple[str, str], link: str) -> None:
         """Draw a polygon, or a circle of the radius ``shape`` around the place ``ring``."""
 
     @abstractmethod
@@ -166,5 +166,5 @@ def _axis(origin: float, length: float, low: float, high: float) -> tuple[float,
 
 
 def rectangle(left: float, lower: float, right: float, upper: float) -> Ring:
-    """Corners of a rectangle."""
+    """Return the corners of a rectangle."""
     return ((left, lower), (right, lower), (right, upper), (left, upper))

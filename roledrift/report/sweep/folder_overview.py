@@ -9,13 +9,12 @@ from itertools import combinations
 from pathlib import Path
 
 from roledrift.errors import ConfigError
-from roledrift.judgement import Incident
 from roledrift.report.cells import UNKNOWN, Cell, Table
 from roledrift.report.curves import limits
 from roledrift.report.model import Block, Figure, Mark, Panel, Prose
-from roledrift.report.moods import MOODS, urgency
-from roledrift.report.numbers import count, number
+from roledrift.report.numbers import cell, count
 from roledrift.report.sections.names import role_name
+from roledrift.report.statuses import tally, urgency
 from roledrift.report.sweep.bands import banded
 from roledrift.report.sweep.overviews import added
 from roledrift.report.sweep.summary import Summary, Unreadable
@@ -38,7 +37,7 @@ def overview(
     *,
     paper: bool = False,
 ) -> tuple[Block, ...]:
-    """Blocks above the runs.
+    """Build the blocks above the runs.
 
     Args:
         summaries: The runs.
@@ -55,37 +54,33 @@ def overview(
         raise ConfigError(
             f"runs cannot be grouped by {unknown[0]!r}: these have {', '.join(keys(summaries))}"
         )
-    found: list[Block] = [Prose(_tally(summaries, unreadable)), _runs(summaries, unreadable)]
+    blocks: list[Block] = [Prose(_tally(summaries, unreadable)), _runs(summaries, unreadable)]
     differing = _differences(summaries)
     if differing is not None:
-        found.append(differing)
+        blocks.append(differing)
     multiples = _multiples(summaries, by)
     if multiples is not None:
-        found.append(multiples)
-    return (*found, *added(summaries, paper=paper))
+        blocks.append(multiples)
+    return (*blocks, *added(summaries, paper=paper))
 
 
 def _tally(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> str:
     """How many runs are in which state, and what is the same in all of them."""
-    counts = Counter(one.state for one in summaries)
-    told = [f"{counts[mood]} {mood}" for mood in reversed(MOODS) if counts[mood]]
-    told += [f"{len(unreadable)} unreadable"] if unreadable else []
-    text = ", ".join(told) + "."
+    text = tally(summary.state for summary in summaries)
+    text += f", {len(unreadable)} unreadable." if unreadable else "."
     alike = [_same(summaries, name) for name in ("workflow", "routing", "task", "scale", "seed")]
     notes = summaries[0].notes
     varying = {*_varying_notes(summaries), *_NAMES}
     alike += [f"{name}: {notes[name]}" for name in sorted(notes) if name not in varying]
-    said = _cut(" · ".join(filter(None, alike)), 2 * _NOTES)
-    return f"{text} All runs: {said}." if said else text
+    shared = _cut(" · ".join(filter(None, alike)), 2 * _NOTES)
+    return f"{text} All runs: {shared}." if shared else text
 
 
 def _same(summaries: Sequence[Summary], name: str) -> str:
     """The value that all runs have; empty if they differ or none has it."""
-    values = {getattr(one, name) for one in summaries}
+    values = {getattr(summary, name) for summary in summaries}
     value = values.pop() if len(values) == 1 else None
-    if value in (None, ""):
-        return ""
-    return f"seed {value}" if name == "seed" else str(value)
+    return "" if value in (None, "") else f"{name} {value}"
 
 
 def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Table:
@@ -93,16 +88,16 @@ def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Tab
     differing = [
         name
         for name in ("workflow", "routing", "task", "scale", "seed")
-        if len({getattr(one, name) for one in summaries}) > 1
+        if len({getattr(summary, name) for summary in summaries}) > 1
     ]
     columns = (
         "run", "outcome", "what happened", "onset", "best val.", "at step", "last val.", "steps",
         *differing,
     )  # fmt: skip
-    rows = tuple(_row(one, differing) for one in _worst_first(summaries)) + tuple(
-        (Cell(Path(one.path).name), Cell("unreadable"), Cell(one.why))
+    rows = tuple(_row(summary, differing) for summary in _worst_first(summaries)) + tuple(
+        (Cell(Path(run.path).name), Cell("unreadable"), Cell(run.why))
         + (UNKNOWN,) * (len(columns) - 3)
-        for one in unreadable
+        for run in unreadable
     )
     caption = "Worst first, then by onset; a click on a heading sorts. Onset: first bad step."
     return Table(columns, rows, "Runs", caption, key="runs", sortable=True)
@@ -110,31 +105,25 @@ def _runs(summaries: Sequence[Summary], unreadable: Sequence[Unreadable]) -> Tab
 
 def _worst_first(summaries: Sequence[Summary]) -> list[Summary]:
     """The order of the table and of the small multiples."""
-    return sorted(summaries, key=lambda one: urgency(one.state, one.incident))
+    return sorted(summaries, key=lambda summary: urgency(summary.state, summary.incident))
 
 
-def _row(one: Summary, differing: Sequence[str]) -> tuple[Cell, ...]:
-    last = one.validation[max(one.validation)] if one.validation else None
-    incident = one.incident
+def _row(summary: Summary, differing: Sequence[str]) -> tuple[Cell, ...]:
+    last = summary.validation[max(summary.validation)] if summary.validation else None
+    incident = summary.incident
+    cause = incident and Cell(summary.lead, note=f"{role_name(incident.role)}: {incident.finding}")
+    facts = (getattr(summary, name) for name in differing)
     return (
-        Cell(one.name, href=one.href),
-        Cell(one.state, state=one.state, note="" if one.closed else "not closed"),
-        UNKNOWN if incident is None else Cell(one.lead, note=_cause(incident)),
+        Cell(summary.name, href=summary.href),
+        Cell(summary.state, state=summary.state, note="" if summary.closed else "not closed"),
+        cause or UNKNOWN,
         UNKNOWN if incident is None else count(incident.onset),
-        UNKNOWN if one.best is None else Cell(number(one.best[1]), one.best[1]),
-        UNKNOWN if one.best is None else count(one.best[0]),
-        UNKNOWN if last is None else Cell(number(last), last),
-        count(one.steps),
-        *(_named(getattr(one, name)) for name in differing),
+        cell(None if summary.best is None else summary.best[1]),
+        UNKNOWN if summary.best is None else count(summary.best[0]),
+        cell(last),
+        count(summary.steps),
+        *(count(fact) if isinstance(fact, int) else Cell(fact or "–") for fact in facts),
     )
-
-
-def _cause(incident: Incident) -> str:
-    return f"{role_name(incident.role)}: {incident.finding}"
-
-
-def _named(value: str | int | None) -> Cell:
-    return count(value) if isinstance(value, int) else Cell(value or "–")
 
 
 def _cut(text: str, most: int) -> str:
@@ -143,44 +132,47 @@ def _cut(text: str, most: int) -> str:
 
 def _varying_notes(summaries: Sequence[Summary]) -> list[str]:
     """Notes that are not the same in all runs; without those that repeat a run's name."""
-    names = sorted({name for one in summaries for name in one.notes})
+    names = sorted({name for summary in summaries for name in summary.notes})
     return [
         name
         for name in names
-        if name not in _NAMES and len({one.notes.get(name) for one in summaries}) > 1
+        if name not in _NAMES and len({summary.notes.get(name) for summary in summaries}) > 1
     ]
 
 
 def _differences(summaries: Sequence[Summary]) -> Table | None:
     """Settings and notes that are not the same in all runs, in full."""
-    names = sorted({name for one in summaries for name in one.settings})
+    names = sorted({name for summary in summaries for name in summary.settings})
     differing = [
         name
         for name in names
         if name not in _ALWAYS
         and name.removeprefix("note: ") not in _NAMES
-        and len({one.settings.get(name, "") for one in summaries}) > 1
+        and len({summary.settings.get(name, "") for summary in summaries}) > 1
     ]
     if not differing:
         return None
     rows = tuple(
-        (Cell(one.name, href=one.href), *(Cell(one.settings.get(n, "") or "–") for n in differing))
-        for one in summaries
+        (
+            Cell(summary.name, href=summary.href),
+            *(Cell(summary.settings.get(n, "") or "–") for n in differing),
+        )
+        for summary in summaries
     )
     title = "What else differs between the runs"
     return Table(("run", *differing), rows, title, collapsed=True, key="differences")
 
 
 def keys(summaries: Sequence[Summary]) -> list[str]:
-    """What runs can be grouped by: ``policy``, settings, and notes without their ``note: ``."""
-    names = {name.removeprefix("note: ") for one in summaries for name in one.settings}
+    """List what runs can be grouped by: ``policy``, settings, and notes without ``note: ``."""
+    names = {name.removeprefix("note: ") for summary in summaries for name in summary.settings}
     return sorted({"policy", *names})
 
 
-def _value(one: Summary, name: str) -> str:
+def _value(summary: Summary, name: str) -> str:
     if name == "policy":
-        return one.policy
-    return one.settings.get(name) or one.settings.get(f"note: {name}") or f"no {name}"
+        return summary.policy
+    return summary.settings.get(name) or summary.settings.get(f"note: {name}") or f"no {name}"
 
 
 def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None:
@@ -190,21 +182,23 @@ def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None
     """
     if by:
         groups: dict[str, list[Summary]] = {}
-        for one in summaries:
-            groups.setdefault(" ".join(_value(one, name) for name in by), []).append(one)
+        for summary in summaries:
+            groups.setdefault(" ".join(_value(summary, name) for name in by), []).append(summary)
     else:
         groups = _groups(summaries)
-    place = {one.key: at for at, one in enumerate(_worst_first(summaries))}
-    order = sorted(groups, key=lambda label: min(place[one.key] for one in groups[label]))
+    place = {summary.key: at for at, summary in enumerate(_worst_first(summaries))}
+    order = sorted(groups, key=lambda label: min(place[summary.key] for summary in groups[label]))
     drawn = (_multiple(label, groups[label]) for label in order)
     panels = [panel for panel in drawn if panel is not None]
     if not panels:
         return None
     steps = [step for panel in panels for line in panel.lines for step in line.steps]
     span = (min(steps), max(*steps, min(steps) + 1))
-    shares = [one for one in panels if one.lines[0].label.startswith(_VALIDATION)]
+    shares = [panel for panel in panels if panel.lines[0].label.startswith(_VALIDATION)]
     common = limits(shares, log=False, share=True)
-    own = [common if one in shares else limits([one], log=False, share=False) for one in panels]
+    own = [
+        common if panel in shares else limits([panel], log=False, share=False) for panel in panels
+    ]
     shown = [
         replace(panel, span=span, limits=scale)
         for panel, scale in zip(panels[:_SHOWN], own, strict=False)
@@ -221,10 +215,10 @@ def _multiples(summaries: Sequence[Summary], by: Sequence[str]) -> Figure | None
 def _multiple(label: str, runs: Sequence[Summary]) -> Panel | None:
     """Runs that belong together, in one panel; None if nothing was recorded."""
     # A single validation is a dot, which says nothing.
-    validated = any(len(one.validation) > 1 or not one.reward for one in runs)
+    validated = any(len(run.validation) > 1 or not run.reward for run in runs)
     key = "validation" if validated else "reward"
     name = _VALIDATION if key == "validation" else "reward"
-    line = banded(name, [getattr(one, key) for one in runs], -1)
+    line = banded(name, [getattr(run, key) for run in runs], -1)
     if line is None:
         return None
     worst = _worst_first(runs)[0]
@@ -242,23 +236,24 @@ def _groups(summaries: Sequence[Summary]) -> dict[str, list[Summary]]:
     """
     notes = _varying_notes(summaries)
     placed: dict[tuple[str, ...], list[Summary]] = {}
-    for one in summaries:
-        own = (one.notes.get(name, "") for name in notes)
-        placed.setdefault((one.task, one.scale, one.workflow, one.policy, *own), []).append(one)
+    for summary in summaries:
+        own = (summary.notes.get(name, "") for name in notes)
+        place = (summary.task, summary.scale, summary.workflow, summary.policy, *own)
+        placed.setdefault(place, []).append(summary)
     telling = _telling(list(placed))
-    names = Counter(one.name for one in summaries)
-    found: dict[str, list[Summary]] = {}
+    names = Counter(summary.name for summary in summaries)
+    labelled: dict[str, list[Summary]] = {}
     for place in sorted(placed):
         runs = placed[place]
-        if len(runs) > 1 and len({one.seed for one in runs}) == len(runs):
+        if len(runs) > 1 and len({run.seed for run in runs}) == len(runs):
             label = " ".join(place[index] for index in telling if place[index]) or "all seeds"
             label = _cut(label, _LABEL)
             # Cut, two can be the same; the key of a run is nobody else's.
-            found[f"{label} ({runs[0].key})" if label in found else label] = runs
+            labelled[f"{label} ({runs[0].key})" if label in labelled else label] = runs
         else:
-            for one in runs:
-                found[one.name if names[one.name] == 1 else one.key] = [one]
-    return found
+            for summary in runs:
+                labelled[summary.name if names[summary.name] == 1 else summary.key] = [summary]
+    return labelled
 
 
 def _telling(places: Sequence[tuple[str, ...]]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from roledrift.errors import ConfigError
 from roledrift.report.build import build_run
 from roledrift.report.model import Figure, Prose, Table
 from roledrift.report.sections import first_screen
-from roledrift.report.sweep.index import overview
+from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.summary import Summary, summarise
 from roledrift.report.view import View
 
@@ -97,7 +97,7 @@ def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: View) -> 
     assert found["what happened"] == [first_screen.lead(failing)] * 2 + ["–"]
     tally, table = overview(given)[:2]
     assert isinstance(tally, Prose)
-    assert tally.text.startswith("1 failing, 1 suspicious, 1 clean. All runs: voting")
+    assert tally.text.startswith("1 failing, 1 suspicious, 1 clean. All runs: workflow voting")
     assert isinstance(table, Table)
     assert [row[1].note for row in table.rows] == ["", "", "not closed"]
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from roledrift.report.draw.figures import panel_svg, stacked_svg
+from roledrift.report.draw.svg import panel_svg, stacked_svg
 from roledrift.report.model import Line, Mark, Panel
 
 STEPS = tuple(range(0, 100, 2))
@@ -49,7 +49,7 @@ def test_what_was_drawn_before_leaves_no_trace() -> None:
 
 
 ELSEWHERE = """
-from roledrift.report.draw.figures import panel_svg
+from roledrift.report.draw.svg import panel_svg
 from roledrift.report.model import Line, Mark, Panel
 lines = tuple(Line(f"role {i}", tuple(range(9)), (0.1 * i,) * 9, tone=i) for i in range(3))
 print(panel_svg(Panel("p", lines, (0, 9), baseline=(0, 2), marks=(Mark(4, "onset 4"),)), "key"))

@@ -1,4 +1,4 @@
-"""Texts of a report: single ones, two side by side with their words compared, and all of a run."""
+"""Blocks that hold texts: single ones, two side by side, and all of a run."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Pairing:
 
 @dataclass(frozen=True, slots=True)
 class Diffs:
-    """The diff viewer: prepared pairs, so that nobody has to hunt for them."""
+    """The diff viewer with its prepared pairs."""
 
     kind: ClassVar[str] = "diffs"
     key: str
@@ -103,7 +103,7 @@ class Diffs:
 
 
 @dataclass(frozen=True, slots=True)
-class Browser:
+class TextBrowser:
     """All texts of a run that fit the size budget, for searching.
 
     Attributes:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from roledrift.report.model import map_text
-from roledrift.report.texts.passages import Browser, Diff, Diffs, Excerpt, Pairing
+from roledrift.report.texts.text_blocks import Diff, Diffs, Excerpt, Pairing, TextBrowser
 
 
 def test_signs_of_pieces_survive_cleaning() -> None:
@@ -12,5 +12,5 @@ def test_signs_of_pieces_survive_cleaning() -> None:
 
 
 def test_blocks_say_what_they_are() -> None:
-    kinds = [block.kind for block in (Diffs("d", (Pairing(1, "t"),)), Browser("b", "", ()))]
+    kinds = [block.kind for block in (Diffs("d", (Pairing(1, "t"),)), TextBrowser("b", "", ()))]
     assert kinds == ["diffs", "browser"]

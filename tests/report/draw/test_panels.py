@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roledrift.report.draw.drawing import (
-    room_around,
-    round_powers,
-    round_steps,
-    round_values,
+from roledrift.report.draw.panels import (
+    log_ticks,
+    padded_range,
+    step_ticks,
+    value_ticks,
 )
-from roledrift.report.draw.figures import panel_svg, stacked_svg
+from roledrift.report.draw.svg import panel_svg, stacked_svg
 from roledrift.report.model import Line, Mark, Panel
 
 FLOATS = st.floats(-1e12, 1e12, allow_nan=False)
@@ -25,7 +25,7 @@ def test_round_values_lie_inside_evenly_and_are_few(a: float, b: float, most: in
     low, high = sorted((a, b))
     if high - low < 1e-6 * max(abs(low), abs(high), 1e-9):
         return
-    found = round_values(low, high, most)
+    found = value_ticks(low, high, most)
     assert 1 <= len(found) <= most + 1
     room = 1e-5 * max(abs(low), abs(high))
     assert all(low - room <= value <= high + room for value in found)
@@ -34,8 +34,8 @@ def test_round_values_lie_inside_evenly_and_are_few(a: float, b: float, most: in
 
 
 def test_steps_are_whole_numbers() -> None:
-    assert round_steps(1, 21, 6) == (5, 10, 15, 20)
-    assert round_steps(0, 0, 5) == (0,)
+    assert step_ticks(1, 21, 6) == (5, 10, 15, 20)
+    assert step_ticks(0, 0, 5) == (0,)
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_steps_are_whole_numbers() -> None:
 def test_powers_of_ten_get_digits_between_where_there_is_room(
     ends: tuple[float, float], found: tuple[float, ...]
 ) -> None:
-    assert round_powers(*ends) == found
+    assert log_ticks(*ends) == found
 
 
 def test_an_axis_leaves_room_around_its_values() -> None:
-    assert room_around([0.0, 1.0], log=False, share=0.05) == (-0.05, 1.05)
-    assert room_around([], log=True, share=0.05) == (0.1, 1.0)
-    low, high = room_around([2.0], log=False, share=0.05)
+    assert padded_range([0.0, 1.0], log=False, share=0.05) == (-0.05, 1.05)
+    assert padded_range([], log=True, share=0.05) == (0.1, 1.0)
+    low, high = padded_range([2.0], log=False, share=0.05)
     assert low < 2 < high
 
 

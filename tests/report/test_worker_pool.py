@@ -5,27 +5,27 @@ import sys
 import time
 from pathlib import Path
 
-from roledrift.report.crew import call_in, fresh, processes
+from roledrift.report.worker_pool import preload, processes, start_context
 
 
 def test_workers_are_fresh_processes() -> None:
     assert processes() >= 1
-    assert fresh().get_start_method() in ("forkserver", "spawn")
+    assert start_context().get_start_method() in ("forkserver", "spawn")
 
 
 def test_workers_can_be_called_in_before_they_are_needed() -> None:
-    call_in()
-    call_in()
-    with fresh().Pool(1) as pool:
+    preload()
+    preload()
+    with start_context().Pool(1) as pool:
         assert pool.apply(processes) >= 1
 
 
 _COMMAND = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
-from roledrift.report.crew import end_with_parent, fresh
+from roledrift.report.worker_pool import end_with_parent, start_context
 if __name__ == "__main__":
-    with ProcessPoolExecutor(1, mp_context=fresh(), initializer=end_with_parent) as pool:
+    with ProcessPoolExecutor(1, mp_context=start_context(), initializer=end_with_parent) as pool:
         print(pool.submit(os.getpid).result(), flush=True)
         time.sleep(60)
 """

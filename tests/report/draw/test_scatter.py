@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from roledrift.report.draw.charts import dots_of, plot_size
-from roledrift.report.draw.figures import plot_svg
 from roledrift.report.draw.plots import Dot, Plot
+from roledrift.report.draw.scatter import dots_of, plot_size
+from roledrift.report.draw.svg import plot_svg
 
 DOTS = (Dot(0.5, "a", 0.6), Dot(0.7, "b", 0.4, 1, 2))
 

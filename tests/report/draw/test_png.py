@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from roledrift.report.draw.pictures import pictures
 from roledrift.report.draw.plots import Dot, Plot
+from roledrift.report.draw.png import figure_pngs
 from roledrift.report.model import Figure, Report, Section
 
 
@@ -19,7 +19,7 @@ def test_figures_become_png_of_the_same_bytes(failing_report: Report) -> None:
     )
     section = Section("summary", "Summary", (*first.blocks, *plots))
     report = replace(failing_report, runs=(replace(run, sections=(section,)),))
-    first = dict(pictures(report))
+    first = dict(figure_pngs(report))
     assert list(first) == [f"{run.key}-cause.png", "p0.png", "p1.png"]
     assert all(body.startswith(b"\x89PNG") for body in first.values())
-    assert dict(pictures(report)) == first
+    assert dict(figure_pngs(report)) == first

@@ -15,18 +15,18 @@ from typing import Any
 
 import matplotlib
 from matplotlib.artist import Artist
-from matplotlib.figure import Figure as Canvas
+from matplotlib.figure import Figure as MatplotlibFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, PathPatch, Polygon
 from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.transforms import Affine2D, Bbox, TransformedBbox
 
-from roledrift.report.draw.charts import draw_plot, plot_size
-from roledrift.report.draw.drawing import draw_panel
+from roledrift.report.draw.canvas import Align, Canvas, Ring
 from roledrift.report.draw.palette import INKS, Dash
-from roledrift.report.draw.sheet import Align, Ring, Sheet
-from roledrift.report.model import Block, Card, Figure, Plot, Report
+from roledrift.report.draw.panels import draw_panel
+from roledrift.report.draw.scatter import draw_plot, plot_size
+from roledrift.report.model import AlertCard, Block, Figure, Plot, Report
 from roledrift.spans import Floats
 
 _DPI = 160
@@ -36,18 +36,18 @@ _TITLE, _NAME, _GAP = 24.0, 18.0, 12.0
 _ACROSS = 3
 
 
-def pictures(report: Report) -> Iterator[tuple[str, bytes]]:
-    """File name and PNG of every figure, in the order of the page."""
+def figure_pngs(report: Report) -> Iterator[tuple[str, bytes]]:
+    """Draw every figure in the order of the page: its file name and the PNG."""
     blocks = [*report.overview]
     blocks += [block for run in report.runs for section in run.sections for block in section.blocks]
     for block in _figures(blocks):
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", block.key) + ".png"
-        yield name, _figure(block) if isinstance(block, Figure) else _plot(block)
+        yield name, _figure_png(block) if isinstance(block, Figure) else _plot_png(block)
 
 
 def _figures(blocks: Iterable[Block]) -> Iterator[Figure | Plot]:
     for block in blocks:
-        if isinstance(block, Card):
+        if isinstance(block, AlertCard):
             yield from _figures(block.blocks)
         elif (isinstance(block, Figure) and block.panels) or isinstance(block, Plot):
             yield block
@@ -55,83 +55,87 @@ def _figures(blocks: Iterable[Block]) -> Iterator[Figure | Plot]:
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """Matplotlib's defaults, whatever the user's style; to be drawn under, or put on a function."""
+    """Use matplotlib's defaults whatever the user's style is, as a context or a decorator."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         yield
 
 
 @own_style()
-def _figure(figure: Figure) -> bytes:
+def _figure_png(figure: Figure) -> bytes:
     columns = 1 if figure.stacked else min(len(figure.panels), _ACROSS)
     rows = math.ceil(len(figure.panels) / columns)
     width, height = _PANEL
-    sheet = Picture((columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP))
-    sheet.say((_GAP, 16.0), figure.title, ink=_INK, size=10.0)
+    canvas = PngCanvas((columns * (width + _GAP) + _GAP, _TITLE + rows * (height + _NAME) + _GAP))
+    canvas.write((_GAP, 16.0), figure.title, ink=_INK, size=10.0)
     for index, panel in enumerate(figure.panels):
         left = _GAP + index % columns * (width + _GAP)
         top = _TITLE + index // columns * (height + _NAME)
-        sheet.say((left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
+        canvas.write((left, top + 12.0), panel.title, ink=_SOFT, size=8.0)
         if panel.absent:
-            sheet.say((left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
+            canvas.write((left, top + _NAME + 30.0), "not measured", ink=_SOFT, size=8.0)
         else:
-            draw_panel(sheet.part(_PANEL, (left, top + _NAME)), panel)
-    return sheet.png(_DPI)
+            draw_panel(canvas.inset(_PANEL, (left, top + _NAME)), panel)
+    return canvas.png(_DPI)
 
 
 @own_style()
-def _plot(plot: Plot) -> bytes:
+def _plot_png(plot: Plot) -> bytes:
     width, height = plot_size(plot)
-    sheet = Picture((width + 2 * _GAP, height + _TITLE + _GAP))
-    sheet.say((_GAP, 16.0), plot.title, ink=_INK, size=10.0)
-    draw_plot(sheet.part((width, height), (_GAP, _TITLE)), plot)
-    return sheet.png(_DPI)
+    canvas = PngCanvas((width + 2 * _GAP, height + _TITLE + _GAP))
+    canvas.write((_GAP, 16.0), plot.title, ink=_INK, size=10.0)
+    draw_plot(canvas.inset((width, height), (_GAP, _TITLE)), plot)
+    return canvas.png(_DPI)
 
 
-class Picture(Sheet):
-    """A sheet on a white picture.
+class PngCanvas(Canvas):
+    """A canvas on a white picture.
 
     Args:
         size: Width and height in points.
         at: Its top left corner on the canvas.
-        canvas: What it draws on; None for one of its size.
+        figure: The matplotlib figure to draw on; None makes one of `size`.
     """
 
     def __init__(
         self,
         size: tuple[float, float],
         at: tuple[float, float] = (0.0, 0.0),
-        canvas: Canvas | None = None,
+        figure: MatplotlibFigure | None = None,
     ) -> None:
-        self._canvas = Canvas(figsize=(size[0] / 72, size[1] / 72)) if canvas is None else canvas
+        self._figure = (
+            MatplotlibFigure(figsize=(size[0] / 72, size[1] / 72)) if figure is None else figure
+        )
         # Places count downwards and are points: matplotlib counts inches upwards.
-        height = self._canvas.get_figheight()
+        height = self._figure.get_figheight()
         points = Affine2D().scale(1 / 72, -1 / 72).translate(0, height)
-        self._here = points + self._canvas.dpi_scale_trans
+        self._here = points + self._figure.dpi_scale_trans
         super().__init__(size, at)
 
-    def part(self, size: tuple[float, float], at: tuple[float, float]) -> Picture:
-        """A sheet on the same picture."""
-        return Picture(size, at, self._canvas)
+    def inset(self, size: tuple[float, float], at: tuple[float, float]) -> PngCanvas:
+        """Make a canvas on a part of the same picture."""
+        return PngCanvas(size, at, self._figure)
 
-    def say(self, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
-        """Words at a place from the top left corner."""
+    def write(self, place: tuple[float, float], words: str, *, ink: str, size: float) -> None:
+        """Write words at a place given from the top left corner."""
         x, down = place
-        self.text((0, 1), words, ink=ink, frame="inside", away=(x, -down), align="left", size=size)
+        self.text(
+            (0, 1), words, ink=ink, frame="inside", offset=(x, -down), align="left", size=size
+        )
 
     def png(self, dpi: int) -> bytes:
-        """The picture; the same one gives the same bytes."""
+        """Encode the picture; equal pictures give equal bytes."""
         buffer = io.BytesIO()
         # Without the version of matplotlib in it.
         nothing: Any = {"Software": None}
-        self._canvas.savefig(buffer, format="png", dpi=dpi, metadata=nothing, facecolor="white")
+        self._figure.savefig(buffer, format="png", dpi=dpi, metadata=nothing, facecolor="white")
         return buffer.getvalue()
 
     def _draw(self, artist: Artist, *, clipped: bool = False) -> None:
         # What is drawn later lies on top.
-        artist.set_zorder(len(self._canvas.get_children()))
+        artist.set_zorder(len(self._figure.get_children()))
         artist.set_transform(self._here)
-        self._canvas.add_artist(artist)
+        self._figure.add_artist(artist)
         left, top, right, bottom = self.inside
         box = TransformedBbox(Bbox([(left, bottom), (right, top)]), self._here)
         artist.set_clip_box(box if clipped else None)
@@ -156,7 +160,7 @@ class Picture(Sheet):
         path = Path.make_compound_path(*(Path([*ring, ring[0]], closed=True) for ring in rings))
         self._draw(PathPatch(path, color=ink, linewidth=0, alpha=alpha), clipped=clipped)
 
-    def _stamp(
+    def _marker(
         self,
         ring: Floats,
         shape: Ring | float,

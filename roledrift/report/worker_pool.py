@@ -1,4 +1,7 @@
-"""The processes that share the work on a folder of runs. Light, so that they can start early."""
+"""The worker processes that share the work on a folder of runs.
+
+This module imports little, so that the workers can start early.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import threading
 _NEEDED = ("__main__", "roledrift.report.folder", "roledrift.report.html", "pyarrow.parquet")
 
 
-def fresh() -> multiprocessing.context.BaseContext:
-    """Fresh processes: a fork of a process with threads (progress bars, torch) can hang.
+def start_context() -> multiprocessing.context.BaseContext:
+    """Choose how workers start: never by forking a process that has threads, which can hang.
 
     Where they can be forked from a process that only imported what is needed, that is paid once.
     """
@@ -22,16 +25,16 @@ def fresh() -> multiprocessing.context.BaseContext:
     return start
 
 
-def call_in() -> None:
-    """Let the process that others are forked from import what is needed while we do so too."""
-    if fresh().get_start_method() == "forkserver":
+def preload() -> None:
+    """Start the fork server early, so that its imports overlap with ours."""
+    if start_context().get_start_method() == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
         ensure_running()
 
 
 def end_with_parent() -> None:
-    """Leave when the command is gone: workers of one that was killed would wait for ever."""
+    """Exit when the parent process dies: a worker would otherwise wait for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
 
@@ -43,7 +46,7 @@ def end_with_parent() -> None:
 
 
 def processes() -> int:
-    """Processors this process may use."""
+    """Count the processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows

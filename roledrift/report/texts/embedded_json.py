@@ -1,4 +1,4 @@
-"""The texts of the browser as the page carries them: JSON in a script element that never runs."""
+"""The texts of a page as JSON in a script element that never runs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from roledrift.report.texts.episodes import episodes
-from roledrift.report.texts.passages import Browser, Excerpt
+from roledrift.report.texts.text_blocks import Excerpt, TextBrowser
 
 
-def island(browser: Browser) -> str:
-    """The texts of ``browser`` as JSON that cannot leave its script element.
+def embedded_json(browser: TextBrowser) -> str:
+    """Encode the texts of ``browser`` as JSON that cannot break out of its script element.
 
     Packed, it is one JSON string; else an object, in which every ``<`` is an escape.
     """
-    text = written(browser)
+    text = as_json(browser)
     return f'"{pack(text)}"' if browser.packed else text
 
 
 def pack(text: str) -> str:
-    """``text`` compressed, in letters: a page unpacks it with what every browser has built in.
+    """Compress ``text`` with gzip and encode it in base64, which a browser can undo by itself.
 
     The same text gives the same letters wherever zlib is the same.
     """
@@ -32,8 +32,8 @@ def pack(text: str) -> str:
     return base64.b64encode(squeezed).decode("ascii")
 
 
-def written(browser: Browser) -> str:
-    """The texts of ``browser`` as JSON.
+def as_json(browser: TextBrowser) -> str:
+    """Encode the texts of ``browser`` as compact JSON.
 
     Rows are short lists and every word that repeats is there once: ten thousand texts have to fit.
     """
@@ -42,28 +42,37 @@ def written(browser: Browser) -> str:
     def index(kind: str, word: str) -> int:
         return words[kind].setdefault(word, len(words[kind]))
 
-    roles = list(dict.fromkeys((*browser.roles, *(one.role for one in browser.items))))
+    roles = list(dict.fromkeys((*browser.roles, *(excerpt.role for excerpt in browser.items))))
     place = {role: at for at, role in enumerate(roles)}
     groups = _groups(browser.items)
     prompts: dict[str, list[str]] = {}
     rows: list[list[Any]] = []
-    for at, one in enumerate(browser.items):
-        named = f"{one.prompt}\n{one.prompt_text}"
-        prompts.setdefault(named, [one.prompt, one.prompt_text])
+    for at, excerpt in enumerate(browser.items):
+        named = f"{excerpt.prompt}\n{excerpt.prompt_text}"
+        prompts.setdefault(named, [excerpt.prompt, excerpt.prompt_text])
         rows.append(
             [
-                *(one.key, place[one.role], one.slot, one.turn, one.step, one.tokens),
-                index("finish", one.finish),
-                one.reward.text,
-                one.advantage.text,
-                [index("flags", flag) for flag in one.flags],
+                *(
+                    excerpt.key,
+                    place[excerpt.role],
+                    excerpt.slot,
+                    excerpt.turn,
+                    excerpt.step,
+                    excerpt.tokens,
+                ),
+                index("finish", excerpt.finish),
+                excerpt.reward.text,
+                excerpt.advantage.text,
+                [index("flags", flag) for flag in excerpt.flags],
                 index("prompts", named),
-                one.episode,
+                excerpt.episode,
                 groups[at],
-                place.get(one.near, -1),
-                None if one.away is None or not math.isfinite(one.away) else round(one.away, 2),
-                index("cuts", one.cut),
-                one.text,
+                place.get(excerpt.near, -1),
+                None
+                if excerpt.away is None or not math.isfinite(excerpt.away)
+                else round(excerpt.away, 2),
+                index("cuts", excerpt.cut),
+                excerpt.text,
             ]
         )
     body = {
@@ -79,6 +88,8 @@ def written(browser: Browser) -> str:
 def _groups(items: Sequence[Excerpt]) -> list[int]:
     """Number of the episode of each text; a text without a name is alone in its own."""
     members = {
-        id(one): number for number, group in enumerate(episodes(items).values()) for one in group
+        id(excerpt): number
+        for number, group in enumerate(episodes(items).values())
+        for excerpt in group
     }
-    return [members.get(id(one), len(items) + at) for at, one in enumerate(items)]
+    return [members.get(id(excerpt), len(items) + at) for at, excerpt in enumerate(items)]

@@ -22,8 +22,8 @@ _FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """Log-probability of words per role.
+class RoleClassifier:
+    """A naive Bayes classifier: the log-probability of each word under each role.
 
     Attributes:
         roles: Roles with enough first texts.
@@ -40,15 +40,15 @@ class Likeness:
     _seen: dict[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     def nearest(self, text: str, role: str) -> tuple[str, float]:
-        """The role that ``text`` reads most like, and by how much more than like ``role``.
+        """Find the role that ``text`` reads most like, and by how much more than like ``role``.
 
         Returns:
-            Name and nats per word; ``("", nan)`` if that cannot be said.
+            Name and nats per word; ``("", nan)`` if that is unknown.
         """
-        found = self._known.get((role, text))
-        if found is None:
-            found = self._known[role, text] = self._nearest(text, role)
-        return found
+        nearest = self._known.get((role, text))
+        if nearest is None:
+            nearest = self._known[role, text] = self._nearest(text, role)
+        return nearest
 
     def _nearest(self, text: str, role: str) -> tuple[str, float]:
         words = _words(text)
@@ -56,32 +56,32 @@ class Likeness:
             return "", math.nan
         seen = self._seen
         try:
-            said = [seen[word] for word in words]
+            columns = [seen[word] for word in words]
         except KeyError:
-            said = [self._said(word) for word in words]
-        totals = [math.fsum(column) for column in zip(*said, strict=True)]
+            columns = [self._log_probs_of(word) for word in words]
+        totals = [math.fsum(column) for column in zip(*columns, strict=True)]
         best = max(range(len(totals)), key=lambda index: totals[index])
         away = (totals[best] - totals[self.roles.index(role)]) / len(words)
         return self.roles[best], away
 
-    def _said(self, word: str) -> tuple[float, ...]:
-        found = self._seen.get(word)
-        if found is None:
-            found = self.words.get(_short(word), self.unknown)
+    def _log_probs_of(self, word: str) -> tuple[float, ...]:
+        log_probs = self._seen.get(word)
+        if log_probs is None:
+            log_probs = self.words.get(_short(word), self.unknown)
             if len(self._seen) < _REMEMBERED:
-                self._seen[word] = found
-        return found
+                self._seen[word] = log_probs
+        return log_probs
 
 
 def tokens(text: str) -> list[str]:
-    """The first words of ``text`` in lower case; digits all alike, for numbers say nothing."""
+    """Split ``text`` into its first 200 words, in lower case and with all numbers alike."""
     return [_short(word) for word in _words(text)]
 
 
 def _words(text: str) -> list[str]:
     # A word is seldom longer than 24 characters; a line of a million must not be scanned.
-    found: list[str] = _WORD.findall(text[: 12 * _WORDS].lower())
-    return found[:_WORDS]
+    words: list[str] = _WORD.findall(text[: 12 * _WORDS].lower())
+    return words[:_WORDS]
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -89,8 +89,10 @@ def _short(word: str) -> str:
     return "0" if word.isdigit() else word[:24]
 
 
-def learn(samples: Sequence[Sample], roles: Sequence[str], until: int | None) -> Likeness | None:
-    """Profiles of the roles from the texts up to step ``until``.
+def train(
+    samples: Sequence[Sample], roles: Sequence[str], until: int | None
+) -> RoleClassifier | None:
+    """Train a classifier on the texts up to step ``until``.
 
     Args:
         samples: Texts of the run.
@@ -102,14 +104,14 @@ def learn(samples: Sequence[Sample], roles: Sequence[str], until: int | None) ->
     """
     if not samples:
         return None
-    first = min(one.step for one in samples)
+    first = min(sample.step for sample in samples)
     last = max(first, first if until is None else until)
     counts: dict[str, Counter[str]] = {role: Counter() for role in roles}
     texts: Counter[str] = Counter()
-    for one in samples:
-        if one.step <= last and one.role in counts:
-            counts[one.role].update(tokens(one.text))
-            texts[one.role] += 1
+    for sample in samples:
+        if sample.step <= last and sample.role in counts:
+            counts[sample.role].update(tokens(sample.text))
+            texts[sample.role] += 1
     known = tuple(role for role in roles if texts[role] >= _FEWEST and counts[role])
     if len(known) < 2:
         return None
@@ -123,4 +125,4 @@ def learn(samples: Sequence[Sample], roles: Sequence[str], until: int | None) ->
         )
         for word in vocabulary
     }
-    return Likeness(known, words, tuple(math.log(0.5 / size) for size in sizes), last)
+    return RoleClassifier(known, words, tuple(math.log(0.5 / size) for size in sizes), last)
