@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
+
 from benchmarks.detection.captures import onset_of
 from benchmarks.detection.intervals import Share
 from benchmarks.reproduction.measures import FALL, capture, fall
@@ -63,6 +65,28 @@ def told_of_captures(rows: Sequence[Row]) -> list[Told]:
         _told(f"aggregator's form {words}", group, _named, _delay)
         for words, group in groups.items()
     ]
+
+
+def least_form_kept(rows: Sequence[Row], *, named: bool) -> list[float]:
+    """How far the terse form sank of aggregators that share a policy and did not lose it.
+
+    Args:
+        rows: Of all experiments.
+        named: Of the runs in which a capture was named, or of the others.
+
+    Returns:
+        Per run the lowest mean of three iterations in a row, over that of the first three.
+    """
+    series = [
+        np.asarray(row["roles"]["aggregator"]["terse"], dtype=np.float64)
+        for row in rows
+        if row["experiment"] in CAPTURES
+        and capture(row) == "none"
+        and "shared" in row["policies"]
+        and _named(row) == named
+    ]
+    means = [np.lib.stride_tricks.sliding_window_view(one, 3).mean(1) for one in series]
+    return [float(one.min() / one[0]) for one in means if one[0]]
 
 
 def told_of_falls(rows: Sequence[Row]) -> list[Told]:

@@ -1,6 +1,8 @@
 from typing import Any
 
-from benchmarks.reproduction.truth import told_of_captures, told_of_falls
+import pytest
+
+from benchmarks.reproduction.truth import least_form_kept, told_of_captures, told_of_falls
 from tests.benchmarks.reproduction.rows import row, terse
 
 
@@ -34,6 +36,20 @@ def test_captures_are_told_of_the_runs_in_which_they_happened() -> None:
     assert passing.runs == 0
     assert (shared.runs, shared.named.hits, shared.any.hits) == (1, 0, 0)
     assert (none.runs, none.named.hits, none.failing.hits, none.any.hits) == (1, 0, 1, 1)
+
+
+def test_how_near_runs_came_to_a_capture() -> None:
+    near, kept = [0.8] * 8 + [0.5] * 3 + [0.7] * 9, [0.8] * 20
+    shared = {"shared": dict[str, Any]()}
+    named = told("suspicious", ("aggregator", "sp_role_capture", 12))
+    rows = [
+        row("capture/sp", seed=1, roles=terse(near), policies=shared, told=named),
+        row("capture/sp", seed=2, roles=terse(kept), policies=shared),
+        row("capture/sp", seed=3, roles=terse([0.8] * 5 + [0.1] * 15), policies=shared, told=named),
+        row("capture/ip", seed=1, roles=terse(near), told=named),
+    ]
+    assert least_form_kept(rows, named=True) == pytest.approx([0.5 / 0.8])
+    assert least_form_kept(rows, named=False) == pytest.approx([1.0])
 
 
 def test_falls_are_told_of_the_runs_that_fell() -> None:
