@@ -14,7 +14,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from roledrift_importers.wandb_log import History, _payloads, entries
+from roledrift_importers.wandb_log import LoggedRow, _payloads, entries
 
 from roledrift import open_monitor
 from roledrift.errors import ConfigError
@@ -49,7 +49,7 @@ run.finish()
 """
 
 
-def run_with_wandb(folder: Path, mode: str) -> tuple[list[History], str]:
+def run_with_wandb(folder: Path, mode: str) -> tuple[list[LoggedRow], str]:
     """The program above with the real wandb, offline; read back with our reader."""
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
@@ -66,7 +66,7 @@ def run_with_wandb(folder: Path, mode: str) -> tuple[list[History], str]:
         },
     )
     (file,) = (folder / "wandb").glob("offline-run-*/run-abc.wandb")
-    rows = [one for one in entries(file, Ledger()) if isinstance(one, History)]
+    rows = [one for one in entries(file, Ledger()) if isinstance(one, LoggedRow)]
     return rows, done.stdout
 
 

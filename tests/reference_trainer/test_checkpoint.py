@@ -331,7 +331,7 @@ def test_a_longer_run_goes_on_and_another_is_refused(
     assert [report.step for report in result.steps] == [3]
     told = open_run(tmp_path / "run").steps()[-1].checkpoints
     assert [(one.step, Path(one.path).name) for one in told] == [(2, "global_step_2")]
-    whole = train(prepare(longer, cache=cache))
+    whole = train(prepare(longer, cache=cache), out=tmp_path / "whole")
     assert replace(result.steps[0], seconds={}) == replace(whole.steps[2], seconds={})
     assert RunFolder(tmp_path / "run").finished() == {"steps": 3, "stopped": ""}
     with pytest.raises(SettingsError, match="seed was 0, is 1"):
