@@ -48,7 +48,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the files of the repository and the gallery."""
     from mkdocs.structure.files import File  # the links are tested where there is no mkdocs
 
-    added = {is_on_site(name): path for name, path in outside().items()} | _gallery()
+    added = {site_path(name): path for name, path in outside().items()} | _gallery()
     for name, path in added.items():
         files.append(File.generated(config, name, abs_src_path=str(path)))
     return files
@@ -62,7 +62,7 @@ def outside() -> dict[str, Path]:
     return {path.relative_to(ROOT).as_posix(): path for path in paths}
 
 
-def is_on_site(name: str) -> str:
+def site_path(name: str) -> str:
     """Where the site has a file of the repository."""
     inside = PurePosixPath(name)
     if inside.parts[0] == "docs":
@@ -110,7 +110,7 @@ def _link(match: re.Match[str], src: str) -> str:
     path = {"README.md": "docs/README.md", "CONTRIBUTING.md": "docs/README.md"}.get(path, path)
     if path not in outside() and not path.startswith("docs/"):
         return match[0]
-    return posixpath.relpath(is_on_site(path), posixpath.dirname(src) or ".") + mark
+    return posixpath.relpath(site_path(path), posixpath.dirname(src) or ".") + mark
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -85,7 +85,7 @@ LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 def site() -> dict[str, Path]:
     """Path on the site -> file, of everything but the gallery, which is made in every build."""
     held = {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*") if path.is_file()}
-    return held | {site_hooks.is_on_site(name): path for name, path in site_hooks.outside().items()}
+    return held | {site_hooks.site_path(name): path for name, path in site_hooks.outside().items()}
 
 
 @pytest.mark.parametrize("name", sorted(name for name in site() if name.endswith(".md")))
