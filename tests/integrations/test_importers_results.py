@@ -5,22 +5,14 @@ from roledrift_importers.results import Accuracies, accuracies, experiments, res
 
 from roledrift.ingest.ledger import Ledger
 from tests.ingest.logs import write_lines
+from tests.ingest.trees import result
 
 NAME = "voting-qwen3_1.7b-multi_lora-math"
 BASE = "voting-qwen3_1.7b-base_model-math"
 
 
 def row(step: int, accuracy: float, name: str = NAME, **more: Any) -> dict[str, Any]:
-    mode = "base_model" if "base_model" in name else "trained_checkpoint"
-    return {
-        "dataset": "dapo_math",
-        "experiment_name": name,
-        "checkpoint_step": step,
-        "accuracy": accuracy,
-        "eval_mode": mode,
-        "length_mode": "training",
-        "n_rollouts": 1,
-    } | more
+    return result(name, step, accuracy, **more)
 
 
 def found(tmp_path: Path, *rows: dict[str, Any], name: str = NAME) -> Accuracies:
