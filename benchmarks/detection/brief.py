@@ -58,11 +58,11 @@ def by_run(outcomes: Sequence[Outcome]) -> str:
     lines = []
     for runs in by_scenario(outcomes).values():
         for outcome in runs:
-            what = outcome.truth.family if outcome.counts or not outcome.told else "no effect"
+            what = outcome.truth.family if outcome.counts or not outcome.reported else "no effect"
             delays = "/".join(
                 "-" if (delay := outcome.delay(scale)) is None else f"+{delay}"
                 for scale in SCALES
-                if outcome.told
+                if outcome.reported
             )
             cliff = "" if outcome.cliff is None else f" cliff {outcome.cliff}"
             harm = " harmed" if outcome.effect.harmed else ""

@@ -92,7 +92,7 @@ def _run(outcome: Outcome) -> dict[str, object]:
         "family": outcome.truth.family,
         "counts": outcome.counts,
         "harmed": outcome.effect.harmed,
-        "delay": {scale: outcome.delay(scale) for scale in outcome.told},
+        "delay": {scale: outcome.delay(scale) for scale in outcome.reported},
         "cliff": outcome.cliff,
         "capture": outcome.capture,
         "told": list(outcome.names),

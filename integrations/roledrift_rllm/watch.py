@@ -90,15 +90,15 @@ class Watch:
         self._how = sampling_of(backend)
         resume = step > 0 and is_run(settings.out)  # else it was not watched before
         earlier = open_run(settings.out).samples() if resume else ()
-        seen = [one.prompt for one in earlier if "canary" in one.flags]
-        self._told = StatisticsLog(workflow.role_names)
+        seen = [sample.prompt for sample in earlier if "canary" in sample.flags]
+        self._statistics = StatisticsLog(workflow.role_names)
         name = type(backend).__name__
         self.monitor = open_monitor(
             workflow,
             settings.out,
             config=settings.config or None,
             resume=resume,
-            sinks=(self._told,),
+            sinks=(self._statistics,),
             host=f"rllm.{name}",
             notes={"gradients": "not measured: rLLM's workers hold them"},
         )
@@ -133,7 +133,7 @@ class Watch:
             with self.monitor.fenced("stop"):
                 self._backend.config.rllm.trainer.total_batches = step
                 say(f"roledrift stops the run: step {step} was the last one")
-        state.metrics.update(self._told.take())
+        state.metrics.update(self._statistics.take())
 
     def finish(self) -> None:
         """Close the run and say what it is."""
@@ -185,7 +185,7 @@ def sampling_of(backend: Any) -> Sampling:
         temperature=heat or None,
         rollout_temperature=engine or None,
         longest=int(ours.data.max_response_length) if ends else 0,
-        ends=frozenset(int(one) for one in ends if one is not None),
+        ends=frozenset(int(end) for end in ends if end is not None),
         bypass=verl is not None and bool(correction.get("bypass_mode", False)),
         on_policy=not (ours.get("async_training", None) or {}).get("enable", False),
     )

@@ -65,16 +65,16 @@ def settings_of(config: Any) -> Settings | None:
     section = _plain(config.get("roledrift", None) or {})
     if not isinstance(section, dict):
         raise ConfigError(f"roledrift: needs a section of keys, got {section!r}")
-    known = [one.name for one in fields(Settings)]
+    known = [field.name for field in fields(Settings)]
     for key in section:
         if key not in known:
             near = get_close_matches(str(key), known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {known}"
             raise ConfigError(f"unknown setting roledrift.{key} of the verl plugin; {hint}")
     for name in ("workflow", "out", "roles"):
-        said = os.environ.get(f"ROLEDRIFT_{name.upper()}", "")
-        if said and not section.get(name):
-            section[name] = said
+        given = os.environ.get(f"ROLEDRIFT_{name.upper()}", "")
+        if given and not section.get(name):
+            section[name] = given
     return Settings(**section) if section.get("workflow") and not disabled() else None
 
 
@@ -89,7 +89,7 @@ def _devices(place: Any) -> dict[str, str]:
 def _plain(value: Any) -> Any:
     """Sections of OmegaConf are mappings, but no dictionaries."""
     if hasattr(value, "items"):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(inner) for key, inner in value.items()}
     return value
 
 
@@ -122,14 +122,14 @@ class Watch:
         step = int(trainer.global_steps)
         resume = step > 0 and is_run(out)  # its checkpoint may be from before it was watched
         earlier = open_run(out).samples() if resume else ()
-        seen = [one.prompt for one in earlier if "canary" in one.flags]
-        self.told = StatisticsLog(workflow.role_names)
+        seen = [sample.prompt for sample in earlier if "canary" in sample.flags]
+        self.statistics = StatisticsLog(workflow.role_names)
         self.monitor: Monitor = open_monitor(
             workflow,
             out,
             config=settings.config or None,
             resume=resume,
-            sinks=(self.told,),
+            sinks=(self.statistics,),
             host=f"verl.{type(trainer).__name__}",
             notes={
                 "gradients": "measured in verl's workers; a record without any says why",
@@ -282,7 +282,7 @@ class Watch:
             self._measure(read(), step)
         if self.monitor.end_step(step).stop:
             self._stop(step)
-        return self.told.take()
+        return self.statistics.take()
 
     def finish(self) -> None:
         """Close the run and say what it is."""
@@ -346,7 +346,7 @@ def sampling_of(trainer: Any) -> verl_batch.Sampling:
         temperature=heat if heat > 0 else None,
         rollout_temperature=engine if engine else None,
         longest=int(config.data.get("max_response_length", 0) or 0),
-        ends=frozenset(int(one) for one in ends),
+        ends=frozenset(int(end) for end in ends),
         bypass=bool(correction.get("bypass_mode", False)),
         on_policy=mode_of_trainer == "sync",
     )
