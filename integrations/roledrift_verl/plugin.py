@@ -219,7 +219,8 @@ def _attach(trainer: type[Any]) -> None:
 
     def loaded(self: Any, _call: Mapping[str, Any], _result: Any) -> None:
         # Only here, because workers and rollout servers load this module too.
-        from roledrift_verl.watch import Watch, settings_of
+        from roledrift_verl.settings import settings_of
+        from roledrift_verl.watch import Watch
 
         _WATCHED.clear()
         settings = settings_of(self.config)
