@@ -171,16 +171,9 @@ def _stands(figures: Figures, outcome: Outcome) -> bool:
     return any(name == CAPTURE for _, name in figures.standing.get(outcome.name, ()))
 
 
-def simulated(
-    figures: Figures, *words: str, failing: bool | None = None
-) -> list[Mapping[str, Any]]:
+def simulated(figures: Figures, *words: str) -> list[Mapping[str, Any]]:
     """Rows of the simulations whose name contains one of ``words``."""
-    return [
-        row
-        for row in figures.simulated
-        if any(word in row["cell"] for word in words)
-        and (failing is None or row["failing"] == failing)
-    ]
+    return [row for row in figures.simulated if any(word in row["cell"] for word in words)]
 
 
 def pooled(rows: Iterable[Mapping[str, Any]], field: str) -> Share:

@@ -152,10 +152,10 @@ def _all(
         try:
             imported = _import(each, wanted)
         except (RoleDriftError, OSError) as error:
-            if len(todo) == 1 and isinstance(error, OSError):  # one of the output is another matter
-                raise StoreError(str(error)) from error
-            if len(todo) == 1:
+            if len(todo) == 1 and isinstance(error, RoleDriftError):
                 raise
+            if len(todo) == 1:  # an OSError is one of the output to those who print
+                raise StoreError(str(error)) from error
             failed[each.shown] = console.failure_of(error, each.source).message
             console.say(f"{each.shown}: not imported: {failed[each.shown]}")
         else:
