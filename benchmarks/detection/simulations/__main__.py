@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.detection import tables
 from benchmarks.detection.simulations import cells, healthy
 from benchmarks.detection.simulations.rows import row_of
 from benchmarks.detection.simulations.trials import Tried, try_all
@@ -41,9 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     groups: dict[str, list[Tried]] = {}
     for result in results:
         groups.setdefault(result.trial.cell, []).append(result)
-    rows = [row_of(cell, runs) for cell, runs in groups.items()]
-    for row in rows:
-        print(row.text())
+    rows = [row_of(cell, runs).plain() for cell, runs in groups.items()]
+    print("\n".join(tables.simulated(rows)))
     broken = Counter(name for result in results for name in result.faults)
     steps = sum(result.trial.plan.steps for result in results)
     judged = sum(result.seconds for result in results)
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{1e3 * judged / max(steps, 1):.1f} ms per step to judge; broken: {dict(broken) or '-'}"
     )
     if not options.dry and options.part == "all" and not options.only:
-        options.out.write_text(json.dumps([row.plain() for row in rows], indent=1) + "\n", "utf-8")
+        options.out.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
     return 0
 
 
