@@ -61,7 +61,7 @@ class Figures:
     simulated: Sequence[Mapping[str, Any]]
 
 
-def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
+def measure(runs: Runs, tune: Runs) -> Figures:
     """Everything about ``runs``; rivals get their thresholds from ``tune``."""
     ours = runs.ours()
     keys = list(runs.replayed)
@@ -73,7 +73,7 @@ def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
         rivals=against(runs, tune, ours),
         standing={names[key]: runs.replayed[key].open for key in keys},
         bootstrap=rates(runs),
-        simulated=json.loads(simulations.read_text("utf-8")) if simulations.is_file() else [],
+        simulated=json.loads(SIMULATIONS.read_text("utf-8")),
     )
 
 
