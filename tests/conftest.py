@@ -19,6 +19,9 @@ from tests import ranks
 
 Install = Callable[..., None]
 
+# Until the tests are collected: a fifth of that would be looking for garbage among modules.
+gc.disable()
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -39,10 +42,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What is imported stays: looking through it for garbage would be half of a small training."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
-    if any(item.get_closest_marker("ranks") for item in session.items):
+    gc.enable()
+    forks = any(item.get_closest_marker("ranks") for item in session.items)
+    if forks and not session.config.option.collectonly:
         ranks.share_imports()
 
 
