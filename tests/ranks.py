@@ -12,6 +12,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing import forkserver, resource_tracker, util
@@ -20,8 +21,6 @@ from multiprocessing.context import ForkServerProcess
 from multiprocessing.reduction import DupFd
 from typing import Any
 from unittest.mock import patch
-
-from tqdm import tqdm
 
 
 class _Output:
@@ -50,7 +49,9 @@ def share_imports() -> None:
     """Start the fork server as a fork of this process instead of as a fresh interpreter."""
     resource_tracker.ensure_running()  # remains a process of its own
     multiprocessing.set_forkserver_preload([])
-    tqdm.get_lock()  # one for all processes: those that are killed leave none of their own behind
+    if "tqdm" in sys.modules:
+        # One lock for all processes: those that are killed leave none of their own behind.
+        sys.modules["tqdm"].tqdm.get_lock()
     with patch.object(util, "spawnv_passfds", _forked):
         forkserver.ensure_running()
 
