@@ -13,15 +13,10 @@ from pathlib import Path
 
 from roledrift.config import near
 from roledrift.errors import ConfigError, StoreError
-from roledrift.ingest import (
-    metrics,
-    table,
-    tensorboard_events,
-    trl,
-    verl,
-)
+from roledrift.ingest import metrics, table, tensorboard_events, trl, verl
 from roledrift.ingest.form import Format
 from roledrift.ingest.installed import installed_formats
+from roledrift.ingest.unpacking import BROKEN, opened
 
 FORMATS: Mapping[str, Format] = {
     form.name: form
@@ -70,6 +65,11 @@ def sniff(path: Path) -> tuple[Format, str]:
         raise StoreError(f"{path}: is empty")
     if not os.access(path, os.R_OK):
         raise StoreError(f"{path}: may not be read")
+    if _in_utf16(path):
+        raise StoreError(
+            f"{path}: is in UTF-16, as some Windows shells write; convert it to UTF-8, for "
+            "example with `iconv -f UTF-16 -t UTF-8`"
+        )
     raise StoreError(
         f"{path}: not recognised as any of {', '.join(known)}; give `roledrift import` the "
         "format (--as) or say what its columns are (--mapping)"
@@ -87,6 +87,16 @@ def _nothing(path: Path) -> bool:
     try:
         return path.stat().st_size == 0 if path.is_file() else not any(path.iterdir())
     except OSError:
+        return False
+
+
+def _in_utf16(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with opened(path) as file:
+            return file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    except BROKEN:
         return False
 
 

@@ -100,6 +100,9 @@ def test_what_is_not_recognised(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     with pytest.raises(StoreError, match="not recognised as any of"):
         sniff(tmp_path)
+    (tmp_path / "a").write_text('{"step": 1, "loss": 0.5}', encoding="utf-16")
+    with pytest.raises(StoreError, match="convert it to UTF-8"):
+        sniff(tmp_path / "a")
     with pytest.raises(StoreError, match="no such file"):
         sniff(tmp_path / "no")
     with pytest.raises(ConfigError, match="did you mean 'wandb'"):
