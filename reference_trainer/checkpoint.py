@@ -192,7 +192,6 @@ def restore(bank: AdapterBank, checkpoint: Path) -> Position:
         state = torch.load(checkpoint / _STATE, weights_only=True)
         for name, optimizer in bank.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
-        bank.memory.averages = state["gradient_memory"]
         _set_generators(state["generators"])
         return position_of(checkpoint)
     except (KeyError, TypeError, ValueError, RuntimeError, UnpicklingError) as error:
@@ -222,7 +221,6 @@ def _adapter(policy: str) -> str:
 def _state(bank: AdapterBank) -> dict[str, Any]:
     return {
         "optimizers": {name: one.state_dict() for name, one in bank.optimizers.items()},
-        "gradient_memory": bank.memory.averages,
         "generators": _generators(),
     }
 

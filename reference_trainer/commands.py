@@ -111,8 +111,7 @@ def evaluate_all(
 ) -> list[Path]:
     """Evaluate the untrained adapters and the checkpoints of ``run``, graded again per role.
 
-    Writes ``<run>/evaluation/``: ``step_<n>.json`` per checkpoint, and the same episodes and
-    results in the files of the paper's code under ``trajectories/`` and ``eval_results.jsonl``.
+    Writes ``<run>/evaluation/step_<n>.json`` per checkpoint.
 
     Args:
         run: Run directory of ``train``.

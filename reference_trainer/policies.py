@@ -18,7 +18,6 @@ from torch.optim import SGD, AdamW, Optimizer
 from transformers import PreTrainedModel
 
 from reference_trainer.errors import SettingsError
-from reference_trainer.interventions import GradientMemory
 from reference_trainer.schedule import Schedule, lr_factor
 from reference_trainer.seeds import derive
 
@@ -91,8 +90,6 @@ class AdapterBank:
         adapters: PEFT's name of each adapter to its policy.
         optimizers: By policy; under the name ``"*"`` if there is one for all.
         device: Where everything is.
-        memory: Moving averages of the policies' gradients, empty until the coherence regulariser
-            uses it.
 
     Raises:
         SettingsError: If a policy name repeats or cannot be the name of a folder.
@@ -133,7 +130,6 @@ class AdapterBank:
         ]
         self._parameters = {name: self._find(self._names[name]) for name in self.policies}
         self.optimizers = self._build_optimizers()
-        self.memory = GradientMemory()
         self._moved: set[str] = set()
         self._active = ""
         self.activate(self.policies[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,6 @@ from reference_trainer.checkpoint import (
     checkpoints,
     save_adapters,
     save_checkpoint,
-    write_atomically,
 )
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
@@ -30,7 +28,6 @@ from reference_trainer.evaluate import (
 from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.observation import Observation
 from reference_trainer.paper_compat import released_order, tick
-from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.rescoring import Rescored, rescore, token_means
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
@@ -224,14 +221,6 @@ def _keep(
         kept = save_checkpoint(
             setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep, spare=spare
         )
-        facts = training_metadata(
-            config,
-            setup.stage.workflow,
-            step=report.step,
-            parameters=base_parameters(setup.bank),
-        )
-        text = json.dumps(facts, indent=2) + "\n"
-        write_atomically(folder.checkpoints / "training_metadata.json", text)
     return kept
 
 
