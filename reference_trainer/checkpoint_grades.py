@@ -64,7 +64,7 @@ def grade_checkpoint(setup: Setup, *, out: Path, step: int, rollouts: int = 1) -
 def _regraded(episodes: Sequence[Episode], stage: Stage) -> list[tuple[Graded, ...]]:
     """Every episode's spans, graded one by one, several at a time."""
     task, workflow = stage.scene.task, stage.workflow
-    asked = {one.problem: task.problem("validation", one.problem) for one in episodes}
+    asked = {episode.problem: task.problem("validation", episode.problem) for episode in episodes}
     with Grading(task) as grading:
         for episode in episodes:
             for span in episode.spans:

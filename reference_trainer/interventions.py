@@ -65,7 +65,7 @@ def problems(settings: Interventions, workflow: Workflow) -> list[str]:
         "slot_weights": settings.slot_weights,
         "lr_factors": settings.lr_factors,
     }
-    found = [
+    wrong = [
         f"interventions.{name} names {role!r}, which is not a role; there are "
         f"{list(workflow.role_names)}"
         for name, roles in named.items()
@@ -73,26 +73,26 @@ def problems(settings: Interventions, workflow: Workflow) -> list[str]:
         if role not in workflow.role_names
     ]
     if any(beta < 0 for beta in settings.kl_anchor.values()):
-        found.append("interventions.kl_anchor must not be negative")
+        wrong.append("interventions.kl_anchor must not be negative")
     if any(factor <= 0 for factor in settings.lr_factors.values()):
-        found.append("interventions.lr_factors must be greater than 0")
-    found += disagreements("interventions.lr_factors", settings.lr_factors, workflow, default=1.0)
-    return found
+        wrong.append("interventions.lr_factors must be greater than 0")
+    wrong += disagreements("interventions.lr_factors", settings.lr_factors, workflow, default=1.0)
+    return wrong
 
 
 def disagreements(
     name: str, values: Mapping[str, float], workflow: Workflow, *, default: float
 ) -> list[str]:
     """Roles of one policy that a setting ``name`` gives different values, one sentence each."""
-    found = []
+    wrong = []
     for policy in dict.fromkeys(workflow.policies):
         roles = [role for role in workflow.role_names if workflow.policy_of(role) == policy]
         if len({values.get(role, default) for role in roles}) > 1:
-            found.append(
+            wrong.append(
                 f"{name}: roles {roles} share policy {policy!r} and need the same "
                 "value; route them to policies of their own to tell them apart"
             )
-    return found
+    return wrong
 
 
 def anchor(new_BC: Tensor, reference_BC: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ def row_weights(
     sizes: Counter[str] = Counter()
     for span in batch:
         sizes[span.role] += len(span.output_ids) if tokens else 1
-    whole = sizes.total()
+    total = sizes.total()
     result = {}
     for span in batch:
         kind = settings.slot_weights.get(span.role, "one")
@@ -130,7 +130,7 @@ def row_weights(
         weights = {"one": 1.0, "inverse": 1.0 / n, "inverse_sqrt": 1.0 / sqrt(n), "sum": float(n)}
         weight = weights[kind]
         if settings.balance_roles:
-            weight *= whole / (len(sizes) * sizes[span.role])
+            weight *= total / (len(sizes) * sizes[span.role])
         result[span] = weight
     return result
 

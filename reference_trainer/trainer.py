@@ -315,10 +315,10 @@ def _set_lr(setup: Setup, step: int, position: int | None = None) -> float:
 def _totals(report: StepReport) -> dict[str, float]:
     """What the monitor's record of the step says about the run as a whole."""
     totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
-    for policy, one in report.policies.items():
-        totals[f"lr/{policy}"] = one.lr
-        totals[f"grad_norm/{policy}"] = one.grad_norm
-        totals[f"clipped/{policy}"] = one.clipped
+    for policy, update in report.policies.items():
+        totals[f"lr/{policy}"] = update.lr
+        totals[f"grad_norm/{policy}"] = update.grad_norm
+        totals[f"clipped/{policy}"] = update.clipped
     return totals
 
 
@@ -355,8 +355,8 @@ def _with_advantages(episodes: list[Episode], config: Config) -> list[Episode]:
     groups = group_keys(
         episodes, by=config.train.grouping, agentwise=config.interventions.agentwise
     )
-    found = advantages(rewards, groups, normalisation=config.train.normalisation)
-    values = iter(found.tolist())
+    computed = advantages(rewards, groups, normalisation=config.train.normalisation)
+    values = iter(computed.tolist())
     return [
         replace(
             episode, spans=tuple(replace(span, advantage=next(values)) for span in episode.spans)
@@ -375,7 +375,7 @@ def _role_reports(
 ) -> dict[str, dict[str, float | None]]:
     roles = summarise(episodes, stage.workflow.role_names)
     moved = {
-        role: token_means([one for one in rescored if one.role == role], stage.ranks)
-        for role in dict.fromkeys(one.role for one in rescored)
+        role: token_means([part for part in rescored if part.role == role], stage.ranks)
+        for role in dict.fromkeys(part.role for part in rescored)
     }
-    return {role: asdict(one) | moved[role] for role, one in roles.items()}
+    return {role: asdict(summary) | moved[role] for role, summary in roles.items()}

@@ -190,7 +190,7 @@ def _update(
                 scores = score(bank.causal_lm, micro.batch, temperature=config.rollout.temperature)
             if config.paper_compat.on_policy_single and len(minibatches) == 1:
                 micro = replace(micro, old_BC=scores.logp_BC.detach())
-            terms = _loss(micro, scores, minibatch.whole, config)
+            terms = _loss(micro, scores, minibatch.size, config)
             if watch is not None and micro.counted:
                 watch.in_update(_forward(policy, micro, scores, terms, number))
             if every or micro.trained:
@@ -241,7 +241,7 @@ class _Tally:
         )
 
 
-def _loss(micro: MicroBatch, scores: Scores, whole: Whole, config: Config) -> LossTerms:
+def _loss(micro: MicroBatch, scores: Scores, size: Whole, config: Config) -> LossTerms:
     """The surrogate of one role's rows, and its anchor if it has one."""
     batch = micro.batch
     tokens = clipped_loss(
@@ -261,7 +261,7 @@ def _loss(micro: MicroBatch, scores: Scores, whole: Whole, config: Config) -> Lo
         values_BC,
         batch.mask_BC,
         by=config.train.aggregation,
-        whole=whole,
+        size=size,
         weight_B=micro.weight_B,
     )
     return LossTerms(loss, tokens.clipped_BC, k3_BC)

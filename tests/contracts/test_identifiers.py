@@ -24,7 +24,9 @@ AT_MOST = {
 
 FILES = sorted(ROOT.rglob("*.py"))
 BESIDE = sorted(
-    path for name in ("tools", "examples") for path in (ROOT.parent / name).rglob("*.py")
+    path
+    for name in ("reference_trainer", "tools", "examples")
+    for path in (ROOT.parent / name).rglob("*.py")
 )
 TREES = {path: ast.parse(path.read_text()) for path in (*FILES, *BESIDE)}
 
