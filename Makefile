@@ -162,7 +162,7 @@ site: $(VENV)/.site
 	NO_MKDOCS_2_WARNING=1 PYTHONWARNINGS=ignore:IProgress $(BIN)/python -m mkdocs build --strict -f tools/mkdocs.yml
 
 docs: $(READY)
-	$(BIN)/python tools/make_pictures.py
+	$(BIN)/python tools/make_screenshots.py
 
 clean:
 	rm -rf $(VENV) .venv-* runs site .mypy_cache .ruff_cache .pytest_cache .hypothesis

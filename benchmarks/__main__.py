@@ -6,10 +6,6 @@ import sys
 from importlib import import_module
 
 NAMES = (
-    "import_time",
-    "token_statistics",
-    "judging_speed",
-    "log_speed",
     "report_speed",
     "view_speed",
     "ingest_speed",
@@ -18,7 +14,6 @@ NAMES = (
     "role_gradients",
     "trl_demo",
     "grading_speed",
-    "price_table",
     "plan_memory",
     "monitor_on_shapes",
     "gpu_iteration",

@@ -118,7 +118,9 @@ def measured(size: str, *, steps: int, scratch: Path) -> dict[str, Any]:
         seconds["monitored" if watched else "plain"].append(took)
     observation.close()
     medians = {
-        f"{kind} {part}": statistics.median(one[part] for one in took[SKIPPED:])
+        f"{kind} {part}": statistics.median(
+            iteration_seconds[part] for iteration_seconds in took[SKIPPED:]
+        )
         for kind, took in seconds.items()
         for part in ("generation", "training", "all")
     }

@@ -109,8 +109,8 @@ def timed(call: Callable[..., Any], into: list[float]) -> Callable[..., Any]:
 class InTurns(TrainerCallback):
     """Times every step of TRL and lets the other trainer have its turn after it."""
 
-    def __init__(self, setup: Setup, mine: Series, theirs: Series) -> None:
-        self.setup, self.mine, self.theirs = setup, mine, theirs
+    def __init__(self, setup: Setup, ours: Series, theirs: Series) -> None:
+        self.setup, self.ours, self.theirs = setup, ours, theirs
         self.clock = Clock()
         self.tokens = 0
 
@@ -128,7 +128,7 @@ class InTurns(TrainerCallback):
         """End TRL's turn and take ours."""
         self.clock.stop(self.theirs, self.tokens)
         self.tokens = 0
-        ours(self.setup, int(state.global_step), self.mine)
+        ours(self.setup, int(state.global_step), self.ours)
         self.begin()
 
 

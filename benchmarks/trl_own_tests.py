@@ -304,8 +304,8 @@ def compare(alone: Path, watched: Path) -> int:
         f"{len(both)} tests; same alone and watched: {dict(Counter(same))}; differ: {len(differ)}"
     )
     for name, how in sorted(differ.items()):
-        told = "its rows have one column more" if name.endswith(MORE) else how[1]
-        print(f"  {name}: alone {how[0]}, watched {told}")
+        why_watched = "its rows have one column more" if name.endswith(MORE) else how[1]
+        print(f"  {name}: alone {how[0]}, watched {why_watched}")
     print(f"watched: {two['watched']}; faults: {two['faults']}")
     why = Counter(
         f"{how[1][0]}: {how[1][1][:160]}"

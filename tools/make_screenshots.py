@@ -1,7 +1,7 @@
 """Pages of five kinds of run and of a folder: 1280 x 800 light and dark, a phone, 1920 wide.
 
-They are written to ``runs/pages``, for a person to look at after every change of the page, and the
-failing run's status image to ``docs/images``. Needs Playwright and Pillow.
+They are written to ``runs/pages``, for a person to look at after every change of the page, and
+those that the documentation shows to ``docs/images``. Needs Playwright and Pillow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from roledrift.store.writer import RunWriter
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "runs" / "pages"
-STATUS = ROOT / "docs" / "images" / "status.png"
+IMAGES = ROOT / "docs" / "images"
+SHOWN = {"failing": "report.png", "healthy": "healthy.png"}
+"""Runs whose page the documentation shows, with the picture's name."""
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DEMOS = {
     "failing": "hot-learning-rate",
@@ -113,12 +116,10 @@ def main() -> None:
             if done.exit_code:
                 raise SystemExit(done.output)
             shoot(browser, out / "index.html", name)
+            if name in SHOWN:
+                shutil.copy(PAGES / f"{name}-desk.png", IMAGES / SHOWN[name])
             if name == "failing":
-                few(
-                    (out / "status.png").read_bytes(),
-                    ROOT / "docs" / "images" / "status.png",
-                    shrink=2,
-                )
+                few((out / "status.png").read_bytes(), IMAGES / "status.png", shrink=2)
             print(name)
         browser.close()
 

@@ -54,7 +54,7 @@ def lengthened(records: Sequence[StepRecord], steps: int, seed: int) -> list[Ste
     return [replace(record, step=begin + i) for i, record in enumerate(chosen[:steps])]
 
 
-def told(draw: Draw) -> tuple[Finding, ...]:
+def findings_in(draw: Draw) -> tuple[Finding, ...]:
     """What the detectors say about one such run."""
     recording = load(draw.scenario, draw.place.seed, base=draw.place.base)
     records = lengthened(recording.steps, draw.steps, draw.draw)
@@ -79,7 +79,7 @@ def rates(runs: Runs, *, times: int = 1, processes: int = 2) -> list[dict[str, A
         chosen = keys if length == LENGTHS[0] else keys[::2]
         draws = [Draw(*key, length, draw) for key in chosen for draw in range(times)]
         with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-            findings = list(pool.map(told, draws, chunksize=2))
+            findings = list(pool.map(findings_in, draws, chunksize=2))
         names = sorted({f"{run.severity}: {run.name}" for some in findings for run in some})
         shares = {
             scale: Share.of(any(run.counts(scale) for run in some) for some in findings)

@@ -38,7 +38,7 @@ class Runs:
     replayed: Mapping[Key, Replayed]
     truths: Mapping[Key, Truth]
 
-    def outcomes(self, told: Callable[[Key], Sequence[Finding]]) -> list[Outcome]:
+    def outcomes(self, findings_of: Callable[[Key], Sequence[Finding]]) -> list[Outcome]:
         """Every run, judged by what ``told`` says about it."""
         return [
             judge(
@@ -46,8 +46,8 @@ class Runs:
                 key[1],
                 self.truths[key],
                 self.replayed[key].facts,
-                told(key),
-                self._twin(key, told),
+                findings_of(key),
+                self._twin(key, findings_of),
             )
             for key in self.replayed
         ]
@@ -68,13 +68,13 @@ class Runs:
         ]
 
     def _twin(
-        self, key: Key, told: Callable[[Key], Sequence[Finding]]
+        self, key: Key, findings_of: Callable[[Key], Sequence[Finding]]
     ) -> tuple[Facts, Sequence[Finding]] | None:
         name = twin_of(self.suite, self.scenarios[key])
         twin = (name, key[1])
         if name is None or twin == key or twin not in self.replayed:
             return None
-        return self.replayed[twin].facts, told(twin)
+        return self.replayed[twin].facts, findings_of(twin)
 
 
 def twin_of(suite: Suite, scenario: Scenario) -> str | None:

@@ -104,10 +104,10 @@ def against(runs: Runs, tune: Runs, ours: Sequence[Outcome]) -> dict[Scale, list
 
 def best(rivals: Sequence[Against], scale: Scale) -> Against:
     """The rival that tells most failures of the dynamics."""
-    return max(rivals, key=lambda outcome: found(outcome.outcomes, scale).hits)
+    return max(rivals, key=lambda outcome: detected(outcome.outcomes, scale).hits)
 
 
-def found(outcomes: Iterable[Outcome], scale: Scale, horizon: int | None = None) -> Share:
+def detected(outcomes: Iterable[Outcome], scale: Scale, horizon: int | None = None) -> Share:
     """Share of the failures of the dynamics told with the right role."""
     return Share.of(
         outcome.by(scale, horizon)
@@ -122,14 +122,14 @@ class Captures:
 
     Attributes:
         lasting: Of those that last: share named ``sp_role_capture`` of the right role.
-        told: Of those: share in which the right role was told by any name.
+        any_name: Of those: share in which the right role was told by any name.
         passing: Of those that pass: share told by any name and closed by the end.
         none: Share of the runs without one in which ``sp_role_capture`` is told.
         twins: Likewise of the isolated twins.
     """
 
     lasting: Share
-    told: Share
+    any_name: Share
     passing: Share
     none: Share
     twins: Share
@@ -150,7 +150,7 @@ def _captures(figures: Figures, arm: str) -> Captures:
     twins = [outcome for outcome in figures.ours if outcome.scenario.name == twin_name(arm)]
     return Captures(
         lasting=Share.of(_named(outcome) for outcome in shared if outcome.capture == "lasting"),
-        told=Share.of(
+        any_name=Share.of(
             outcome.by("any", None) for outcome in shared if outcome.capture == "lasting"
         ),
         passing=Share.of(

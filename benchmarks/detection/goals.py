@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.detection.figures import Figures, both, captures, found, on_both, pooled, simulated
+from benchmarks.detection.figures import (
+    Figures,
+    both,
+    captures,
+    detected,
+    on_both,
+    pooled,
+    simulated,
+)
 from benchmarks.detection.intervals import Share
 from benchmarks.detection.judging import HORIZONS, Outcome, Scale
 from benchmarks.detection.scores import alarms, cliffs
@@ -31,7 +39,7 @@ class Goal:
 
 
 def _role(figures: Figures) -> str:
-    return both(on_both(lambda scale: found(figures.ours, scale)))
+    return both(on_both(lambda scale: detected(figures.ours, scale)))
 
 
 def _scaled(figures: Figures) -> str:
@@ -39,7 +47,7 @@ def _scaled(figures: Figures) -> str:
     for name in ("movement x 0.1", "movement x 0.01"):
         words = []
         for scale in ("serious", "any"):
-            was, now = found(figures.ours, scale), found(figures.variants[name], scale)
+            was, now = detected(figures.ours, scale), detected(figures.variants[name], scale)
             led, leads = (
                 cliffs(outcome, scale).led for outcome in (figures.ours, figures.variants[name])
             )
@@ -59,12 +67,12 @@ def _lead(figures: Figures) -> str:
 
 
 def _horizons(outcomes: Sequence[Outcome]) -> str:
-    def told(scale: Scale) -> str:
-        shares = [found(outcomes, scale, steps).value for steps in HORIZONS]
+    def reached(scale: Scale) -> str:
+        shares = [detected(outcomes, scale, steps).value for steps in HORIZONS]
         return " / ".join("-" if share is None else f"{100 * share:.0f}" for share in shares) + " %"
 
-    n = found(outcomes, "any").n
-    return f"{told('serious')}; with suspicious: {told('any')} (n {n})"
+    n = detected(outcomes, "any").n
+    return f"{reached('serious')}; with suspicious: {reached('any')} (n {n})"
 
 
 def _cells(*words: str, field: str = "serious") -> Callable[[Figures], str]:
@@ -118,7 +126,7 @@ def _from_start(figures: Figures) -> str:
 
 def _sick(outcomes: Sequence[Outcome]) -> Share:
     return Share.of(
-        outcome.told["any"].ahead is not None
+        outcome.reported["any"].ahead is not None
         for outcome in outcomes
         if outcome.truth.family == "from the start" and outcome.counts
     )
@@ -198,15 +206,10 @@ GOALS = (
 )  # fmt: skip
 
 
-def goals(figures: Figures) -> dict[str, str]:
-    """What is measured, to the result in words."""
-    return {goal.what: goal.now(figures) for goal in GOALS}
-
-
-def table(now: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
-    """The rows; ``before`` holds the same figures of older detectors, if they were measured."""
-    lines = ["| | at 1031b4e | now | wanted |", "| --- | --- | --- | --- |"]
-    for goal in GOALS:
-        was = before.get(goal.what) or f"{goal.before} (older rules)"
-        lines.append(f"| {goal.what} | {was} | {now[goal.what]} | {goal.wanted} |")
-    return lines
+def table(figures: Figures) -> list[str]:
+    """A row per goal."""
+    rows = [
+        f"| {goal.what} | {goal.before} (older rules) | {goal.now(figures)} | {goal.wanted} |"
+        for goal in GOALS
+    ]
+    return ["| | at 1031b4e | now | wanted |", "| --- | --- | --- | --- |", *rows]

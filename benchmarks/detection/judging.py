@@ -58,22 +58,22 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """What was told about a failing run on one scale.
 
     Attributes:
-        found: Step of the first alert about the right role that the twin does not raise too.
+        first: Step of the first alert about the right role that the twin does not raise too.
         ahead: The same without alerts about accuracy or reward: what can come before the fall.
         named: Whether one about the right role had an acceptable name.
         alerts: Alerts after the onset that the twin does not raise too.
-        right: Those of them that are about the right role, or a consequence true of the run.
+        correct: Those of them that are about the right role, or a consequence true of the run.
     """
 
-    found: int | None = None
+    first: int | None = None
     ahead: int | None = None
     named: bool = False
     alerts: int = 0
-    right: int = 0
+    correct: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Outcome:
         effect: Whether the fault has had an effect; failures only.
         raised: Scale to whether anything at all was told, at any step.
         names: What was told, with severities.
-        told: Scale to what was told after the onset; failures only.
+        reported: Scale to what was told after the onset; failures only.
         cliff: Step of the accuracy cliff, None without one.
         twin: Whether the healthy twin is known.
         capture: What became of the texts of a natural run.
@@ -101,7 +101,7 @@ class Outcome:
     effect: Effect = field(default_factory=lambda: Effect(moved=True, harmed=True))
     raised: Mapping[Scale, bool] = field(default_factory=dict)
     names: tuple[str, ...] = ()
-    told: Mapping[Scale, Told] = field(default_factory=dict)
+    reported: Mapping[Scale, Reported] = field(default_factory=dict)
     cliff: int | None = None
     twin: bool = False
     capture: str = ""
@@ -124,7 +124,7 @@ class Outcome:
 
     def delay(self, scale: Scale) -> int | None:
         """Steps from the onset to the first alert about the right role."""
-        step = self.told[scale].found
+        step = self.reported[scale].first
         return None if step is None else step - self.truth.onset
 
     def by(self, scale: Scale, horizon: int | None) -> bool:
@@ -134,7 +134,7 @@ class Outcome:
 
     def lead(self, scale: Scale) -> float | None:
         """Share of the run between the first alert ahead and the cliff; None without either."""
-        ahead = self.told[scale].ahead
+        ahead = self.reported[scale].ahead
         if ahead is None or self.cliff is None:
             return None
         return (self.cliff - ahead) / self.steps
@@ -183,7 +183,7 @@ def judge(
         effect=shown,
         raised=raised,
         names=names,
-        told={scale: _told(scenario, label, ordered, others, scale) for scale in SCALES},
+        reported={scale: _reported(scenario, label, ordered, others, scale) for scale in SCALES},
         cliff=cliff_of(run, label.onset),
         twin=twin is not None,
         capture=run.capture,
@@ -213,13 +213,13 @@ def credited(
     ]
 
 
-def _told(
+def _reported(
     scenario: Scenario,
     label: Truth,
     findings: Sequence[Finding],
     twin: Sequence[Finding],
     scale: Scale,
-) -> Told:
+) -> Reported:
     credits = credited(findings, twin, scale, label.onset)
     in_role = [finding for finding in credits if finding.role in label.roles]
     ahead = [finding for finding in in_role if not finding.outcome]
@@ -228,10 +228,10 @@ def _told(
         for finding in credits
         if finding not in in_role and (finding.outcome or finding.name in scenario.also)
     ]
-    return Told(
-        found=in_role[0].step if in_role else None,
+    return Reported(
+        first=in_role[0].step if in_role else None,
         ahead=ahead[0].step if ahead else None,
         named=any(finding.name in label.names for finding in in_role),
         alerts=len(credits),
-        right=len(in_role) + len(consequences),
+        correct=len(in_role) + len(consequences),
     )

@@ -16,14 +16,13 @@ from benchmarks.detection.scores import alarms, cliffs, plain, recall
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "detection_benchmark.md"
 LOOKS = HERE / "looks.md"
-BEFORE = HERE / "before.json"
 
 
-def sections(figures: Figures, before: Mapping[str, str]) -> dict[str, list[str]]:
+def sections(figures: Figures) -> dict[str, list[str]]:
     """What is filled into the page, by the name of its place."""
     return {
         "summary": tables.summary(figures),
-        "goals": goals.table(goals.goals(figures), before),
+        "goals": goals.table(figures),
         "families": tables.families(figures.ours),
         "wrong": tables.wrong(figures.ours),
         "rivals": tables.rivals(figures),
@@ -35,8 +34,7 @@ def sections(figures: Figures, before: Mapping[str, str]) -> dict[str, list[str]
 
 def write(figures: Figures) -> None:
     """The page, ``results.md`` and ``results.json``."""
-    before = json.loads(BEFORE.read_text("utf-8")) if BEFORE.is_file() else {}
-    PAGE.write_text(filled(PAGE.read_text("utf-8"), sections(figures, before)), "utf-8")
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), sections(figures)), "utf-8")
     long = ["# Run by run", "", *tables.scenarios(figures.ours), "", "# Simulated cells", ""]
     long += tables.simulated(figures)
     (HERE / "results.md").write_text("\n".join(long) + "\n", "utf-8")
@@ -92,7 +90,7 @@ def _run(outcome: Outcome) -> dict[str, object]:
         "family": outcome.truth.family,
         "counts": outcome.counts,
         "harmed": outcome.effect.harmed,
-        "delay": {scale: outcome.delay(scale) for scale in outcome.told},
+        "delay": {scale: outcome.delay(scale) for scale in outcome.reported},
         "cliff": outcome.cliff,
         "capture": outcome.capture,
         "told": list(outcome.names),

@@ -68,7 +68,7 @@ def recall(outcomes: Sequence[Outcome], family: Family, scale: Scale) -> Recall:
     """Of one family of failures."""
     injected = [outcome for outcome in outcomes if outcome.truth.family == family]
     failed = [outcome for outcome in injected if outcome.counts]
-    credits = [outcome.told[scale] for outcome in failed]
+    credits = [outcome.reported[scale] for outcome in failed]
     delays = [delay for outcome in failed if (delay := outcome.delay(scale)) is not None]
     by = {
         f"+{steps}": Share.of(outcome.by(scale, steps) for outcome in failed) for steps in HORIZONS
@@ -79,7 +79,7 @@ def recall(outcomes: Sequence[Outcome], family: Family, scale: Scale) -> Recall:
         anyway=Share.of(outcome.by(scale, None) for outcome in injected),
         named=Share.of(credit.named for credit in credits),
         precision=Share(
-            sum(credit.right for credit in credits), sum(credit.alerts for credit in credits)
+            sum(credit.correct for credit in credits), sum(credit.alerts for credit in credits)
         ),
         delay=Median.of(delays),
     )
@@ -90,7 +90,7 @@ def cliffs(outcomes: Sequence[Outcome], scale: Scale, family: Family | None = No
     fell = [
         outcome
         for outcome in outcomes
-        if outcome.told and outcome.cliff is not None and family in (None, outcome.truth.family)
+        if outcome.reported and outcome.cliff is not None and family in (None, outcome.truth.family)
     ]
     can = [outcome for outcome in fell if outcome.leadable]
     leads = [-math.inf if (lead := outcome.lead(scale)) is None else lead for outcome in can]

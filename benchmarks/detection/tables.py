@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks.detection.figures import Against, Captures, Figures, best, captures, found
+from benchmarks.detection.figures import Against, Captures, Figures, best, captures, detected
 from benchmarks.detection.judging import SCALES, Outcome, Scale
 from benchmarks.detection.labels import Family
 from benchmarks.detection.scores import alarms, by_scenario, cliffs, recall
@@ -94,7 +94,7 @@ def _method(name: str, outcomes: Sequence[Outcome], scale: Scale, rival: Against
     cells = [
         WORDS[scale],
         name,
-        *(str(found(outcomes, scale, steps)) for steps in (3, 8, None)),
+        *(str(detected(outcomes, scale, steps)) for steps in (3, 8, None)),
         str(recall(outcomes, "input", scale).by["end"]),
         str(fell.led),
         fell.lead.text(100, " %"),
@@ -156,13 +156,13 @@ def scenarios(outcomes: Iterable[Outcome]) -> list[str]:
     ]
     for name, runs in by_scenario(outcomes).items():
         first = runs[0]
-        some = [outcome for outcome in runs if outcome.counts] if first.told else runs
+        some = [outcome for outcome in runs if outcome.counts] if first.reported else runs
         idle = len(runs) - len(some)
         shares = " / ".join(
-            str(sum(run.by(scale, None) for run in some)) for scale in SCALES if first.told
+            str(sum(run.by(scale, None) for run in some)) for scale in SCALES if first.reported
         )
         delays = [
-            str(delay) for run in some if run.told and (delay := run.delay("any")) is not None
+            str(delay) for run in some if run.reported and (delay := run.delay("any")) is not None
         ]
         counts: Counter[str] = Counter()
         for outcome in runs:

@@ -40,7 +40,7 @@ class Result:
 
     log: Log
     tool: str
-    found: frozenset[str]
+    findings: frozenset[str]
     seconds: float
 
 
@@ -84,8 +84,8 @@ def on_recorded(recorded: Sequence[Run]) -> dict[str, list[Rival]]:
             apart = any(judge(log) for log in run.apart)
             rivals[tool].append(Rival(bool(judge(run.together)), apart))
         alone = (JUDGES["roledrift"](run.together) or frozenset()) - {"no verdict"}
-        serious = [line for line in run.told if not line.startswith("suspicious")]
-        rivals["roledrift, any finding"].append(Rival(bool(alone), bool(run.told)))
+        serious = [line for line in run.findings if not line.startswith("suspicious")]
+        rivals["roledrift, any finding"].append(Rival(bool(alone), bool(run.findings)))
         rivals["roledrift, failing or input problem"].append(Rival(False, bool(serious)))
     return dict(rivals)
 
@@ -124,7 +124,7 @@ def page(results: Sequence[Result], seeds: int, rivals: str) -> str:
     )
 
 
-def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]) -> str:
+def rivals_section(recorded: Sequence[Run], rivals_of_runs: Mapping[str, Sequence[Rival]]) -> str:
     """The recorded runs as a section of the page."""
     parts = list(_KINDS)
     counts = {kind: sum(run.kind == kind for run in recorded) for kind in parts}
@@ -132,7 +132,7 @@ def rivals_section(recorded: Sequence[Run], found: Mapping[str, Sequence[Rival]]
         f"{_KINDS[kind]}, {how}" for kind in parts for how in ("aggregate", "per role")
     )
     lines = f"{head} |\n|---|" + "--:|" * (2 * len(parts)) + "\n"
-    for tool, rivals in found.items():
+    for tool, rivals in rivals_of_runs.items():
         cells = []
         for kind in parts:
             of_kind = [
@@ -166,11 +166,11 @@ def _grouped(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
     return groups
 
 
-def right(result: Result) -> bool:
+def is_hit(result: Result) -> bool:
     """Whether a failure was found; of a healthy log, whether anything was raised."""
     if result.tool == "roledrift" and not result.log.healthy:
-        return bool(result.found & set(result.log.accepted))
-    return bool(result.found)
+        return bool(result.findings & set(result.log.accepted))
+    return bool(result.findings)
 
 
 def _row(key: tuple[str, str], group: Sequence[Result], tools: Sequence[str]) -> str:
@@ -179,7 +179,7 @@ def _row(key: tuple[str, str], group: Sequence[Result], tools: Sequence[str]) ->
 
 
 def _share(results: Sequence[Result]) -> str:
-    return f"{sum(map(right, results))} of {len(results)}" if results else "-"
+    return f"{sum(map(is_hit, results))} of {len(results)}" if results else "-"
 
 
 def _sums(results: Sequence[Result], tools: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ class Run:
     Attributes:
         family: What is wrong with it.
         kind: ``failure``, ``healthy`` or ``hard negative``.
-        told: What roledrift said of it with its roles, ``severity: finding (role)``.
+        findings: What roledrift said of it with its roles, ``severity: finding (role)``.
         together: The log of all roles.
         apart: One log per role.
     """
@@ -52,7 +52,7 @@ class Run:
     name: str
     family: str
     kind: str
-    told: tuple[str, ...]
+    findings: tuple[str, ...]
     together: Log
     apart: tuple[Log, ...]
 

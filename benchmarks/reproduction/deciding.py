@@ -53,14 +53,14 @@ class Found:
 
 def decide(claim: Claim, results: Results) -> tuple[Answer, list[Found]]:
     """The answer to a claim, and what all of its tests found."""
-    found = [run_test(test, results) for test in claim.tests]
-    answers = [one.answer for one in found if one.test.decides]
+    results_of_tests = [run_test(test, results) for test in claim.tests]
+    answers = [result.answer for result in results_of_tests if result.test.decides]
     first, second = (
         ("does not hold", "holds") if claim.needs == "all" else ("holds", "does not hold")
     )
     if first in answers:
-        return first, found  # type: ignore[return-value]
-    return (second if set(answers) == {second} else "cannot tell"), found  # type: ignore[return-value]
+        return first, results_of_tests  # type: ignore[return-value]
+    return (second if set(answers) == {second} else "cannot tell"), results_of_tests  # type: ignore[return-value]
 
 
 def run_test(test: Comparison, results: Results) -> Found:
@@ -73,7 +73,7 @@ def run_test(test: Comparison, results: Results) -> Found:
     n = len(pairs)
     if n == 0:
         return Found(test, 0, None, -np.inf, np.inf, "cannot tell")
-    shares = all(isinstance(one, bool) for pair in pairs for one in pair if one is not None)
+    shares = all(isinstance(value, bool) for pair in pairs for value in pair if value is not None)
     over = np.array([float(a) for a, _ in pairs])
     under = np.array([float(b) for _, b in pairs]) if test.under else np.zeros(n)
     low, high = _of_shares(over, under) if shares else _of_means(over - under)
@@ -99,20 +99,20 @@ def apply_rule(test: Comparison, estimate: float, low: float, high: float) -> An
     return "does not hold" if within else "cannot tell"
 
 
-def reason(found: Found) -> str:
+def reason(result: Found) -> str:
     """Why a test cannot tell, in words; empty if it can."""
-    test = found.test
-    if found.answer != "cannot tell":
+    test = result.test
+    if result.answer != "cannot tell":
         return ""
     if test.kind == "interaction":
-        return "p > 0.05, but not small" if found.estimate is not None else "cells are missing"
-    if test.kind == "auc" and found.estimate is None:
+        return "p > 0.05, but not small" if result.estimate is not None else "cells are missing"
+    if test.kind == "auc" and result.estimate is None:
         return f"fewer than {LEAST_RUNS} runs of a kind"
-    if test.kind == "paired" and found.n < LEAST_PAIRS:
-        return f"fewer than {LEAST_PAIRS} pairs" if found.n else "no pairs"
+    if test.kind == "paired" and result.n < LEAST_PAIRS:
+        return f"fewer than {LEAST_PAIRS} pairs" if result.n else "no pairs"
     if test.rule == "same":
         return "the interval crosses delta"
-    if found.low <= 0 <= found.high:
+    if result.low <= 0 <= result.high:
         return "the interval holds both 0 and delta"
     return "not 0, perhaps smaller than delta"
 
@@ -183,11 +183,11 @@ def _of_means(differences: NDArray[np.float64]) -> tuple[float, float]:
         return -np.inf, np.inf
     if np.ptp(differences) < 1e-12:
         return float(differences[0]), float(differences[0])
-    found = stats.bootstrap(
+    resampled = stats.bootstrap(
         (differences,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE,
         method="BCa", rng=np.random.default_rng(0),
     )  # fmt: skip
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(resampled.confidence_interval.low), float(resampled.confidence_interval.high)
 
 
 def _sides(
@@ -211,7 +211,7 @@ def _areas(test: Comparison, results: Results) -> Found:
     rows = [
         (MEASURES[test.measure](row), MEASURES[test.against](row), MEASURES["falls"](row))
         for (place, _, _), row in sorted(results.rows.items())
-        if any(_pattern(one).fullmatch(place) for one in test.over)
+        if any(_pattern(pattern).fullmatch(place) for pattern in test.over)
     ]
     known = [row for row in rows if None not in row]
     ours, theirs = (np.array([float(row[i] or 0) for row in known]) for i in (0, 1))
@@ -228,7 +228,7 @@ def _areas(test: Comparison, results: Results) -> Found:
     for _ in range(_RESAMPLES // 5):
         chosen = np.concatenate([rng.choice(kind, len(kind)) for kind in kinds])
         draws.append(area(ours[chosen], labels[chosen]) - area(theirs[chosen], labels[chosen]))
-    low, high = (float(one) for one in np.quantile(draws, [0.025, 0.975]))
+    low, high = (float(bound) for bound in np.quantile(draws, [0.025, 0.975]))
     detail = f"{area(ours, labels):.2f} against {area(theirs, labels):.2f}"
     answer = apply_rule(test, estimate, low, high)
     return Found(test, len(known), estimate, low, high, answer, detail)

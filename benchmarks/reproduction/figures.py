@@ -69,12 +69,12 @@ def _rows(results: Results, place: str) -> list[Row]:
 
 def _lines(axes: Axes, series: Iterable[Sequence[float]], *, colour: str, label: str) -> None:
     """Every run as a thin line, their mean as a thick one."""
-    table = [list(one) for one in series]
+    table = [list(run) for run in series]
     if not table:
         return
     steps = range(1, len(table[0]) + 1)
-    for one in table:
-        axes.plot(steps, one, color=colour, lw=0.5, alpha=0.4)
+    for run in table:
+        axes.plot(steps, run, color=colour, lw=0.5, alpha=0.4)
     mean = np.asarray(table, dtype=np.float64).mean(0)
     axes.plot(steps, mean, color=colour, lw=1.8, label=f"{label} (n={len(table)})")
 
@@ -148,19 +148,21 @@ def _forest(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> Any:
     import matplotlib.pyplot as plt
 
     rows = [
-        (claim.name, number, one)
-        for claim, _, found in decided
-        for number, one in enumerate(found, start=1)
-        if one.estimate is not None and one.test.delta and np.isfinite([one.low, one.high]).all()
+        (claim.name, number, result)
+        for claim, _, tests in decided
+        for number, result in enumerate(tests, start=1)
+        if result.estimate is not None
+        and result.test.delta
+        and np.isfinite([result.low, result.high]).all()
     ]
     figure, axes = plt.subplots(figsize=(5.4, 0.4 + 0.17 * max(1, len(rows))))
-    for place, (_, _, one) in enumerate(rows):
-        assert one.estimate is not None
-        ends = np.array([one.low, one.estimate, one.high]) / one.test.delta
+    for place, (_, _, result) in enumerate(rows):
+        assert result.estimate is not None
+        ends = np.array([result.low, result.estimate, result.high]) / result.test.delta
         low, middle, high = np.clip(ends, -_WIDEST, _WIDEST).tolist()
-        colour = _ANSWERS[one.answer]
+        colour = _ANSWERS[result.answer]
         axes.plot([low, high], [place, place], color=colour, lw=1.2)
-        face = colour if one.test.decides else "white"
+        face = colour if result.test.decides else "white"
         # Beyond the edge a triangle points to where the estimate is.
         mark = ("<" if middle < 0 else ">") if abs(middle) >= _WIDEST else "o"
         axes.plot([middle], [place], mark, ms=4, color=colour, markerfacecolor=face, clip_on=False)

@@ -52,7 +52,7 @@ def outcome(run: Path, job: Job, *, config: str, code: str, cpu: float) -> Row:
             if row.get("validation")
         },
         "gradients": gradients(stored.steps()),
-        "told": _told(stored),
+        "told": _report_of(stored),
     }
 
 
@@ -101,7 +101,7 @@ def packed(bits: str) -> str:
 
 def _roles(rows: Sequence[Mapping[str, Any]], steps: Sequence[StepRecord]) -> Row:
     names = list(dict.fromkeys(role for row in rows for role in row["roles"]))
-    found: Row = {}
+    by_role: Row = {}
     for role in names:
         series = {
             name: [_short(row["roles"].get(role, {}).get(name)) for row in rows]
@@ -109,9 +109,9 @@ def _roles(rows: Sequence[Mapping[str, Any]], steps: Sequence[StepRecord]) -> Ro
         }
         for name, key in RECORDED.items():
             groups = [step.groups.get(role, {}).get(key) for step in steps]
-            series[name] = [None if one is None else _short(one.mean) for one in groups]
-        found[role] = {name: one for name, one in series.items() if set(one) != {None}}
-    return found
+            series[name] = [None if group is None else _short(group.mean) for group in groups]
+        by_role[role] = {name: values for name, values in series.items() if set(values) != {None}}
+    return by_role
 
 
 def _policies(rows: Sequence[Mapping[str, Any]]) -> Row:
@@ -130,7 +130,7 @@ def _policies(rows: Sequence[Mapping[str, Any]]) -> Row:
 
 def gradients(steps: Sequence[StepRecord]) -> list[list[Any]]:
     """Step, role, coherence of its slots, cosines on the same and on different problems."""
-    found = []
+    rows = []
     for step in steps:
         for record in step.gradients:
             for role, slots in slots_of(record).items():
@@ -139,11 +139,11 @@ def gradients(steps: Sequence[StepRecord]) -> list[list[Any]]:
                 split = by_problem(record, role)
                 cosines = [None, None] if split is None else [split.same, split.apart]
                 values = [coherence(record, slots), *cosines]
-                found.append([step.step, role, *map(_short, values)])
-    return found
+                rows.append([step.step, role, *map(_short, values)])
+    return rows
 
 
-def _told(run: Run) -> Row:
+def _report_of(run: Run) -> Row:
     verdict = run.verdict
     return {
         "outcome": verdict.outcome,
@@ -152,14 +152,15 @@ def _told(run: Run) -> Row:
         "applicable": verdict.applicable,
         "incidents": [
             {
-                **{"role": one.role, "finding": one.finding, "severity": one.severity},
-                **{"onset": one.onset, "reported": one.reported, "state": one.state},
-                "consequences": [[also.role, also.finding] for also in one.consequences],
+                **{"role": incident.role, "finding": incident.finding},
+                **{"severity": incident.severity, "onset": incident.onset},
+                **{"reported": incident.reported, "state": incident.state},
+                "consequences": [[also.role, also.finding] for also in incident.consequences],
             }
-            for one in run.incidents
+            for incident in run.incidents
         ],
         "alerts": sorted(
-            {(one.role, one.finding, one.onset, one.step, one.graded)
-             for one in run.alerts if one.state == "open"}
+            {(alert.role, alert.finding, alert.onset, alert.step, alert.graded)
+             for alert in run.alerts if alert.state == "open"}
         ),
     }  # fmt: skip

@@ -77,8 +77,8 @@ def text_of(
     if "tests.svg" in figures:
         parts.append(_figure("tests.svg"))
     parts.append("## Claim by claim")
-    for claim, answer, found in decided:
-        parts += _claim(claim, answer, found, words["claims"][claim.name].strip())
+    for claim, answer, tests in decided:
+        parts += _claim(claim, answer, tests, words["claims"][claim.name].strip())
         if claim.name in earlier:
             parts += [words["earlier"].strip(), _tests(earlier[claim.name])]
         for name, place in (
@@ -88,7 +88,7 @@ def text_of(
         ):
             if claim.name == place and name in figures:
                 parts.append(_figure(name))
-    parts += ["## What roledrift told", _told(rows), words["told"].strip()]
+    parts += ["## What roledrift told", _reported(rows), words["told"].strip()]
     parts += ["## Base models", _bases(bases), "## What was not run", _missing(plan, rows)]
     parts.append(words["tail"].strip())
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -101,11 +101,11 @@ def number(value: float | None) -> str:
     return f"{value:+.3g}".replace("+0", "0") if value == 0 else f"{value:+.3g}"
 
 
-def interval(found: Found) -> str:
+def interval(result: Found) -> str:
     """``[low, high]``; a dash without one."""
-    if not np.isfinite([found.low, found.high]).all():
+    if not np.isfinite([result.low, result.high]).all():
         return "-"
-    return f"[{number(found.low)}, {number(found.high)}]"
+    return f"[{number(result.low)}, {number(result.high)}]"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -116,8 +116,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _in_short(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
     """How many claims got which verdict, and which ones."""
     names: dict[str, list[str]] = {}
-    for claim, answer, found in decided:
-        names.setdefault(_verdict(answer, found), []).append(f"[{claim.name}](#{claim.name})")
+    for claim, answer, tests in decided:
+        names.setdefault(_verdict(answer, tests), []).append(f"[{claim.name}](#{claim.name})")
     lines = [f"* {verdict}: {', '.join(claims)}" for verdict, claims in sorted(names.items())]
     return "The claims by verdict:\n\n" + "\n".join(lines)
 
@@ -143,9 +143,9 @@ def _made(plan: Plan, rows: Sequence[Row]) -> str:
 def _current(plan: Plan, row: Row) -> bool:
     job = next(
         (
-            one
-            for one in plan.jobs("full", only=[row["experiment"]])
-            if (one.arm, one.base, one.seed) == (row["arm"], row["base"], row["seed"])
+            job
+            for job in plan.jobs("full", only=[row["experiment"]])
+            if (job.arm, job.base, job.seed) == (row["arm"], row["base"], row["seed"])
         ),
         None,
     )
@@ -161,16 +161,18 @@ def _earlier() -> dict[str, list[Found]]:
 
 def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
     rows = []
-    for claim, answer, found in decided:
-        deciding = [one for one in found if one.test.decides]
-        one = next((one for one in deciding if one.n and one.answer == answer), deciding[0])
+    for claim, answer, tests in decided:
+        deciding = [result for result in tests if result.test.decides]
+        result = next(
+            (result for result in deciding if result.n and result.answer == answer), deciding[0]
+        )
         rows.append(
             [
                 f"[{claim.sentence}](#{claim.name})",
-                f"**{_verdict(answer, found)}**",
-                one.test.name,
-                one.detail or "-",
-                _estimate(one),
+                f"**{_verdict(answer, tests)}**",
+                result.test.name,
+                result.detail or "-",
+                _estimate(result),
             ]
         )
     head = [
@@ -183,37 +185,39 @@ def _summary(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
     return _table(head, rows)
 
 
-def _estimate(found: Found) -> str:
-    if not found.n:
+def _estimate(result: Found) -> str:
+    if not result.n:
         return "not run"
-    if found.estimate is None:
-        return f"-, n = {found.n}"
-    return f"{number(found.estimate)} {interval(found)}, n = {found.n}"
+    if result.estimate is None:
+        return f"-, n = {result.n}"
+    return f"{number(result.estimate)} {interval(result)}, n = {result.n}"
 
 
-def _verdict(answer: Answer, found: Sequence[Found]) -> str:
+def _verdict(answer: Answer, tests: Sequence[Found]) -> str:
     """The answer; where there is none, whether that is for lack of runs."""
-    most = max((one.n for one in found if one.test.decides), default=0)
+    most = max((result.n for result in tests if result.test.decides), default=0)
     if answer != "cannot tell" or most >= LEAST_PAIRS:
         return "cannot tell at this scale" if answer == "cannot tell" else answer
     return "cannot tell: too few runs" if most else "not run"
 
 
-def _claim(claim: Claim, answer: Answer, found: Sequence[Found], words: str) -> list[str]:
-    verdict = f"{claim.sentence} **Verdict: {_verdict(answer, found)}.**"
-    return [f"### {claim.name}", verdict, words, _tests(found)]
+def _claim(claim: Claim, answer: Answer, tests: Sequence[Found], words: str) -> list[str]:
+    verdict = f"{claim.sentence} **Verdict: {_verdict(answer, tests)}.**"
+    return [f"### {claim.name}", verdict, words, _tests(tests)]
 
 
-def _tests(found: Sequence[Found]) -> str:
+def _tests(tests: Sequence[Found]) -> str:
     rows = [
         [
-            f"{place}. " + (f"**{one.test.name}**" if one.test.decides else one.test.name),
-            one.detail or "-",
-            _estimate(one),
-            f"{one.test.delta:g}" if one.test.delta else "-",
-            (f"{one.answer}: {why}" if (why := reason(one)) else one.answer) if one.n else "-",
+            f"{place}. " + (f"**{result.test.name}**" if result.test.decides else result.test.name),
+            result.detail or "-",
+            _estimate(result),
+            f"{result.test.delta:g}" if result.test.delta else "-",
+            (f"{result.answer}: {why}" if (why := reason(result)) else result.answer)
+            if result.n
+            else "-",
         ]
-        for place, one in enumerate(found, start=1)
+        for place, result in enumerate(tests, start=1)
     ]
     head = ["test (bold: decides)", "sides", "difference [95 %], pairs or runs", "delta", "answer"]
     return _table(head, rows)
@@ -223,7 +227,7 @@ def _figure(name: str) -> str:
     return f"![{_FIGURES[name]}](images/{IMAGES.name}/{name})\n\n*{_FIGURES[name]}*"
 
 
-def _told(rows: Sequence[Row]) -> str:
+def _reported(rows: Sequence[Row]) -> str:
     outcomes = Counter(row["told"]["outcome"] for row in rows)
     listed = ", ".join(f"{count} {name}" for name, count in outcomes.most_common())
     captures = _told_table(
@@ -231,7 +235,9 @@ def _told(rows: Sequence[Row]) -> str:
     )
     falls = _told_table(told_of_falls(rows), "outcome failing or suspicious", delay=False)
     findings = Counter(
-        (one["finding"], one["severity"]) for row in rows for one in row["told"]["incidents"]
+        (incident["finding"], incident["severity"])
+        for row in rows
+        for incident in row["told"]["incidents"]
     )
     kinds = _table(
         ["cause of an incident", "severity", "incidents"],
@@ -243,7 +249,7 @@ def _told(rows: Sequence[Row]) -> str:
 
 def _near(rows: Sequence[Row]) -> str:
     """How near to a capture the runs came in which one was named and the form was kept."""
-    named, others = (least_form_kept(rows, named=one) for one in (True, False))
+    named, others = (least_form_kept(rows, named=whether) for whether in (True, False))
     if not named or not others:
         return ""
     return (
@@ -254,29 +260,30 @@ def _near(rows: Sequence[Row]) -> str:
     )
 
 
-def _told_table(found: Sequence[Told], named: str, *, delay: bool) -> str:
+def _told_table(groups: Sequence[Told], named: str, *, delay: bool) -> str:
     head = ["what happened", "runs", named, "failing or input problem", "anything told"]
     rows = [
-        [one.what, str(one.runs), str(one.named), str(one.failing), str(one.any)] for one in found
+        [group.what, str(group.runs), str(group.named), str(group.failing), str(group.any)]
+        for group in groups
     ]
     if delay:
         head.append("median iterations from onset to alert")
-        for row, one in zip(rows, found, strict=True):
-            row.append("-" if one.delay is None else f"{one.delay:g}")
+        for row, group in zip(rows, groups, strict=True):
+            row.append("-" if group.delay is None else f"{group.delay:g}")
     return _table(head, rows)
 
 
 def _bases(bases: Sequence[Row]) -> str:
     rows = [
         [
-            one["recipe"] + ("" if one["task"] == "math" else f", {one['task']}"),
-            str(one["base"]),
-            f"{one['share']:.0%}",
-            f"{one['worked']:.0%}",
-            f"{one['others']:.0%}",
-            "yes" if one["worked"] >= LEAST_WORKED else "no: left out",
+            base["recipe"] + ("" if base["task"] == "math" else f", {base['task']}"),
+            str(base["base"]),
+            f"{base['share']:.0%}",
+            f"{base['worked']:.0%}",
+            f"{base['others']:.0%}",
+            "yes" if base["worked"] >= LEAST_WORKED else "no: left out",
         ]
-        for one in bases
+        for base in bases
     ]
     head = [
         "recipe",
@@ -292,10 +299,12 @@ def _bases(bases: Sequence[Row]) -> str:
 def _missing(plan: Plan, rows: Sequence[Row]) -> str:
     made = Counter(row["experiment"] for row in rows)
     lines = []
-    for one in plan.experiments:
-        planned = len(plan.jobs("full", only=[one.name]))
-        if made[one.name] < planned:
-            lines.append([f"`{one.name}`", one.about, f"{made[one.name]} of {planned}"])
+    for experiment in plan.experiments:
+        planned = len(plan.jobs("full", only=[experiment.name]))
+        if made[experiment.name] < planned:
+            lines.append(
+                [f"`{experiment.name}`", experiment.about, f"{made[experiment.name]} of {planned}"]
+            )
     if not lines:
         return "Every planned run was made."
     return _table(["experiment", "about", "runs made"], lines)

@@ -148,7 +148,7 @@ class Plan:
 
     def experiment(self, name: str) -> Experiment:
         """The experiment of that name."""
-        return next(one for one in self.experiments if one.name == name)
+        return next(experiment for experiment in self.experiments if experiment.name == name)
 
     def config(self, job: Job) -> Config:
         """The configuration of a run; what it starts from is added by the runner."""
@@ -180,21 +180,23 @@ class Plan:
             rounds: The first so many alone.
         """
         bases = self.bases[: self.quick_bases] if depth == "quick" else self.bases
-        last = max(one.rounds_of(depth) for one in self.experiments)
+        last = max(experiment.rounds_of(depth) for experiment in self.experiments)
         return [
-            Job(one.name, arm, base.warm_up, base.first + number)
+            Job(experiment.name, arm, base.warm_up, base.first + number)
             for number in range(last if rounds is None else rounds)
-            for one in self.experiments
-            if number < one.rounds_of(depth)
+            for experiment in self.experiments
+            if number < experiment.rounds_of(depth)
             for base in bases
-            for arm in one.arms_of(depth)
-            if not only or _chosen(f"{one.name}/{arm}", only)
+            for arm in experiment.arms_of(depth)
+            if not only or _chosen(f"{experiment.name}/{arm}", only)
         ]
 
 
 def _chosen(place: str, patterns: Sequence[str]) -> bool:
     experiment = place.partition("/")[0]
-    return any(fnmatchcase(experiment, one) or fnmatchcase(place, one) for one in patterns)
+    return any(
+        fnmatchcase(experiment, pattern) or fnmatchcase(place, pattern) for pattern in patterns
+    )
 
 
 @cache
@@ -204,15 +206,17 @@ def load_plan(path: Path = PLAN) -> Plan:
     return Plan(
         bases=tuple(Base(*pair) for pair in tables["bases"]),
         quick_bases=tables["quick_bases"],
-        experiments=tuple(_experiment(name, one) for name, one in tables["experiments"].items()),
+        experiments=tuple(
+            _experiment(name, table) for name, table in tables["experiments"].items()
+        ),
         claims=tuple(
             Claim(
                 name=name,
-                sentence=one["paper"],
-                tests=tuple(comparison(test) for test in one["tests"]),
-                needs=one.get("needs", "all"),
+                sentence=table["paper"],
+                tests=tuple(comparison(test) for test in table["tests"]),
+                needs=table.get("needs", "all"),
             )
-            for name, one in tables["claims"].items()
+            for name, table in tables["claims"].items()
         ),
         tables=tables,
     )

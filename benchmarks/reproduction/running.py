@@ -96,7 +96,7 @@ def able(plan: Plan, job: Job, config: Config, *, cache: Path, results: Path) ->
     if key not in known:
         start = time.process_time()
         model, tokenizer = load_base(base_folder(config, cache))
-        found = readiness(
+        ready = readiness(
             model,
             tokenizer,
             exercises_for(config.task),
@@ -109,9 +109,9 @@ def able(plan: Plan, job: Job, config: Config, *, cache: Path, results: Path) ->
             "task": config.task.name,
             "base": job.base,
             "key": key,
-            "worked": round(found.worked, 3),
-            "others": round(found.others, 3),
-            "share": round(found.share, 3),
+            "worked": round(ready.worked, 3),
+            "others": round(ready.others, 3),
+            "share": round(ready.share, 3),
             "cpu": round(time.process_time() - start, 1),
         }
         results.mkdir(parents=True, exist_ok=True)
@@ -141,6 +141,7 @@ def _folder(work: Path, job: Job) -> Path:
 
 def _starts_others(plan: Plan, job: Job) -> bool:
     return any(
-        one.start.get("experiment") == job.experiment and one.start.get("arm") == job.arm
-        for one in plan.experiments
+        experiment.start.get("experiment") == job.experiment
+        and experiment.start.get("arm") == job.arm
+        for experiment in plan.experiments
     )

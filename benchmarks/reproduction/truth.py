@@ -62,7 +62,7 @@ def told_of_captures(rows: Sequence[Row]) -> list[Told]:
         "kept, isolated policies": [row for row in kept if "shared" not in row["policies"]],
     }
     return [
-        _told(f"aggregator's form {words}", group, _named, _delay)
+        _group(f"aggregator's form {words}", group, _named, _delay)
         for words, group in groups.items()
     ]
 
@@ -85,8 +85,8 @@ def least_form_kept(rows: Sequence[Row], *, named: bool) -> list[float]:
         and "shared" in row["policies"]
         and _named(row) == named
     ]
-    means = [np.lib.stride_tricks.sliding_window_view(one, 3).mean(1) for one in series]
-    return [float(one.min() / one[0]) for one in means if one[0]]
+    means = [np.lib.stride_tricks.sliding_window_view(terse, 3).mean(1) for terse in series]
+    return [float(mean.min() / mean[0]) for mean in means if mean[0]]
 
 
 def told_of_falls(rows: Sequence[Row]) -> list[Told]:
@@ -98,10 +98,10 @@ def told_of_falls(rows: Sequence[Row]) -> list[Told]:
         ],
         "accuracy did not fall": [r for r, size in sizes if size is not None and size <= FALL],
     }
-    return [_told(words, group, _noticed, lambda _: None) for words, group in groups.items()]
+    return [_group(words, group, _noticed, lambda _: None) for words, group in groups.items()]
 
 
-def _told(
+def _group(
     what: str,
     rows: Sequence[Row],
     named: Callable[[Row], bool],
@@ -120,12 +120,12 @@ def _told(
 
 def _named(row: Row) -> bool:
     """Whether an incident names a capture of the aggregator, as its cause or a consequence."""
-    found = [
+    pairs = [
         pair
-        for one in row["told"]["incidents"]
-        for pair in ([one["role"], one["finding"]], *one["consequences"])
+        for incident in row["told"]["incidents"]
+        for pair in ([incident["role"], incident["finding"]], *incident["consequences"])
     ]
-    return ["aggregator", "sp_role_capture"] in found
+    return ["aggregator", "sp_role_capture"] in pairs
 
 
 def _delay(row: Row) -> float | None:

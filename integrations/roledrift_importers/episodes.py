@@ -13,7 +13,7 @@ from typing import Any
 from roledrift.ingest.form import Job
 from roledrift.ingest.grade import duty_of
 from roledrift.ingest.rows import SpanRow
-from roledrift.ingest.values import content, number, prompt_of, rows, section, text, whole
+from roledrift.ingest.values import content, integer, number, prompt_of, rows, section, text
 from roledrift_importers.regrading import regrade, truth_of
 
 
@@ -34,17 +34,17 @@ class Broadcast:
 
     def notes(self) -> dict[str, str]:
         """What a reader should know before comparing rewards of roles."""
-        found = {}
+        notes = {}
         if self.episodes and self.equal == self.episodes:
-            found["rewards"] = (
+            notes["rewards"] = (
                 f"the same for all roles in all {self.episodes} episodes: the outcome of the "
                 "workflow, not of a role; per-role correctness is graded again from boxed answers"
             )
         if self.graded:
-            found["graded again"] = (
+            notes["graded again"] = (
                 f"{self.graded} episodes; {self.wrong} disagree with the stored outcome"
             )
-        return found
+        return notes
 
 
 def spans_of(
@@ -59,23 +59,25 @@ def spans_of(
         job: Roles and ledger.
         broadcast: Counts how rewards are shared.
     """
-    trajectories = [one for one in _trajectories(body, step, where, job) if one]
-    outputs = [row for one in trajectories for row in one]
+    trajectories = [
+        trajectory for trajectory in _trajectories(body, step, where, job) if trajectory
+    ]
+    outputs = [row for trajectory in trajectories for row in trajectory]
     if not outputs:
         job.ledger.skip("episode without a trajectory", where, step=step)
         return
     reason = body.get("termination_reason")
     if reason and reason not in ("unknown", "env_done", "ENV_DONE"):
         job.ledger.skip(f"episode ended by {str(reason)[:40]}", where, step=step)
-    roles = [one[0].role for one in trajectories]
-    for one, (slot, turn) in zip(trajectories, turns(roles), strict=True):
-        for number_of, row in enumerate(one):
+    roles = [trajectory[0].role for trajectory in trajectories]
+    for trajectory, (slot, turn) in zip(trajectories, turns(roles), strict=True):
+        for number_of, row in enumerate(trajectory):
             # A slot in the name is better than the place in the list.
             row.slot = slot if row.slot is None else row.slot
             row.turn = turn + number_of
     facts = regrade([(row.role, row.text) for row in outputs], truth_of(body.get("task")))
-    for row, mine in zip(outputs, facts, strict=True):
-        row.shares = mine
+    for row, own in zip(outputs, facts, strict=True):
+        row.shares = own
     _compare(body, outputs, broadcast)
     yield from outputs
 
@@ -86,7 +88,7 @@ def turns(roles: Iterable[str]) -> list[tuple[int, int]]:
     Outputs of one role in a row are its slots (three generators); a role that comes again after
     another one takes its next turn (generator, evaluator, generator).
     """
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     taken: dict[str, int] = {}
     before: str | None = None
     slot = 0
@@ -96,9 +98,9 @@ def turns(roles: Iterable[str]) -> list[tuple[int, int]]:
         else:
             slot = 0
             taken[role] = taken.get(role, -1) + 1
-        found.append((slot, taken[role]))
+        places.append((slot, taken[role]))
         before = role
-    return found
+    return places
 
 
 def _trajectories(
@@ -115,26 +117,26 @@ def _trajectories(
         steps = rows(trajectory.get("steps"))
         if not steps:
             job.ledger.skip("trajectory without a step", where, step=step)
-        found = []
-        for one in steps:
-            row = _output(one, step, name, job)
+        outputs = []
+        for entry in steps:
+            row = _output(entry, step, name, job)
             row.episode, row.prompt = episode, prompt
             row.group = f"{prompt}|{name}"
             if row.reward is None:
                 row.reward = number(trajectory.get("reward"))
-            found.append(row)
-        yield found
+            outputs.append(row)
+        yield outputs
 
 
-def _output(one: Mapping[str, Any], step: int, name: str, job: Job) -> SpanRow:
-    output = section(one, "model_output")
-    chat = rows(one.get("chat_completions"))
+def _output(entry: Mapping[str, Any], step: int, name: str, job: Job) -> SpanRow:
+    output = section(entry, "model_output")
+    chat = rows(entry.get("chat_completions"))
     answered = bool(chat) and chat[-1].get("role") == "assistant"
     written = text(output.get("content")) or text(output.get("text"))
     if written is None and answered:
         written = content(chat[-1].get("content"))
     if written is None:
-        written = text(one.get("model_response"))
+        written = text(entry.get("model_response"))
     prompt = prompt_of(chat)
     role, slot = job.roles.resolve(name, prompt)
     finish = output.get("finish_reason")
@@ -142,9 +144,9 @@ def _output(one: Mapping[str, Any], step: int, name: str, job: Job) -> SpanRow:
         step=step,
         role=role,
         slot=slot,
-        tokens=whole(output.get("completion_length")),
+        tokens=integer(output.get("completion_length")),
         truncated=finish == "length" if finish in ("length", "stop") else None,
-        reward=number(one.get("reward")),
+        reward=number(entry.get("reward")),
         text=written,
         prompt_text=prompt,
     )

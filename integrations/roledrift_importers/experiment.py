@@ -93,23 +93,23 @@ class Experiment:
     @property
     def seed(self) -> int | None:
         """The seed, if the suffix names one."""
-        found = _SEED.search(self.suffix)
-        return int(found[1]) if found else None
+        match = _SEED.search(self.suffix)
+        return int(match[1]) if match else None
 
 
 def parsed(name: str) -> Experiment | None:
     """The parts of an experiment's name; None for any other name."""
-    found = _NAME.match(name)
-    if found is None or not (found["kind"] or found["workflow"].lower() in _WORKFLOWS):
+    match = _NAME.match(name)
+    if match is None or not (match["kind"] or match["workflow"].lower() in _WORKFLOWS):
         return None
-    workflow, task = found["workflow"].lower(), found["task"]
+    workflow, task = match["workflow"].lower(), match["task"]
     return Experiment(
         name=name,
         workflow=_WORKFLOWS.get(workflow, workflow),
-        scale=found["model"].lower().removeprefix("qwen3_"),
-        kind=(found["kind"] or "").lower(),
+        scale=match["model"].lower().removeprefix("qwen3_"),
+        kind=(match["kind"] or "").lower(),
         task=_TASKS.get(task, task),
-        suffix=found["suffix"] or "",
+        suffix=match["suffix"] or "",
     )
 
 
@@ -120,18 +120,18 @@ def named_after(name: str, facts: Facts) -> bool:
         name: For example ``voting-qwen3_1.7b-multi_lora-math``.
         facts: Where scale, task, workflow and routing go.
     """
-    found = parsed(name)
-    if found is None:
+    experiment = parsed(name)
+    if experiment is None:
         return False
-    facts.run, facts.scale, facts.task = name, found.scale, found.task
-    facts.workflow, facts.routing = found.workflow, found.routing
-    facts.seed = found.seed if facts.seed is None else facts.seed
-    if found.kind == "base_model":
+    facts.run, facts.scale, facts.task = name, experiment.scale, experiment.task
+    facts.workflow, facts.routing = experiment.workflow, experiment.routing
+    facts.seed = experiment.seed if facts.seed is None else facts.seed
+    if experiment.kind == "base_model":
         facts.notes[NOTE_BASE] = "evaluated without a training"
-    if found.transfer:
-        facts.notes[NOTE_TRANSFER] = found.transfer
-    if found.suffix:
-        facts.notes["suffix"] = found.suffix
+    if experiment.transfer:
+        facts.notes[NOTE_TRANSFER] = experiment.transfer
+    if experiment.suffix:
+        facts.notes["suffix"] = experiment.suffix
     return True
 
 

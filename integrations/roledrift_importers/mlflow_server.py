@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
-from roledrift.ingest.values import whole
+from roledrift.ingest.values import integer
 
 SCHEME = "mlflow://"
 
@@ -38,10 +38,10 @@ def _asked(job: Job, run_id: str) -> Iterator[Point]:
     try:
         run = client.get_run(run_id)
         job.facts.run = run.info.run_name or run_id
-        job.facts.seed = whole(run.data.params.get("seed"))
+        job.facts.seed = integer(run.data.params.get("seed"))
         for key in run.data.metrics:
-            for one in client.get_metric_history(run_id, key):
-                yield one.timestamp, one.step, key, one.value
+            for point in client.get_metric_history(run_id, key):
+                yield point.timestamp, point.step, key, point.value
     except (mlflow.MlflowException, OSError) as error:
         words = " ".join(str(error).split())
         raise StoreError(

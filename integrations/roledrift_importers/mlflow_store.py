@@ -21,7 +21,7 @@ from roledrift.ingest.history import History
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import head, lines
 from roledrift.ingest.rows import Events
-from roledrift.ingest.values import number, whole
+from roledrift.ingest.values import integer, number
 from roledrift_importers import sqlite_file
 from roledrift_importers.mlflow_server import SCHEME, Point, points
 
@@ -40,8 +40,8 @@ _HELD = """
 def _sniff(path: Path) -> str | None:
     if sqlite_file.columns(path, "metrics") >= _COLUMNS:
         return _WHAT
-    found = _folders(path)
-    return f"mlflow's folder of {len(found)} run(s)" if found else None
+    folders = _folders(path)
+    return f"mlflow's folder of {len(folders)} run(s)" if folders else None
 
 
 def _runs(path: Path) -> dict[str, str]:
@@ -64,9 +64,12 @@ def _folders(path: Path) -> list[Path]:
     if (path / "meta.yaml").is_file():
         experiments = [path]
     else:
-        experiments = [one.parent for one in sorted(path.glob("*/meta.yaml"))]
-    runs = [one.parent for place in experiments for one in place.glob("*/meta.yaml")]
-    return sorted((one for one in runs if _is_run(one)), key=lambda one: _meta(one, "start_time"))
+        experiments = [meta.parent for meta in sorted(path.glob("*/meta.yaml"))]
+    runs = [meta.parent for place in experiments for meta in place.glob("*/meta.yaml")]
+    return sorted(
+        (folder for folder in runs if _is_run(folder)),
+        key=lambda folder: _meta(folder, "start_time"),
+    )
 
 
 def _is_run(folder: Path) -> bool:
@@ -79,8 +82,8 @@ def _is_run(folder: Path) -> bool:
 def _meta(folder: Path, key: str) -> str:
     """A plain value of a folder's ``meta.yaml``; empty if it is not there."""
     body = head(folder / "meta.yaml").decode("utf-8", "replace")
-    found = re.search(rf"^{key}: *(.*?) *$", body, re.MULTILINE)
-    value = found[1] if found else ""
+    match = re.search(rf"^{key}: *(.*?) *$", body, re.MULTILINE)
+    value = match[1] if match else ""
     if len(value) > 1 and value[0] == value[-1] == "'":
         return value[1:-1].replace("''", "'")
     return value.strip('"')
@@ -94,11 +97,13 @@ def _read(job: Job) -> Events:
             held = _held(database)
             run = only(job, held)
             job.facts.run = held.get(run, run)
-            _about(job, *_said(database, run))
+            _about(job, *_experiment_and_seed(database, run))
             history = collected(job, _rows(database, run))
     else:
-        folders = {one.name: one for one in _folders(job.source)}
-        run = only(job, {name: _meta(one, "run_name") or name for name, one in folders.items()})
+        folders = {folder.name: folder for folder in _folders(job.source)}
+        run = only(
+            job, {name: _meta(folder, "run_name") or name for name, folder in folders.items()}
+        )
         folder = folders[run]
         job.facts.run = _meta(folder, "run_name") or run
         seed = head(folder / "params" / "seed").decode("utf-8", "replace")
@@ -107,7 +112,7 @@ def _read(job: Job) -> Events:
     yield from history.events()
 
 
-def _said(database: Connection, run: str) -> tuple[str, str]:
+def _experiment_and_seed(database: Connection, run: str) -> tuple[str, str]:
     """Experiment and seed of a run, empty where they are not known."""
     name = database.execute(
         "SELECT experiments.name FROM runs JOIN experiments USING (experiment_id)"
@@ -122,7 +127,7 @@ def _said(database: Connection, run: str) -> tuple[str, str]:
 def _about(job: Job, experiment: str, seed: str) -> None:
     if experiment:
         job.facts.notes["mlflow experiment"] = experiment
-    job.facts.seed = whole(seed)
+    job.facts.seed = integer(seed)
 
 
 def _rows(database: Connection, run: str) -> Iterator[Point]:
@@ -135,14 +140,14 @@ def _rows(database: Connection, run: str) -> Iterator[Point]:
 
 
 def _lines(folder: Path, ledger: Ledger) -> Iterator[Point]:
-    for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         key = file.relative_to(folder).as_posix()
         for line_number, line in lines(file, ledger):
             parts = line.decode("utf-8", "replace").split()
             if not parts:
                 continue
-            time, value = whole(parts[0]), number(parts[1]) if len(parts) > 1 else None
-            step = whole(parts[2]) if len(parts) > 2 else 0
+            time, value = integer(parts[0]), number(parts[1]) if len(parts) > 1 else None
+            step = integer(parts[2]) if len(parts) > 2 else 0
             if time is None or value is None or step is None:
                 ledger.skip("broken line of a metric", f"{key}:{line_number}")
                 continue
@@ -164,7 +169,7 @@ FORMAT = Format(
     "mlflow's runs: mlruns/, SQLite and tracking servers",
     _sniff,
     _read,
-    {one.name: "log it per role, or watch the run live" for one in gaps.QUANTITIES},
+    {quantity.name: "log it per role, or watch the run live" for quantity in gaps.QUANTITIES},
     _runs,
     SCHEME,
 )

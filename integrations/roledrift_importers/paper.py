@@ -48,7 +48,7 @@ def _sniff(path: Path) -> str | None:
 
 def _claim(form: Format, folder: Path, below: list[Path]) -> Claim:
     """The dump that a folder of a tree is."""
-    steps = [one for one in below if _STEP.match(one.name)]
+    steps = [folder_below for folder_below in below if _STEP.match(folder_below.name)]
     if not any(map(holds_episodes, steps[:3])):
         return [], below
     name = experiment_of(folder)
@@ -94,10 +94,10 @@ def _described(source: Source) -> Source:
 
 
 def _of_results(form: Format, root: Path, sources: list[Source]) -> Iterator[Source]:
-    known = {(one.name, one.dataset) for one in sources if one.form.name == form.name}
+    known = {(source.name, source.dataset) for source in sources if source.form.name == form.name}
     names = {name for name, _ in known}
     levels = ("", "*/", "*/*/")
-    for file in sorted({one for level in levels for one in root.glob(level + RESULTS)}):
+    for file in sorted({path for level in levels for path in root.glob(level + RESULTS)}):
         if not is_result(first_document(file)):
             continue
         for name, dataset in experiments(results(file, Ledger())):
@@ -125,13 +125,13 @@ def step_folders(path: Path, *, first: bool = False, ledger: Ledger | None = Non
     """Folders ``step_<N>`` with JSON files, at or below ``path``; only the first if asked for."""
     if _STEP.match(path.name):
         return [path]
-    found: list[Path] = []
+    folders: list[Path] = []
     for folder, files in walk(path, depth=_DEPTH, ledger=ledger):
         if _STEP.match(folder.name) and any(plain(name).endswith(".json") for name in files):
-            found.append(folder)
+            folders.append(folder)
             if first:
                 break
-    return found
+    return folders
 
 
 def _read(job: Job) -> Events:
@@ -145,13 +145,13 @@ def _read(job: Job) -> Events:
         yield from _results_only(job, job.source / RESULTS)
         return
     if len(parents) > 1:
-        names = ", ".join(str(one.relative_to(job.source)) for one in parents[:6])
+        names = ", ".join(str(parent.relative_to(job.source)) for parent in parents[:6])
         raise StoreError(f"{job.source}: holds {len(parents)} dumps ({names}); import one of them")
     experiment = _name(job, parents[0])
     known = _known(job, parents[0], experiment)
     by_step = dict(known.by_step) if known else {}
     broadcast = Broadcast()
-    start = min([_number(one) for one in folders] + list(by_step))
+    start = min([_number(folder) for folder in folders] + list(by_step))
     yield from _base(job, parents[0], experiment, known, start)
     for folder in sorted(folders, key=_number):
         step = _number(folder)
@@ -189,7 +189,7 @@ def in_order(folder: Path) -> list[Path]:
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
     parts = _DIGITS.split(name)
-    return [(1, int(one), "") if one.isdecimal() else (0, 0, one) for one in parts]
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts]
 
 
 def _number(folder: Path) -> int:
@@ -209,8 +209,8 @@ def _name(job: Job, parent: Path) -> str:
 
 def experiment_of(dump: Path) -> str:
     """The name of the experiment that a dump is of; empty if none of its folders names one."""
-    there = dump.resolve()
-    return next((one.name for one in (there, *there.parents[:2]) if parsed(one.name)), "")
+    full = dump.resolve()
+    return next((place.name for place in (full, *full.parents[:2]) if parsed(place.name)), "")
 
 
 def _of_set(job: Job, dataset: str) -> None:
@@ -225,12 +225,12 @@ def _of_set(job: Job, dataset: str) -> None:
 def _known(job: Job, parent: Path, experiment: str) -> Accuracies | None:
     """Accuracies from the results file in the dump or up to three levels up."""
     places = dict.fromkeys((job.source.resolve(), parent.resolve(), *parent.resolve().parents[:3]))
-    file = next((one / RESULTS for one in places if (one / RESULTS).is_file()), None)
+    file = next((place / RESULTS for place in places if (place / RESULTS).is_file()), None)
     if file is None:
         return None
     rows = results(file, job.ledger)
-    there = [key for key in experiments(rows) if not experiment or key[0] == experiment]
-    chosen = [key for key in there if key[1] == parent.name] or there
+    listed = [key for key in experiments(rows) if not experiment or key[0] == experiment]
+    chosen = [key for key in listed if key[1] == parent.name] or listed
     if len(chosen) > 1:
         job.ledger.skip("results of several experiments or data sets, none taken", file)
     if len(chosen) != 1:
@@ -260,28 +260,28 @@ def _base(
     if name is None or not name.trained:
         return
     base = known.base if known else None
-    told = RESULTS
+    origin = RESULTS
     if base is None and (known is None or known.lengths == "training"):
         dataset = parent.name if parent.resolve().name != experiment else ""
         for dump in base_dumps(parent, experiment, dataset):
-            base, told = _solved(dump, job.ledger), f"the dump {dump.parent.name}"
+            base, origin = _solved(dump, job.ledger), f"the dump {dump.parent.name}"
     if base is not None:
-        job.facts.notes["base accuracy"] = f"from {told}"
+        job.facts.notes["base accuracy"] = f"from {origin}"
         yield Series(start, totals={"base_accuracy": base})
 
 
 def base_dumps(parent: Path, experiment: str, dataset: str) -> list[Path]:
     """Dumps of the base model in the same workflow, beside the dump of an experiment."""
     name = parsed(experiment)
-    own = next((one for one in (parent, *parent.parents) if one.name == experiment), None)
+    own = next((place for place in (parent, *parent.parents) if place.name == experiment), None)
     if name is None or not name.trained or own is None or not own.parent.is_dir():
         return []
-    found = []
+    dumps = []
     for beside in sorted(own.parent.iterdir()):
         other = parsed(beside.name)
         if other is not None and other.kind == "base_model" and other.cell == name.cell:
-            found += [one for one in (beside / dataset,) if (one / "step_0").is_dir()]
-    return found[:1]
+            dumps += [dump for dump in (beside / dataset,) if (dump / "step_0").is_dir()]
+    return dumps[:1]
 
 
 def _solved(dump: Path, ledger: Ledger) -> float | None:
@@ -292,14 +292,14 @@ def _solved(dump: Path, ledger: Ledger) -> float | None:
 
 def _results_only(job: Job, file: Path) -> Events:
     rows = results(file, job.ledger)
-    there = [key for key in experiments(rows) if job.part in ((), key)]
-    if len(there) != 1:
-        names = ", ".join("/".join(name) for name in there[:6])
+    listed = [key for key in experiments(rows) if job.part in ((), key)]
+    if len(listed) != 1:
+        names = ", ".join("/".join(name) for name in listed[:6])
         raise StoreError(
-            f"{file}: holds results of {len(there)} experiments and data sets ({names}); import "
+            f"{file}: holds results of {len(listed)} experiments and data sets ({names}); import "
             "its folder, which makes a run of each, or a file with the rows of one"
         )
-    ((experiment, dataset),) = there
+    ((experiment, dataset),) = listed
     known = accuracies(rows, experiment, dataset, job.ledger)
     if not named_after(experiment, job.facts):
         job.facts.run, job.facts.task = experiment or job.facts.run, dataset
@@ -308,7 +308,7 @@ def _results_only(job: Job, file: Path) -> Events:
     _of_set(job, dataset)
     _tell(job, known, file)
     preset = PRESETS.get(job.facts.workflow)
-    job.facts.slots |= {one.name: one.slots for one in preset.roles} if preset else {"policy": 1}
+    job.facts.slots |= {role.name: role.slots for role in preset.roles} if preset else {"policy": 1}
     if known.base is not None:
         start = min(known.by_step, default=0)
         yield Series(start, totals={"base_accuracy": known.base})

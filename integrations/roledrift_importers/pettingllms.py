@@ -53,7 +53,7 @@ def _read(job: Job) -> Events:
     for folder, files in walk(job.source, depth=_DEPTH, ledger=job.ledger):
         if _LOG not in files:
             continue
-        phase = next((one for one in folder.parents if one.name in _PHASES), None)
+        phase = next((parent for parent in folder.parents if parent.name in _PHASES), None)
         if phase is None or phase.name == "train":
             moment = phase.parent if phase else folder
             phases.setdefault(moment, []).append(folder / _LOG)
@@ -63,7 +63,7 @@ def _read(job: Job) -> Events:
     job.facts.notes["steps"] = (
         f"{len(phases)} rollout phases numbered in the order of their folders; the log has no step"
     )
-    moments = sorted(phases, key=lambda one: one.parts)
+    moments = sorted(phases, key=lambda phase: phase.parts)
     accuracies = _accuracies(moments, list(validated), job)
     for step, moment in enumerate(moments):
         rewards, _ = _summary(moment, job)
@@ -84,28 +84,28 @@ def _summary(moment: Path, job: Job) -> tuple[Rewards, float | None]:
     file = moment / _SUMMARY
     if file.is_file():
         for _, _, body in entries(file, job.ledger, header=_SUMMED, mark="[ROLLOUT:"):
-            told = section(body, "agent_rewards")
+            agent_rewards = section(body, "agent_rewards")
             if body.get("termination_reason") == "validate_finished":
                 rate = number(section(body, "extra_data").get("success_rate"))
                 validated = rate if rate is not None else validated
-            elif told:
-                rewards[str(body.get("env_idx")), str(body.get("rollout_idx"))] = told
+            elif agent_rewards:
+                rewards[str(body.get("env_idx")), str(body.get("rollout_idx"))] = agent_rewards
     return rewards, validated
 
 
 def _accuracies(moments: list[Path], validated: list[Path], job: Job) -> dict[int, float]:
     """Accuracy by step: a validation belongs to the training phase before it."""
-    found = {}
-    for folder in sorted(validated, key=lambda one: one.parts):
+    by_step = {}
+    for folder in sorted(validated, key=lambda phase: phase.parts):
         _, rate = _summary(folder, job)
-        before = sum(one.parts < folder.parts for one in moments)
+        before = sum(moment.parts < folder.parts for moment in moments)
         if rate is not None and moments:
-            found[max(before - 1, 0)] = rate
-    return found
+            by_step[max(before - 1, 0)] = rate
+    return by_step
 
 
 def _spans(file: Path, step: int, rewards: Rewards, job: Job) -> Iterator[SpanRow]:
-    for where, found, body in entries(file, job.ledger):
+    for where, entry, body in entries(file, job.ledger):
         extra = section(body, "extra_data")
         written = text(extra.get("agent_response"))
         if written is None:
@@ -114,18 +114,18 @@ def _spans(file: Path, step: int, rewards: Rewards, job: Job) -> Iterator[SpanRo
             continue
         prompt = section(extra, "agent_prompt").get("text") or extra.get("agent_prompt")
         prompt = prompt if isinstance(prompt, str) else ""
-        role, slot = job.roles.resolve(found["agent"] or "unknown", prompt)
-        if not found["agent"]:
+        role, slot = job.roles.resolve(entry["agent"] or "unknown", prompt)
+        if not entry["agent"]:
             job.ledger.skip("entry without an agent", where, step=step)
-        final = rewards.get((found["env"], found["rollout"]), {}).get(found["agent"])
+        final = rewards.get((entry["env"], entry["rollout"]), {}).get(entry["agent"])
         yield SpanRow(
             step=step,
             role=role,
             slot=slot,
-            turn=int(found["turn"]),
-            prompt=found["env"],
-            episode=f"{found['env']}|{found['rollout']}",
-            group=f"{found['env']}|{found['turn']}|{found['agent']}",
+            turn=int(entry["turn"]),
+            prompt=entry["env"],
+            episode=f"{entry['env']}|{entry['rollout']}",
+            group=f"{entry['env']}|{entry['turn']}|{entry['agent']}",
             reward=number(extra.get("agent_reward", extra.get("reward", final))),
             text=written,
             prompt_text=prompt,
@@ -143,7 +143,7 @@ def entries(
         header: How an entry begins; the group ``rest`` is the rest of the line.
         mark: What is in every header.
     """
-    found: dict[str, str] | None = None
+    fields: dict[str, str] | None = None
     where = ""
     parts: list[str] = []
     size = 0
@@ -152,19 +152,19 @@ def entries(
         begin = header.match(line) if mark in line else None
         if begin is None:
             size += len(line)
-            if found is not None and size <= _MAX_ENTRY:
+            if fields is not None and size <= _MAX_ENTRY:
                 parts.append(line)
             continue
-        if found is not None:
-            yield from _entry(where, found, parts, ledger)
-        found, where, size = begin.groupdict(""), f"{file.name}:{number_of}", 0
-        parts = [found.pop("rest")]
-    if found is not None:
-        yield from _entry(where, found, parts, ledger)
+        if fields is not None:
+            yield from _entry(where, fields, parts, ledger)
+        fields, where, size = begin.groupdict(""), f"{file.name}:{number_of}", 0
+        parts = [fields.pop("rest")]
+    if fields is not None:
+        yield from _entry(where, fields, parts, ledger)
 
 
 def _entry(
-    where: str, found: dict[str, str], parts: list[str], ledger: Ledger
+    where: str, fields: dict[str, str], parts: list[str], ledger: Ledger
 ) -> Iterator[tuple[str, dict[str, str], dict[str, Any]]]:
     joined = "\n".join(parts)
     start = joined.find("{")
@@ -173,7 +173,7 @@ def _entry(
     except (ValueError, RecursionError):
         body = None
     if isinstance(body, dict):
-        yield where, found, body
+        yield where, fields, body
     else:
         ledger.skip("entry without a whole JSON object", where)
 

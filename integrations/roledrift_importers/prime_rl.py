@@ -25,7 +25,7 @@ from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.lines import documents
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone, floats, pair
 from roledrift.ingest.unpacking import matching, present
-from roledrift.ingest.values import content, number, prompt_of, rows, section, text, truth, whole
+from roledrift.ingest.values import content, integer, number, prompt_of, rows, section, text, truth
 
 _STEP = re.compile(r"step_(\d{1,12})\Z")
 _SUBSETS = ("effective", "all")
@@ -55,16 +55,16 @@ class _Branch:
 
 
 def _sniff(path: Path) -> str | None:
-    found = _steps(path)
-    return f"{len(found)} step folders with traces.jsonl under rollouts/" if found else None
+    steps = _steps(path)
+    return f"{len(steps)} step folders with traces.jsonl under rollouts/" if steps else None
 
 
 def _steps(path: Path) -> dict[int, Path]:
     root = path if path.name == "rollouts" else path / "rollouts"
     if not root.is_dir():
         return {}
-    there = ((_STEP.match(one.name), one) for one in root.iterdir())
-    return {int(match[1]): one for match, one in there if match and _holds_traces(one)}
+    matched = ((_STEP.match(folder.name), folder) for folder in root.iterdir())
+    return {int(match[1]): folder for match, folder in matched if match and _holds_traces(folder)}
 
 
 def _holds_traces(folder: Path) -> bool:
@@ -96,7 +96,7 @@ def _read(job: Job) -> Events:
 
 def _spans(folder: Path, exports: list[Path], step: int, job: Job) -> Iterator[SpanRow]:
     files = [folder / "train" / subset / "traces.jsonl" for subset in _SUBSETS]
-    file = next((found for one in files if (found := present(one))), None)
+    file = next((traces for file in files if (traces := present(file))), None)
     if file is None:
         return
     waiting: dict[bytes, list[_Branch]] = {}
@@ -136,9 +136,13 @@ def _exported(
 
 def _longer(waiting: dict[bytes, list[_Branch]], ids: NDArray[np.int64]) -> list[_Branch] | None:
     """Branches that begin with ``ids``: the trainer cuts what is longer than its sequences."""
-    for found in waiting.values():
-        if found and found[0].ids.size > ids.size and (found[0].ids[: ids.size] == ids).all():
-            return found if ids.size else None
+    for branches in waiting.values():
+        if (
+            branches
+            and branches[0].ids.size > ids.size
+            and (branches[0].ids[: ids.size] == ids).all()
+        ):
+            return branches if ids.size else None
     return None
 
 
@@ -156,7 +160,7 @@ def _branches(
         return
     nodes = rows(trace.get("nodes"))
     finish = _finish(trace, nodes)
-    told: set[int] = set()
+    counted: set[int] = set()
     for path in _paths(nodes):
         parts: list[NDArray[np.int64]] = []
         places: list[_Place] = []
@@ -167,14 +171,14 @@ def _branches(
             ids = _ids(node.get("token_ids"))
             parts.append(ids)
             if node.get("sampled"):
-                if index not in told:
+                if index not in counted:
                     row = _row(node, trace, step, prompt_of(messages), job)
                     row.turn, row.truncated = turn, finish.get(index)
                     row.episode = str(episode.get("id", where))
                     row.prompt = str(section(episode, "group").get("id", row.episode))
                     row.group = f"{row.prompt}|{name}"
                     places.append(_Place(row, begin, begin + ids.size))
-                told.add(index)
+                counted.add(index)
                 turn += 1
             begin += ids.size
             messages.append(dict(section(node, "message")))
@@ -188,7 +192,7 @@ def _paths(nodes: list[dict[str, Any]]) -> list[list[int]]:
         return [list(range(len(nodes)))] if nodes else []
     above: list[int | None] = []
     for index, node in enumerate(nodes):
-        parent = whole(node.get("parent"))
+        parent = integer(node.get("parent"))
         # A parent stands before its children, so that no path is a circle.
         above.append(parent if parent is not None and 0 <= parent < index else None)
     parents = set(above)
@@ -211,7 +215,7 @@ def _finish(trace: Mapping[str, Any], nodes: list[dict[str, Any]]) -> dict[int, 
     if not any("node" in call for call in calls):
         placed = list(zip(sampled, calls, strict=True)) if len(calls) == len(sampled) else []
     else:  # a call that failed belongs to no node
-        placed = [(at, one) for one in calls if (at := whole(one.get("node"))) is not None]
+        placed = [(at, call) for call in calls if (at := integer(call.get("node"))) is not None]
     return {
         index: reason == "length"
         for index, call in placed
@@ -240,13 +244,13 @@ def _row(
 
 
 def _reward(trace: Mapping[str, Any]) -> float | None:
-    told = number(trace.get("reward"))
-    if told is not None:
-        return told
+    stated = number(trace.get("reward"))
+    if stated is not None:
+        return stated
     parts = []
-    for one in section(trace, "rewards").values():
-        score = number(one.get("score")) if isinstance(one, Mapping) else number(one)
-        weight = number(one.get("weight")) if isinstance(one, Mapping) else 1.0
+    for part in section(trace, "rewards").values():
+        score = number(part.get("score")) if isinstance(part, Mapping) else number(part)
+        weight = number(part.get("weight")) if isinstance(part, Mapping) else 1.0
         if score is not None:
             parts.append(score * (1.0 if weight is None else weight))
     return sum(parts) if parts else None
@@ -255,10 +259,10 @@ def _reward(trace: Mapping[str, Any]) -> float | None:
 def _ids(values: object) -> NDArray[np.int64]:
     """Token ids; empty if the list is not one of whole numbers."""
     try:
-        found = np.asarray(values if isinstance(values, list) else [], dtype=np.int64)
+        array = np.asarray(values if isinstance(values, list) else [], dtype=np.int64)
     except (TypeError, ValueError, OverflowError):
-        found = np.empty(0, dtype=np.int64)
-    return found if found.ndim == 1 else np.empty(0, dtype=np.int64)
+        array = np.empty(0, dtype=np.int64)
+    return array if array.ndim == 1 else np.empty(0, dtype=np.int64)
 
 
 def _key(ids: NDArray[np.int64]) -> bytes:
@@ -270,16 +274,16 @@ def _join(place: _Place, body: Mapping[str, Any], where: str, job: Job) -> None:
     size = len(body["token_ids"])
     columns: dict[str, NDArray[np.float64]] = {}
     for name in ("loss_mask", "trainer_logprobs", "inference_logprobs", "entropy", "advantages"):
-        found = floats(body.get(name))
-        if found is not None and found.size == size:
-            columns[name] = found[place.begin : place.end]
+        values = floats(body.get(name))
+        if values is not None and values.size == size:
+            columns[name] = values[place.begin : place.end]
         elif name != "advantages":
             job.ledger.skip(f"token export without {name}", where, step=place.row.step)
     mask = columns.get("loss_mask", np.ones(place.end - place.begin)) != 0
     row = place.row
-    mine = {name: column[mask] for name, column in columns.items()}
-    a, b = mine.get("trainer_logprobs"), mine.get("inference_logprobs")
-    entropy = mine.get("entropy")
+    masked = {name: column[mask] for name, column in columns.items()}
+    a, b = masked.get("trainer_logprobs"), masked.get("inference_logprobs")
+    entropy = masked.get("entropy")
     if a is not None and b is not None:
         row.pairs = (pair("rollout", a, b),)
     if a is not None:
@@ -289,7 +293,7 @@ def _join(place: _Place, body: Mapping[str, Any], where: str, job: Job) -> None:
         row.nll = float(-a[good].sum())
         row.entropy = float(entropy[good].sum()) if entropy is not None else None
     row.tokens = int(mask.sum())
-    advantage = mine.get("advantages")
+    advantage = masked.get("advantages")
     if advantage is not None and np.isfinite(advantage).any():
         row.advantage = float(np.nanmean(advantage))
 
@@ -317,15 +321,15 @@ def _logged(job: Job, file: Path) -> dict[int, Series]:
     translate = Translator()
     merged: dict[int, tuple[dict[str, dict[str, float]], dict[str, float]]] = {}
     for where, row in documents(file, job.ledger) if file.is_file() else ():
-        step = whole(row.get("step"))
+        step = integer(row.get("step"))
         if step is None:
             job.ledger.skip("row without a step", where)
             continue
         groups, totals = translate({k: v for k, v in row.items() if k not in ("step", "time")})
-        mine = merged.setdefault(step, ({}, {}))
+        row_of_step = merged.setdefault(step, ({}, {}))
         for group, stats in groups.items():
-            mine[0].setdefault(group, {}).update(stats)
-        mine[1].update(totals)
+            row_of_step[0].setdefault(group, {}).update(stats)
+        row_of_step[1].update(totals)
     job.facts.notes.update(passed_note(translate.passed))
     labels = {"source": "foreign series"}
     return {step: Series(step, *both, labels) for step, both in merged.items()}

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from roledrift.ingest.grade import answer_text, duty_of, right
+from roledrift.ingest.grade import answer_text, duty_of, is_right
 
 CORRECT = "correct"
 FALLBACK = "fallback"
@@ -31,9 +31,9 @@ def truth_of(task: object) -> str | None:
     if not isinstance(task, Mapping):
         return None
     for name in _TRUTHS:
-        found = answer_text(task.get(name))
-        if found is not None:
-            return found
+        truth = answer_text(task.get(name))
+        if truth is not None:
+            return truth
     inner = task.get("reward_model")
     return truth_of(inner) if isinstance(inner, Mapping) else None
 
@@ -55,8 +55,8 @@ def selected(text: str, candidates: int) -> tuple[int, bool]:
 
 def verdict(text: str) -> bool | None:
     """What a judging role decided; None if it stamped nothing."""
-    found = _VERDICT.search(text)
-    return None if found is None else found[1].lower() == "correct"
+    match = _VERDICT.search(text)
+    return None if match is None else match[1].lower() == "correct"
 
 
 def regrade(outputs: Sequence[tuple[str, str | None]], truth: str | None) -> list[dict[str, bool]]:
@@ -74,20 +74,20 @@ def regrade(outputs: Sequence[tuple[str, str | None]], truth: str | None) -> lis
     before = ""
     for role, text in outputs:
         what = duty_of(role)
-        mine: dict[str, bool] = {}
+        own: dict[str, bool] = {}
         if text is not None and what == "select" and latest:
             choice, stamped = selected(text, len(latest))
-            mine[FALLBACK] = not stamped
+            own[FALLBACK] = not stamped
             if latest[choice] is not None:
-                mine[CORRECT] = bool(latest[choice])
+                own[CORRECT] = bool(latest[choice])
         elif text is not None and what == "judge" and latest and latest[-1] is not None:
-            mine[CORRECT] = verdict(text) == latest[-1]
+            own[CORRECT] = verdict(text) == latest[-1]
         elif text is not None and what in ("solve", "synthesize") and truth is not None:
-            mine[CORRECT] = right(text, truth)
+            own[CORRECT] = is_right(text, truth)
         if what == "solve":
             if role != before:
                 latest = []
-            latest.append(mine.get(CORRECT))
+            latest.append(own.get(CORRECT))
         before = role
-        facts.append(mine)
+        facts.append(own)
     return facts

@@ -9,7 +9,7 @@ from typing import Any
 
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import documents
-from roledrift.ingest.values import number, text, whole
+from roledrift.ingest.values import integer, number, text
 from roledrift_importers.experiment import Experiment, parsed
 
 NAME = "eval_results.jsonl"
@@ -62,14 +62,14 @@ def is_result(row: dict[str, Any]) -> bool:
 
 def results(file: Path, ledger: Ledger) -> list[Result]:
     """All rows of a file; what is no row is counted."""
-    found = []
+    parsed_rows = []
     for where, row in documents(file, ledger):
-        step, accuracy = whole(row.get("checkpoint_step")), number(row.get("accuracy"))
+        step, accuracy = integer(row.get("checkpoint_step")), number(row.get("accuracy"))
         if step is None or accuracy is None:
             ledger.skip("result without step or accuracy", where)
             continue
         shared = row.get("share_policy")
-        found.append(
+        parsed_rows.append(
             Result(
                 experiment=text(row.get("experiment_name")) or "",
                 dataset=text(row.get("dataset")) or "",
@@ -77,11 +77,11 @@ def results(file: Path, ledger: Ledger) -> list[Result]:
                 accuracy=accuracy,
                 mode=text(row.get("eval_mode")) or _OF_TRAINING[0],
                 lengths=text(row.get("length_mode")) or "training",
-                rollouts=whole(row.get("n_rollouts")) or 1,
+                rollouts=integer(row.get("n_rollouts")) or 1,
                 shared=shared if isinstance(shared, bool) else None,
             )
         )
-    return found
+    return parsed_rows
 
 
 def experiments(rows: Sequence[Result]) -> list[tuple[str, str]]:
@@ -98,27 +98,29 @@ def accuracies(
     are never mixed.
     """
     name = parsed(experiment)
-    mine = [row for row in rows if (row.experiment, row.dataset) == (experiment, dataset)]
+    own = [row for row in rows if (row.experiment, row.dataset) == (experiment, dataset)]
     evaluates = name is not None and not name.trained
-    fitting = [row for row in mine if evaluates or row.mode in (*_OF_TRAINING, _BASE)]
-    if len(fitting) < len(mine):
+    fitting = [row for row in own if evaluates or row.mode in (*_OF_TRAINING, _BASE)]
+    if len(fitting) < len(own):
         # A transfer under the name of a training says nothing about the training.
-        ledger.skip("result of a transfer evaluation", experiment, n=len(mine) - len(fitting))
+        ledger.skip("result of a transfer evaluation", experiment, n=len(own) - len(fitting))
     if not fitting:
         return None
     lengths = "training" if any(row.lengths == "training" for row in fitting) else "eval"
     alike = [row for row in fitting if row.lengths == lengths]
-    its = [row for row in alike if evaluates or row.mode != _BASE]
+    checkpoints = [row for row in alike if evaluates or row.mode != _BASE]
     base = [row for row in alike if not evaluates and row.mode == _BASE]
     if not base and name is not None and name.trained:
         base = [row for row in rows if _is_base(row, name, dataset, lengths)]
     return Accuracies(
         dataset=dataset,
         # Rows come in the order of evaluation: the mean over most rollouts counts, then the last.
-        by_step={row.step: row.accuracy for row in sorted(its, key=lambda row: row.rollouts)},
+        by_step={
+            row.step: row.accuracy for row in sorted(checkpoints, key=lambda row: row.rollouts)
+        },
         base=max(base, key=lambda row: row.rollouts).accuracy if base else None,
         lengths=lengths,
-        shared=next((row.shared for row in mine if row.shared is not None), None),
+        shared=next((row.shared for row in own if row.shared is not None), None),
     )
 
 

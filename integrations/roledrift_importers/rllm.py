@@ -19,7 +19,7 @@ from roledrift.ingest.lines import document, documents, walk
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.tree import named_by
 from roledrift.ingest.unpacking import matching
-from roledrift.ingest.values import section, whole
+from roledrift.ingest.values import integer, section
 from roledrift_importers.episodes import Broadcast, spans_of
 
 _FOLDER = re.compile(r"(train|val)_step_(\d{1,12})_epoch_(\d{1,12})\Z")
@@ -37,7 +37,11 @@ def _sniff(path: Path) -> str | None:
 
 def _claim(form: Format, folder: Path, below: list[Path]) -> Claim:
     """The episode log that a folder of a tree is."""
-    steps = [one for one in below if _FOLDER.match(one.name) and any(one.glob("episode_*"))]
+    steps = [
+        folder_below
+        for folder_below in below
+        if _FOLDER.match(folder_below.name) and any(folder_below.glob("episode_*"))
+    ]
     if not steps:
         return [], below
     return [Source(form, folder, named_by(folder), steps=len(steps))], []
@@ -67,13 +71,13 @@ def _folders(source: Path, ledger: Ledger) -> tuple[dict[int, list[Path]], dict[
     validations: dict[int, list[Path]] = {}
     parents = set()
     for folder, _ in walk(source, depth=_DEPTH, ledger=ledger):
-        found = _FOLDER.match(folder.name)
-        if found:
+        match = _FOLDER.match(folder.name)
+        if match:
             parents.add(folder.parent)
-            target = steps if found[1] == "train" else validations
-            target.setdefault(int(found[2]), []).append(folder)
+            target = steps if match[1] == "train" else validations
+            target.setdefault(int(match[2]), []).append(folder)
     if len(parents) > 1:
-        names = ", ".join(sorted(str(one.relative_to(source)) for one in parents)[:6])
+        names = ", ".join(sorted(str(parent.relative_to(source)) for parent in parents)[:6])
         raise StoreError(f"{source}: holds {len(parents)} episode logs ({names}); import one")
     return steps, validations
 
@@ -84,8 +88,8 @@ def _spans(folder: Path, step: int, job: Job, broadcast: Broadcast) -> Iterator[
         if body is None:
             job.ledger.skip("episode file skipped", file.name, step=step)
             continue
-        said = whole(body.get("training_step"))
-        if said is not None and said != step:
+        stated = integer(body.get("training_step"))
+        if stated is not None and stated != step:
             job.ledger.skip("episode of another step", file.name, step=step)
         yield from spans_of(body, step, f"{folder.name}/{file.name}", job, broadcast)
 
@@ -103,19 +107,19 @@ def _accuracy(job: Job, folders: list[Path]) -> float | None:
 def _logged(job: Job) -> dict[int, Series]:
     """Rows ``{"step", "data"}`` of a file logger beside the episodes."""
     translate = Translator()
-    found: dict[int, Series] = {}
+    series: dict[int, Series] = {}
     for file in sorted(job.source.glob("*.jsonl")):
         for where, row in documents(file, job.ledger):
-            step = whole(row.get("step"))
+            step = integer(row.get("step"))
             if step is None or not isinstance(row.get("data"), dict):
                 job.ledger.skip("row that is no {step, data}", where)
                 continue
             groups, totals = translate(section(row, "data"))
-            found[step] = Series(step, groups, totals, {"source": "foreign series"})
+            series[step] = Series(step, groups, totals, {"source": "foreign series"})
     if translate.roles:
         job.facts.routing = "isolated"
     job.facts.notes.update(passed_note(translate.passed))
-    return found
+    return series
 
 
 _BACKEND = "measured live with roledrift_rllm (docs/integrations/multi_agent.md)"

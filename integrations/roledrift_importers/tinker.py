@@ -19,7 +19,7 @@ from roledrift.ingest.keys import Translator, passed_note
 from roledrift.ingest.lines import documents
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.unpacking import present
-from roledrift.ingest.values import number, rows, section, whole
+from roledrift.ingest.values import integer, number, rows, section
 
 _ITERATION = re.compile(r"iteration_(\d{1,12})\Z")
 _SUMMARIES = "train_rollout_summaries.jsonl"
@@ -32,15 +32,17 @@ _LABELS = {
 
 
 def _sniff(path: Path) -> str | None:
-    found = _iterations(path)
-    return f"{len(found)} iteration folders with {_SUMMARIES}" if found else None
+    iterations = _iterations(path)
+    return f"{len(iterations)} iteration folders with {_SUMMARIES}" if iterations else None
 
 
 def _iterations(path: Path) -> dict[int, Path]:
     if not path.is_dir():
         return {}
-    there = ((_ITERATION.match(one.name), present(one / _SUMMARIES)) for one in path.iterdir())
-    return {int(match[1]): file for match, file in there if match and file}
+    matched = (
+        (_ITERATION.match(folder.name), present(folder / _SUMMARIES)) for folder in path.iterdir()
+    )
+    return {int(match[1]): file for match, file in matched if match and file}
 
 
 def _read(job: Job) -> Events:
@@ -62,14 +64,14 @@ def _read(job: Job) -> Events:
 
 def _spans(row: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[SpanRow]:
     steps = rows(row.get("steps"))
-    index = whole(row.get("traj_idx"))
+    index = integer(row.get("traj_idx"))
     if not steps or index is None:
         job.ledger.skip("summary without steps or trajectory index", where, step=step)
         return
     role, slot = job.roles.resolve(str(index)) if job.roles.rules else (_POLICY, None)
     group = str(row.get("group_idx"))
     ends = [key for key in section(steps[-1], "metrics") if key.startswith("stop/")]
-    for turn, one in enumerate(steps):
+    for turn, step_of_trajectory in enumerate(steps):
         last = turn == len(steps) - 1
         yield SpanRow(
             step=step,
@@ -79,7 +81,7 @@ def _spans(row: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[
             prompt=group,
             episode=group if job.roles.rules else f"{group}|{index}",
             group=group,
-            tokens=whole(one.get("ac_len")),
+            tokens=integer(step_of_trajectory.get("ac_len")),
             # Only the last turn can have been cut: nothing is sampled after it.
             truncated=(last and bool(set(ends) & _CUT)) if ends else None,
             reward=number(row.get("total_reward")),
@@ -88,18 +90,18 @@ def _spans(row: Mapping[str, Any], step: int, where: str, job: Job) -> Iterator[
 
 def _logged(job: Job) -> dict[int, Series]:
     translate = Translator()
-    found: dict[int, Series] = {}
+    series: dict[int, Series] = {}
     file = job.source / "metrics.jsonl"
     if file.is_file():
         for where, row in documents(file, job.ledger):
-            step = whole(row.get("step", row.get("progress/batch")))
+            step = integer(row.get("step", row.get("progress/batch")))
             if step is None:
                 job.ledger.skip("row without a step", where)
                 continue
             groups, totals = translate(row)
-            found[step] = Series(step, groups, totals, _LABELS)
+            series[step] = Series(step, groups, totals, _LABELS)
     job.facts.notes.update(passed_note(translate.passed))
-    return found
+    return series
 
 
 _NOWHERE = "not exported; watch it live (docs/integrations/custom.md)"

@@ -57,8 +57,8 @@ def _read(job: Job) -> Events:
                 job.ledger.skip("row is not a JSON object", job.source.name)
                 continue
             data = {"timestamp": when, **flat(data)}
-            found = step_of(data)
-            history.add(step if found is None else found, data, job.source.name)
+            logged_step = step_of(data)
+            history.add(step if logged_step is None else logged_step, data, job.source.name)
     yield from history.events()
 
 
@@ -67,6 +67,6 @@ FORMAT = Format(
     _WHAT,
     _sniff,
     _read,
-    {one.name: "log it per role, or watch the run live" for one in gaps.QUANTITIES},
+    {quantity.name: "log it per role, or watch the run live" for quantity in gaps.QUANTITIES},
     _runs,
 )

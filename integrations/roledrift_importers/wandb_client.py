@@ -13,7 +13,7 @@ from typing import Any
 from roledrift.errors import StoreError
 from roledrift.ingest.form import Job
 from roledrift.ingest.keys import flat
-from roledrift.ingest.values import whole
+from roledrift.ingest.values import integer
 from roledrift_importers.wandb_log import About, Entry, LoggedRow
 
 SCHEME = "wandb://"
@@ -30,12 +30,12 @@ def entries(job: Job) -> Iterator[Entry]:
             yield entry
         else:
             data = flat(entry)
-            yield LoggedRow(whole(data.get("_step")), data)
+            yield LoggedRow(integer(data.get("_step")), data)
 
 
 def _parts(job: Job) -> tuple[str, str]:
     """Project with its entity, and run, of an address; also of one with ``runs/`` as in a URL."""
-    parts = [one for one in job.address.removeprefix(SCHEME).split("?")[0].split("/") if one]
+    parts = [part for part in job.address.removeprefix(SCHEME).split("?")[0].split("/") if part]
     if len(parts) == 4 and parts[2] == "runs":
         del parts[2]
     if len(parts) not in (2, 3):

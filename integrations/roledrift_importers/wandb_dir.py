@@ -35,11 +35,11 @@ _LATE = 3
 def _sniff(path: Path) -> str | None:
     if path.is_file():
         return "a wandb transaction log" if wandb_log.is_log(path) else None
-    found = _segments(path)
-    if not found:
+    segments = _segments(path)
+    if not segments:
         return None
-    runs = len({name for _, name, _ in found})
-    return f"{len(found)} wandb folder(s) of {runs} run(s)"
+    runs = len({name for _, name, _ in segments})
+    return f"{len(segments)} wandb folder(s) of {runs} run(s)"
 
 
 def _segments(path: Path) -> list[tuple[str, str, Path]]:
@@ -48,24 +48,26 @@ def _segments(path: Path) -> list[tuple[str, str, Path]]:
     if own and _holds_run(path):
         # Of one folder, all process starts with its id are meant.
         name = _id(path, own[2])
-        whole = below(path.resolve().parent)
-        return [one for one in whole if one[1] == name] or [(own[1], name, path)]
-    found = below(path)
-    if not found and (path / "wandb").is_dir():
-        found = below(path / "wandb")
-    if not found and path.is_dir():
+        beside = below(path.resolve().parent)
+        return [start for start in beside if start[1] == name] or [(own[1], name, path)]
+    starts = below(path)
+    if not starts and (path / "wandb").is_dir():
+        starts = below(path / "wandb")
+    if not starts and path.is_dir():
         logs = sorted(path.glob("*.wandb"))
-        found = [("", logs[0].stem, path)] if logs else []
-    return found
+        starts = [("", logs[0].stem, path)] if logs else []
+    return starts
 
 
 def below(path: Path) -> list[tuple[str, str, Path]]:
     """Date, id and folder of each process start directly in a folder, oldest first."""
     if not path.is_dir():
         return []
-    there = ((_FOLDER.match(one.name), one) for one in path.iterdir())
+    matched = ((_FOLDER.match(folder.name), folder) for folder in path.iterdir())
     return sorted(
-        (match[1], _id(one, match[2]), one) for match, one in there if match and _holds_run(one)
+        (match[1], _id(folder, match[2]), folder)
+        for match, folder in matched
+        if match and _holds_run(folder)
     )
 
 
@@ -87,7 +89,9 @@ def _read(job: Job) -> Events:
         _take(wandb_client.entries(job), rows, job, passed, job.shown)
         yield from series_of(rows, job, passed)
         return
-    segments = [one for one in process_starts(job.source) if job.part in ((), (one[1],))]
+    segments = [
+        segment for segment in process_starts(job.source) if job.part in ((), (segment[1],))
+    ]
     names = sorted({name for _, name, _ in segments})
     if len(names) > 1:
         raise StoreError(
@@ -96,10 +100,10 @@ def _read(job: Job) -> Events:
         )
     starts: list[int] = []
     for _, _, folder in segments:
-        mine = _segment(folder, job, passed)
-        if mine:
-            starts.append(min(mine))
-        for step, data in mine.items():
+        own = _segment(folder, job, passed)
+        if own:
+            starts.append(min(own))
+        for step, data in own.items():
             rows.setdefault(step, {}).update(data)
     job.facts.run = job.facts.run or (names[0] if names else "")
     if len(segments) > 1:
@@ -117,7 +121,7 @@ def process_starts(path: Path) -> list[tuple[str, str, Path]]:
     if not path.is_file():
         return _segments(path)
     beside = _segments(path.parent) if _FOLDER.match(path.parent.resolve().name) else []
-    same = [one for one in beside if one[1] == path.stem.removeprefix("run-")]
+    same = [start for start in beside if start[1] == path.stem.removeprefix("run-")]
     return same or [("", path.stem.removeprefix("run-"), path)]
 
 
@@ -127,9 +131,9 @@ def _claim(form: Format, folder: Path, below_it: list[Path]) -> Claim:
     taken = {place for _, _, place in starts}
     sources = []
     for name in sorted({name for _, name, _ in starts}):
-        mine = [place for _, of, place in starts if of == name]
-        sources.append(Source(form, folder, called(mine) or name, (name,), steps=1))
-    return sources, [one for one in below_it if one not in taken]
+        own = [place for _, of, place in starts if of == name]
+        sources.append(Source(form, folder, called(own) or name, (name,), steps=1))
+    return sources, [path for path in below_it if path not in taken]
 
 
 def called(folders: Sequence[Path]) -> str:
@@ -143,9 +147,9 @@ def called(folders: Sequence[Path]) -> str:
                 if isinstance(entry, wandb_log.About):
                     _name(entry, facts)
         config = present(folder / "files" / "config.yaml")
-        told = _CONFIGURED.search(head(config).decode("utf-8", "replace")) if config else None
-        if told and parsed(facts.run) is None:
-            facts.run = told[1]
+        configured = _CONFIGURED.search(head(config).decode("utf-8", "replace")) if config else None
+        if configured and parsed(facts.run) is None:
+            facts.run = configured[1]
     return facts.run
 
 

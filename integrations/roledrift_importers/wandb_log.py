@@ -140,8 +140,8 @@ def _history(payload: bytes) -> LoggedRow:
     rest = _short_items(payload, row.data)
     for number, value in _fields(payload[rest:]):
         if number == 1 and isinstance(value, bytes):
-            key, found = _item(value)
-            row.data[key] = found
+            key, inner_value = _item(value)
+            row.data[key] = inner_value
         elif number == 2 and isinstance(value, bytes):
             for inner, count in _fields(value):
                 if inner == 1 and isinstance(count, int):
@@ -186,8 +186,8 @@ def _about(payload: bytes) -> About:
 
 
 def _items(payload: bytes) -> dict[str, object]:
-    found = (_item(value) for n, value in _fields(payload) if n == 1 and isinstance(value, bytes))
-    return dict(found)
+    items = (_item(value) for n, value in _fields(payload) if n == 1 and isinstance(value, bytes))
+    return dict(items)
 
 
 def _item(payload: bytes) -> tuple[str, object]:

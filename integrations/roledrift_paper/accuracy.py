@@ -33,7 +33,7 @@ Cells = Mapping[Place, Mapping[str, list[Summary]]]
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """What the runs allow."""
     cells = grid(summaries)
-    if not any(one.validation for one in summaries):
+    if not any(summary.validation for summary in summaries):
         note = (
             "Tables 1 and 3, figures 2 to 4 need validation accuracy (totals={'val_accuracy': …})."
         )
@@ -53,9 +53,11 @@ def table_1(cells: Cells) -> Table:
     for at, policies in cells.items():
         if set(policies) == {"SA"}:
             continue
-        runs = [run for its in policies.values() for run in its]
+        runs = [run for policy_runs in policies.values() for run in policy_runs]
         single = over_seeds(of_block(cells, at), peak, ".3f")
-        isolated, shared = (over_seeds(policies.get(one, ()), peak, ".3f") for one in ("IP", "SP"))
+        isolated, shared = (
+            over_seeds(policies.get(policy, ()), peak, ".3f") for policy in ("IP", "SP")
+        )
         rows.append(
             (
                 *(Cell(at.task or "–"), Cell(at.scale or "–"), Cell(at.workflow)),
@@ -80,18 +82,18 @@ def table_1(cells: Cells) -> Table:
 
 def table_3(summaries: Sequence[Summary], cells: Cells) -> Block:
     """Accuracy of the workflows with an adapter that was trained on a single role."""
-    found = [one for one in summaries if NOTE_TRANSFER in one.notes]
-    if not found:
+    transfers = [summary for summary in summaries if NOTE_TRANSFER in summary.notes]
+    if not transfers:
         return Note(
             "Table 3 needs runs that evaluate a single-role adapter inside a workflow, marked with "
             "notes={'transfer': 'generator'} in their header."
         )
     rows = []
-    for one in sorted(found, key=lambda run: (run.task, run.scale, run.workflow, run.key)):
-        single = over_seeds(of_block(cells, place(one)), peak, ".3f")
-        value = over_seeds([one], peak, ".3f")
-        names = (Cell(one.task or "–"), Cell(one.scale or "–"), Cell(one.workflow))
-        rows.append((*names, Cell(one.notes[NOTE_TRANSFER]), value, single))
+    for transfer in sorted(transfers, key=lambda run: (run.task, run.scale, run.workflow, run.key)):
+        single = over_seeds(of_block(cells, place(transfer)), peak, ".3f")
+        value = over_seeds([transfer], peak, ".3f")
+        names = (Cell(transfer.task or "–"), Cell(transfer.scale or "–"), Cell(transfer.workflow))
+        rows.append((*names, Cell(transfer.notes[NOTE_TRANSFER]), value, single))
     columns = ("task", "scale", "workflow", "adapter on", "accuracy", "SA-RL")
     title = "Table 3: a single-role adapter inside the workflows"
     return Table(columns, tuple(rows), title, "The other roles use the base model.", key="table3")
@@ -129,13 +131,17 @@ def figure_2(cells: Cells) -> Block:
 
 def figure_3(cells: Cells) -> Block:
     """Isolated against shared policies."""
-    matched = {at: its for at, its in cells.items() if "IP" in its and "SP" in its}
+    matched = {
+        at: policies for at, policies in cells.items() if "IP" in policies and "SP" in policies
+    }
     workflows = sorted({at.workflow for at in matched})
     tasks = sorted({at.task for at in matched})
     scales = sorted({at.scale for at in matched}, key=_size)
     dots, rows = [], []
     for at, policies in matched.items():
-        a, b = (mean([peak(run) or math.nan for run in policies[one]]) for one in ("IP", "SP"))
+        a, b = (
+            mean([peak(run) or math.nan for run in policies[policy]]) for policy in ("IP", "SP")
+        )
         if a is None or b is None:
             continue
         name = f"{at.label}: IP {percent(a)}, SP {percent(b)}"
@@ -146,8 +152,8 @@ def figure_3(cells: Cells) -> Block:
         rows.append((Cell(at.label, href=href), Cell(percent(a), a), Cell(percent(b), b)))
     if not dots:
         return Note("Figure 3 needs validated runs of one cell with both IP and SP.")
-    keys = [(f"{one} (shape)", -1, index) for index, one in enumerate(workflows)]
-    keys += [(f"{one or 'task'} (colour)", index, 0) for index, one in enumerate(tasks)]
+    keys = [(f"{workflow} (shape)", -1, index) for index, workflow in enumerate(workflows)]
+    keys += [(f"{task or 'task'} (colour)", index, 0) for index, task in enumerate(tasks)]
     return Plot(
         "figure3",
         "Figure 3: isolated against shared policies",
@@ -162,7 +168,7 @@ def figure_3(cells: Cells) -> Block:
 
 
 def _size(scale: str) -> float:
-    digits = "".join(one for one in scale if one.isdigit() or one == ".")
+    digits = "".join(character for character in scale if character.isdigit() or character == ".")
     try:
         return float(digits)
     except ValueError:
@@ -184,7 +190,7 @@ def figure_4(cells: Cells) -> Figure:
                         zip(line.steps, line.values, strict=True)
                     )
             if lines:
-                span = (min(one.steps[0] for one in lines), max(one.steps[-1] for one in lines))
+                span = (min(line.steps[0] for line in lines), max(line.steps[-1] for line in lines))
                 panels.append(
                     Panel(
                         f"{at.label}: {title}", tuple(lines), (span[0], max(span[1], span[0] + 1))

@@ -44,22 +44,24 @@ TASKS = ("math", "code")
 
 def of_grid(summaries: Sequence[Summary]) -> bool:
     """Whether some run is of the paper's grid: one of its tasks at one of its scales."""
-    return any(one.task in TASKS and one.scale.lower().endswith(SCALES) for one in summaries)
+    return any(
+        summary.task in TASKS and summary.scale.lower().endswith(SCALES) for summary in summaries
+    )
 
 
-def place(one: Summary) -> Place:
+def place(run: Summary) -> Place:
     """The place of one run."""
-    return Place(one.task, one.scale, one.workflow, one.notes.get(NOTE_SET, ""))
+    return Place(run.task, run.scale, run.workflow, run.notes.get(NOTE_SET, ""))
 
 
-def trained(one: Summary) -> bool:
+def trained(run: Summary) -> bool:
     """Whether a run is a training, and not an evaluation of another one or of the base model."""
-    return NOTE_TRANSFER not in one.notes and NOTE_BASE not in one.notes
+    return NOTE_TRANSFER not in run.notes and NOTE_BASE not in run.notes
 
 
-def stressed(one: Summary) -> str:
+def stressed(run: Summary) -> str:
     """How a run was disturbed on purpose, as its header says (note ``stress``); else empty."""
-    word = one.notes.get("stress", "")
+    word = run.notes.get("stress", "")
     return "" if word == "none" else word
 
 
@@ -73,20 +75,23 @@ def grid(
         everything: With the runs that were disturbed on purpose. These must not be averaged with
             others as if they were seeds of one cell.
     """
-    found: dict[Place, dict[str, list[Summary]]] = {}
-    order = sorted(summaries, key=lambda one: (place(one), one.policy, one.seed or 0, one.key))
-    for one in order:
-        if trained(one) and (everything or not stressed(one)):
-            found.setdefault(place(one), {}).setdefault(one.policy, []).append(one)
-    return found
+    cells: dict[Place, dict[str, list[Summary]]] = {}
+    order = sorted(
+        summaries,
+        key=lambda summary: (place(summary), summary.policy, summary.seed or 0, summary.key),
+    )
+    for run in order:
+        if trained(run) and (everything or not stressed(run)):
+            cells.setdefault(place(run), {}).setdefault(run.policy, []).append(run)
+    return cells
 
 
 def legend(
     cells: Mapping[Place, Mapping[str, Sequence[Summary]]],
 ) -> tuple[tuple[str, int, int], ...]:
     """Colours of the policies that are there, as the keys of a plot."""
-    there = {policy for policies in cells.values() for policy in policies}
-    return tuple((policy, tone, 0) for policy, tone in POLICIES.items() if policy in there)
+    present = {policy for policies in cells.values() for policy in policies}
+    return tuple((policy, tone, 0) for policy, tone in POLICIES.items() if policy in present)
 
 
 def of_block(cells: Mapping[Place, Mapping[str, list[Summary]]], at: Place) -> list[Summary]:
@@ -153,13 +158,13 @@ def points(a: Cell, b: Cell) -> Cell:
     return Cell(f"{difference:+.1f}", difference)
 
 
-def peak(one: Summary) -> float | None:
+def peak(run: Summary) -> float | None:
     """Best validation accuracy of a checkpoint: the base model, at step 0, is none."""
-    finite = {step: value for step, value in one.validation.items() if math.isfinite(value)}
+    finite = {step: value for step, value in run.validation.items() if math.isfinite(value)}
     of_checkpoints = [value for step, value in finite.items() if step > 0]
     return max(of_checkpoints or finite.values(), default=None)
 
 
-def base(one: Summary) -> float | None:
+def base(run: Summary) -> float | None:
     """Validation accuracy before training: at step 0."""
-    return one.validation.get(0)
+    return run.validation.get(0)

@@ -82,7 +82,7 @@ def measure(view: View) -> Measured:
 def _courses(view: View, names: tuple[str, ...]) -> dict[str, Course]:
     """The first of some statistics that was measured, per role and for all together."""
     courses = {group: _first_of(view, group, names) for group in (*view.roles, EVERYONE)}
-    return {group: one for group, one in courses.items() if one is not None}
+    return {group: course for group, course in courses.items() if course is not None}
 
 
 def course(source: str, curve: Mapping[int, float]) -> Course | None:
@@ -97,8 +97,8 @@ def course(source: str, curve: Mapping[int, float]) -> Course | None:
 
 
 def _first_of(view: View, group: str, names: tuple[str, ...]) -> Course | None:
-    found = (course(name, view.curve(group, name)) for name in names)
-    return next((one for one in found if one is not None), None)
+    courses = (course(name, view.curve(group, name)) for name in names)
+    return next((measured for measured in courses if measured is not None), None)
 
 
 def _norms(view: View) -> dict[str, Course]:
@@ -114,18 +114,18 @@ def _norms(view: View) -> dict[str, Course]:
             for role, norm in zip(roles.labels, gram.norms(roles).tolist(), strict=True):
                 curves.setdefault(role, {})[record.step] = norm
             curves.setdefault(f"policy {measured.policy}", {})[record.step] = gram.total_norm(roles)
-    found = {name: course("gradient norm", curve) for name, curve in curves.items()}
+    courses = {name: course("gradient norm", curve) for name, curve in curves.items()}
     if not curves:
         groups = (*view.roles, EVERYONE)
-        found = {name: course("grad_norm", view.curve(name, "grad_norm")) for name in groups}
-    return {name: one for name, one in found.items() if one is not None}
+        courses = {name: course("grad_norm", view.curve(name, "grad_norm")) for name in groups}
+    return {name: measured for name, measured in courses.items() if measured is not None}
 
 
 def _rows(view: View) -> dict[str, float]:
-    found = {}
+    rows = {}
     for role in view.roles:
         stats = (record.stat(role, "length") for record in view.records)
         counts = sorted(stat.n for stat in stats if stat is not None)
         if counts:
-            found[role] = counts[len(counts) // 2]
-    return found
+            rows[role] = counts[len(counts) // 2]
+    return rows

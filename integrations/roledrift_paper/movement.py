@@ -22,7 +22,7 @@ _RUNS = 6
 
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """What the runs allow."""
-    if not any(of(one).chi2 or of(one).ppl or of(one).norm for one in summaries):
+    if not any(of(summary).chi2 or of(summary).ppl or of(summary).norm for summary in summaries):
         return (
             Note(
                 "Table 2, figures 5 and 6 need chi² or perplexity (log-probabilities in RoleBatch) "
@@ -32,10 +32,10 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     return (table_2(summaries), *figure_5(summaries), *figure_6(summaries))
 
 
-def _whole(one: Summary) -> Course | None:
+def _policy_norm(run: Summary) -> Course | None:
     """Gradient norm of the only policy of a shared run."""
-    policies = [course for name, course in of(one).norm.items() if name.startswith("policy ")]
-    return policies[0] if len(policies) == 1 else of(one).norm.get(EVERYONE)
+    policies = [course for name, course in of(run).norm.items() if name.startswith("policy ")]
+    return policies[0] if len(policies) == 1 else of(run).norm.get(EVERYONE)
 
 
 def table_2(summaries: Sequence[Summary]) -> Table:
@@ -50,11 +50,11 @@ def table_2(summaries: Sequence[Summary]) -> Table:
         "for IP, one shared row for SP."
     )
     courses = {
-        "chi²": [one for run in summaries for one in of(run).chi2.values()],
-        "Perplexity": [one for run in summaries for one in of(run).ppl.values()],
+        "chi²": [chi2 for run in summaries for chi2 in of(run).chi2.values()],
+        "Perplexity": [ppl for run in summaries for ppl in of(run).ppl.values()],
     }
-    for title, its in courses.items():
-        names = sorted({statistic_name(one.source) for one in its})
+    for title, measured in courses.items():
+        names = sorted({statistic_name(it.source) for it in measured})
         caption += f" {title} is: {', '.join(names)}." if names else ""
     title = "Table 2: peak over first"
     return Table(columns, tuple(rows), title, caption, key="table2", sortable=True)
@@ -65,7 +65,7 @@ def _rows(run: Summary) -> list[tuple[Cell, ...]]:
     rows = []
     for group in groups:
         chi2, ppl = of(run).chi2.get(group), of(run).ppl.get(group)
-        norm = _whole(run) if group == EVERYONE else of(run).norm.get(group)
+        norm = _policy_norm(run) if group == EVERYONE else of(run).norm.get(group)
         if chi2 is None and ppl is None and norm is None:
             continue
         at = UNKNOWN if chi2 is None else Cell(str(chi2.peak_step), float(chi2.peak_step))
@@ -74,27 +74,29 @@ def _rows(run: Summary) -> list[tuple[Cell, ...]]:
                 Cell(run.name, href=run.href),
                 Cell(run.policy),
                 Cell("all" if group == EVERYONE else group),
-                *(_ratio(one, run) for one in (chi2, ppl, norm)),
+                *(_ratio(measured, run) for measured in (chi2, ppl, norm)),
                 at,
             )
         )
     return rows
 
 
-def _ratio(one: Course | None, run: Summary) -> Cell:
-    if one is None:
+def _ratio(measured: Course | None, run: Summary) -> Cell:
+    if measured is None:
         return UNKNOWN
-    if not math.isfinite(one.ratio):
-        return Cell("–", note=f"first {number(one.first)}, peak {number(one.peak)}", href=run.href)
-    return Cell(ratio(one.ratio), one.ratio, href=run.href)
+    if not math.isfinite(measured.ratio):
+        return Cell(
+            "–", note=f"first {number(measured.first)}, peak {number(measured.peak)}", href=run.href
+        )
+    return Cell(ratio(measured.ratio), measured.ratio, href=run.href)
 
 
 def _largest(courses: Mapping[str, Course], run: Summary) -> float | None:
     """Over roles for IP, all together for SP."""
     if run.policy != "IP" and EVERYONE in courses:
         return courses[EVERYONE].peak
-    found = [courses[role].peak for role in run.roles if role in courses]
-    return max(found, default=None)
+    peaks = [courses[role].peak for role in run.roles if role in courses]
+    return max(peaks, default=None)
 
 
 def _fall(run: Summary) -> float | None:
@@ -106,12 +108,12 @@ def _fall(run: Summary) -> float | None:
 def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """Largest chi², largest gradient norm and depth of the fall in entropy, per cell."""
     quantities = (
-        ("chi2", "largest chi²", True, lambda one: _largest(of(one).chi2, one)),
-        ("norm", "largest gradient norm", True, lambda one: _largest(of(one).norm, one)),
+        ("chi2", "largest chi²", True, lambda run: _largest(of(run).chi2, run)),
+        ("norm", "largest gradient norm", True, lambda run: _largest(of(run).norm, run)),
         ("entropy", "fall of entropy, nats (first - lowest)", False, _fall),
     )
     cells = grid(summaries, everything=True)
-    found: list[Block] = []
+    plots: list[Block] = []
     for key, title, log, read in quantities:
         rows, data = [], []
         for at, policies in cells.items():
@@ -126,7 +128,7 @@ def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
             if dots:
                 rows.append((at.label, tuple(dots)))
         if rows:
-            found.append(
+            plots.append(
                 Plot(
                     f"figure5-{key}",
                     f"Figure 5: {title}",
@@ -140,41 +142,45 @@ def figure_5(summaries: Sequence[Summary]) -> tuple[Block, ...]:
                     table=Table(("run", title), tuple(data), "Data", collapsed=True),
                 )
             )
-    return tuple(found)
+    return tuple(plots)
 
 
 def figure_6(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """Diagnostics over their first value beside validation; the runs that moved most come first."""
     moved = sorted(
-        (one for one in summaries if of(one).chi2 and one.validation and trained(one)),
-        key=lambda one: (-max((_safe(c.ratio) for c in of(one).chi2.values()), default=0), one.key),
+        (
+            summary
+            for summary in summaries
+            if of(summary).chi2 and summary.validation and trained(summary)
+        ),
+        key=lambda run: (-max((_safe(c.ratio) for c in of(run).chi2.values()), default=0), run.key),
     )
     if not moved:
         return (Note("Figure 6 needs runs with both chi² and validation accuracy."),)
     panels: list[Panel] = []
     columns: dict[str, Mapping[int, float]] = {}
-    for one in moved[:_RUNS]:
-        groups = one.roles if one.policy == "IP" else (EVERYONE,)
+    for run in moved[:_RUNS]:
+        groups = run.roles if run.policy == "IP" else (EVERYONE,)
         lines = []
         for group in groups:
-            course = of(one).chi2.get(group)
+            course = of(run).chi2.get(group)
             if course is None or course.first <= 0:
                 continue
             label = "all roles" if group == EVERYONE else group
             curve = {step: value / course.first for step, value in course.curve.items()}
-            colour = tone(group, one.roles)
+            colour = tone(group, run.roles)
             lines.append(Line(label, tuple(curve), tuple(curve.values()), tone=max(colour, 0)))
-            columns[f"{one.name} {label} chi²"] = curve
-        steps = [step for line in lines for step in line.steps] + list(one.validation)
+            columns[f"{run.name} {label} chi²"] = curve
+        steps = [step for line in lines for step in line.steps] + list(run.validation)
         span = (min(steps), max(*steps, min(steps) + 1))
         # Always two panels: they stand side by side.
         absent = "" if lines else "no ratio: its first chi² is not above 0"
-        title = f"{one.name}: chi² over first"
+        title = f"{run.name}: chi² over first"
         panels.append(Panel(title, tuple(lines), span, log=True, absent=absent))
-        steps_v = sorted(one.validation)
-        line = Line("validation", tuple(steps_v), tuple(one.validation[s] for s in steps_v))
-        panels.append(Panel(f"{one.name}: validation", (line,), span))
-        columns[f"{one.name} validation"] = one.validation
+        steps_v = sorted(run.validation)
+        line = Line("validation", tuple(steps_v), tuple(run.validation[s] for s in steps_v))
+        panels.append(Panel(f"{run.name}: validation", (line,), span))
+        columns[f"{run.name} validation"] = run.validation
     more = f" The {_RUNS} of {len(moved)} that moved most." if len(moved) > _RUNS else ""
     caption = "Healthy: chi² stays near its first value. Look for chi² that rises before accuracy "
     return (

@@ -18,8 +18,8 @@ Read = Callable[[Summary], float | None]
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """The table, or what it needs; nothing if no cell has runs with both kinds of policies."""
     cells = grid(summaries)
-    both = {at: its for at, its in cells.items() if "IP" in its and "SP" in its}
-    rows = [row for at, its in both.items() if (row := _row(at, its))]
+    both = {at: cell for at, cell in cells.items() if "IP" in cell and "SP" in cell}
+    rows = [row for at, policies in both.items() if (row := _row(at, policies))]
     if not rows:
         note = "Differences between IP and SP need validated runs of both with the same seeds."
         return (Note(note),) if both else ()
@@ -45,12 +45,12 @@ def _row(at: Place, policies: Mapping[str, Sequence[Summary]]) -> tuple[Cell, ..
     return (*names, count, _difference(pairs, peak), _difference(pairs, final))
 
 
-def paired(left: Sequence[Summary], right: Sequence[Summary]) -> list[tuple[Summary, Summary]]:
+def paired(left: Sequence[Summary], partners: Sequence[Summary]) -> list[tuple[Summary, Summary]]:
     """Pair the runs that have the same seed.
 
     Runs without a seed have no partner, nor has a seed that one side has twice.
     """
-    by_seed = [_once(left), _once(right)]
+    by_seed = [_once(left), _once(partners)]
     shared = sorted(by_seed[0].keys() & by_seed[1].keys())
     return [(by_seed[0][seed], by_seed[1][seed]) for seed in shared]
 
@@ -60,17 +60,17 @@ def _once(runs: Sequence[Summary]) -> dict[int, Summary]:
     return {run.seed: run for run in runs if run.seed is not None and seeds.count(run.seed) == 1}
 
 
-def final(one: Summary) -> float | None:
+def final(run: Summary) -> float | None:
     """The last validation accuracy."""
-    finite = {step: value for step, value in one.validation.items() if math.isfinite(value)}
+    finite = {step: value for step, value in run.validation.items() if math.isfinite(value)}
     return finite[max(finite)] if finite else None
 
 
 def _difference(pairs: Sequence[tuple[Summary, Summary]], read: Read) -> Cell:
     values = [
         100.0 * (a - b)
-        for left, right in pairs
-        if (a := read(left)) is not None and (b := read(right)) is not None
+        for left, pair in pairs
+        if (a := read(left)) is not None and (b := read(pair)) is not None
     ]
     if not values:
         return UNKNOWN

@@ -17,36 +17,36 @@ Column = tuple[str, str, Callable[[Wording], float], bool]
 """Heading, kind of role, value, whether it is a share."""
 
 _SOLVER: tuple[Column, ...] = (
-    ("mean length", "solve", lambda one: one.length, False),
-    ("truncated", "solve", lambda one: one.truncated, True),
-    ("boxed", "solve", lambda one: one.boxed, True),
-    ("hedging", "solve", lambda one: one.hedging, True),
-    ("3-gram overlap", "solve", lambda one: one.jaccard, False),
+    ("mean length", "solve", lambda words: words.length, False),
+    ("truncated", "solve", lambda words: words.truncated, True),
+    ("boxed", "solve", lambda words: words.boxed, True),
+    ("hedging", "solve", lambda words: words.hedging, True),
+    ("3-gram overlap", "solve", lambda words: words.jaccard, False),
 )
 _VOTING: tuple[Column, ...] = (
     *_SOLVER,
-    ("p50", "take", lambda one: one.p50, False),
-    ("p95", "take", lambda one: one.p95, False),
-    ("terse", "take", lambda one: one.terse, True),
+    ("p50", "take", lambda words: words.p50, False),
+    ("p95", "take", lambda words: words.p95, False),
+    ("terse", "take", lambda words: words.terse, True),
 )
 _JUDGED: tuple[Column, ...] = (
-    ("p50", "judge", lambda one: one.p50, False),
-    ("p95", "judge", lambda one: one.p95, False),
-    ("code fence", "judge", lambda one: one.fence, True),
-    ("bare stamp", "judge", lambda one: one.stamp, True),
-    ("verdict tag", "judge", lambda one: one.verdict, True),
-    ("says correct", "judge", lambda one: one.correct, True),
-    ("unparseable", "judge", lambda one: one.unparseable, True),
-    ("p50", "solve", lambda one: one.p50, False),
-    ("p95", "solve", lambda one: one.p95, False),
-    ("truncated", "solve", lambda one: one.truncated, True),
-    ("boxed", "solve", lambda one: one.boxed, True),
+    ("p50", "judge", lambda words: words.p50, False),
+    ("p95", "judge", lambda words: words.p95, False),
+    ("code fence", "judge", lambda words: words.fence, True),
+    ("bare stamp", "judge", lambda words: words.stamp, True),
+    ("verdict tag", "judge", lambda words: words.verdict, True),
+    ("says correct", "judge", lambda words: words.correct, True),
+    ("unparseable", "judge", lambda words: words.unparseable, True),
+    ("p50", "solve", lambda words: words.p50, False),
+    ("p95", "solve", lambda words: words.p95, False),
+    ("truncated", "solve", lambda words: words.truncated, True),
+    ("boxed", "solve", lambda words: words.boxed, True),
 )
 _ORCHESTRATED: tuple[Column, ...] = (
     *_SOLVER,
-    ("openers", "plan", lambda one: float(one.openers), False),
-    ("p50", "take", lambda one: one.p50, False),
-    ("p95", "take", lambda one: one.p95, False),
+    ("openers", "plan", lambda words: float(words.openers), False),
+    ("p50", "take", lambda words: words.p50, False),
+    ("p95", "take", lambda words: words.p95, False),
 )
 TABLES: tuple[tuple[str, str, str, tuple[Column, ...]], ...] = (
     ("table4", "Table 4: texts of voting runs", "voting", _VOTING),
@@ -63,19 +63,21 @@ _PLACES = {
 
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """A table per workflow that has texts."""
-    found: list[Block] = []
+    tables: list[Block] = []
     for key, title, workflow, columns in TABLES:
         runs = [
-            one
-            for one in summaries
-            if one.workflow.removesuffix("_v2") == workflow and of(one).wording and trained(one)
+            summary
+            for summary in summaries
+            if summary.workflow.removesuffix("_v2") == workflow
+            and of(summary).wording
+            and trained(summary)
         ]
         if runs:
-            found.append(_table(key, title, runs, columns))
+            tables.append(_table(key, title, runs, columns))
         else:
             number_ = title.split(":")[0]
-            found.append(Note(f"{number_} needs {workflow} runs with kept texts."))
-    return tuple(found)
+            tables.append(Note(f"{number_} needs {workflow} runs with kept texts."))
+    return tuple(tables)
 
 
 def _table(key: str, title: str, runs: Sequence[Summary], columns: tuple[Column, ...]) -> Table:
@@ -83,7 +85,7 @@ def _table(key: str, title: str, runs: Sequence[Summary], columns: tuple[Column,
     for seeds in _pools(runs):
         for name, steps in _moments(seeds).items():
             here = [
-                {one.role: one for one in of(run).wording if one.step == step}
+                {words.role: words for words in of(run).wording if words.step == step}
                 for run, step in zip(seeds, steps, strict=True)
             ]
             cells = [
@@ -113,13 +115,17 @@ def _pools(runs: Sequence[Summary]) -> list[list[Summary]]:
 
 def _moments(runs: Sequence[Summary]) -> dict[str, tuple[int, ...]]:
     """Name of every checkpoint and its step in every run; those at the same steps are one."""
-    found = [
-        phases(sorted({one.step for one in of(run).wording}), _checkpoints(run)) for run in runs
+    phases_of_runs = [
+        phases(sorted({words.step for words in of(run).wording}), _checkpoints(run)) for run in runs
     ]
-    names = found[0] if all(one.keys() == found[0].keys() for one in found) else ("last",)
+    names = (
+        phases_of_runs[0]
+        if all(steps_of_run.keys() == phases_of_runs[0].keys() for steps_of_run in phases_of_runs)
+        else ("last",)
+    )
     moments: dict[tuple[int, ...], str] = {}
     for name in names:
-        steps = tuple(one[name] for one in found)
+        steps = tuple(steps_of_run[name] for steps_of_run in phases_of_runs)
         moments[steps] = f"{moments[steps]}, {name}" if steps in moments else name
     return {name: steps for steps, name in moments.items()}
 
@@ -136,11 +142,11 @@ def _names(
 ) -> tuple[Cell, ...]:
     """The first cells of a row: whose texts these are, and from when."""
     first, low, high = runs[0], min(steps), max(steps)
-    problems = sum(max((one.problems for one in roles.values()), default=0) for roles in here)
-    one = len(runs) == 1
+    problems = sum(max((role.problems for role in roles.values()), default=0) for roles in here)
+    single = len(runs) == 1
     return (
-        Cell(first.name if one else place(first).label, href=first.href),
-        Cell(first.policy, note="" if one else f"{len(runs)} runs"),
+        Cell(first.name if single else place(first).label, href=first.href),
+        Cell(first.policy, note="" if single else f"{len(runs)} runs"),
         Cell(name),
         Cell(str(low) if low == high else f"{low}\N{EN DASH}{high}", float(low)),
         Cell(str(problems), float(problems)),
@@ -159,8 +165,8 @@ def _cell(
     values = {
         run.key: value
         for run, roles in zip(runs, here, strict=True)
-        for role, one in roles.items()
-        if role.rstrip("0123456789") in _PLACES[where] and math.isfinite(value := read(one))
+        for role, words in roles.items()
+        if role.rstrip("0123456789") in _PLACES[where] and math.isfinite(value := read(words))
     }
     return over_seeds(
         runs,

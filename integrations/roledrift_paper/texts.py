@@ -65,12 +65,12 @@ def wordings(view: View) -> tuple[Wording, ...]:
     The checkpoints are the paper's: early (halfway from the first to the best validation), best,
     and the last. Texts may not have been kept exactly there: the nearest step that has some counts.
     """
-    kept = sorted({one.step for one in view.counted})
+    kept = sorted({sample.step for sample in view.counted})
     if not kept:
         return ()
     placed: dict[tuple[int, str], list[Sample]] = defaultdict(list)
-    for one in view.counted:
-        placed[one.step, one.role].append(one)
+    for sample in view.counted:
+        placed[sample.step, sample.role].append(sample)
     return tuple(
         wording(step, role, placed[step, role])
         for step in milestones(kept, view.total(VALIDATION))
@@ -85,16 +85,23 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
     Texts that were kept for another reason (the longest, a truncated one) are no picture of the
     rest: they do not count where those of the first problems were kept.
     """
-    samples = [one for one in samples if ONE_OF_THE_FIRST in one.flags] or samples
-    order = sorted({one.prompt or one.episode for one in samples})[:PROBLEMS]
+    samples = [sample for sample in samples if ONE_OF_THE_FIRST in sample.flags] or samples
+    order = sorted({sample.prompt or sample.episode for sample in samples})[:PROBLEMS]
     shown = set(order)
-    first = min(one.turn for one in samples)
-    its = [one for one in samples if one.turn == first and (one.prompt or one.episode) in shown]
-    texts = [one.text[:_LIMIT] for one in its]
-    tokens = sorted(one.tokens for one in its)
+    first = min(sample.turn for sample in samples)
+    counted_samples = [
+        sample
+        for sample in samples
+        if sample.turn == first and (sample.prompt or sample.episode) in shown
+    ]
+    texts = [it.text[:_LIMIT] for it in counted_samples]
+    tokens = sorted(it.tokens for it in counted_samples)
     counted = any(tokens)
     verdicts = [verdict(text) for text in texts]
-    stamps = [one.tokens <= 200 and bare_stamp(text) for one, text in zip(its, texts, strict=True)]
+    stamps = [
+        sample.tokens <= 200 and bare_stamp(text)
+        for sample, text in zip(counted_samples, texts, strict=True)
+    ]
 
     def share(flags: Sequence[bool]) -> float:
         return sum(flags) / len(flags) if flags else math.nan
@@ -102,23 +109,28 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
     return Wording(
         step=step,
         role=role,
-        n=len(its),
+        n=len(counted_samples),
         problems=len(order),
         length=sum(tokens) / len(tokens) if counted else math.nan,
         p50=float(_quantile(tokens, 0.5)) if counted else math.nan,
         p95=float(_quantile(tokens, 0.95)) if counted else math.nan,
-        truncated=share([one.finish == "length" for one in its]),
+        truncated=share([it.finish == "length" for it in counted_samples]),
         boxed=share([boxed(text) for text in texts]),
         hedging=share([hedging(text) for text in texts]),
-        terse=share([terse(text, one.tokens) for one, text in zip(its, texts, strict=True)])
+        terse=share(
+            [
+                terse(text, sample.tokens)
+                for sample, text in zip(counted_samples, texts, strict=True)
+            ]
+        )
         if counted
         else math.nan,
-        verdict=share([one is not None for one in verdicts]),
+        verdict=share([verdict is not None for verdict in verdicts]),
         fence=share([code_fence(text) for text in texts]),
         stamp=share(stamps),
-        correct=share([one is True for one in verdicts]),
-        unparseable=share([one is None for one in verdicts]),
-        jaccard=_overlap(its),
+        correct=share([verdict is True for verdict in verdicts]),
+        unparseable=share([verdict is None for verdict in verdicts]),
+        jaccard=_overlap(counted_samples),
         openers=len({opener(text) for text in texts} - {""}),
     )
 
@@ -130,11 +142,11 @@ def _quantile(ordered: Sequence[int], q: float) -> int:
 def _overlap(samples: Sequence[Sample]) -> float:
     """Averaged within an episode of a problem, then over episodes."""
     slots: dict[tuple[str, str], dict[int, Sample]] = defaultdict(dict)
-    for one in samples:
-        slots[one.prompt, one.episode].setdefault(one.slot, one)
+    for sample in samples:
+        slots[sample.prompt, sample.episode].setdefault(sample.slot, sample)
     means = []
-    for its in slots.values():
-        mean = overlap(combinations([its[slot].text for slot in sorted(its)], 2))
+    for by_slot in slots.values():
+        mean = overlap(combinations([by_slot[slot].text for slot in sorted(by_slot)], 2))
         if not math.isnan(mean):
             means.append(mean)
     return sum(means) / len(means) if means else math.nan

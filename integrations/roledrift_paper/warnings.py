@@ -18,7 +18,7 @@ _OWN = frozenset({"seed", "note: run"})
 
 def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
     """One note with all warnings; nothing if there is nothing to warn of."""
-    found = (
+    lines = (
         *_stressed(summaries),
         *_seeds(summaries),
         *_unlike(summaries),
@@ -26,14 +26,14 @@ def blocks(summaries: Sequence[Summary]) -> tuple[Block, ...]:
         *_rows(summaries),
         *_sources(summaries),
     )
-    if not found:
+    if not lines:
         return ()
-    return (Note("Before comparing these runs:", found),)
+    return (Note("Before comparing these runs:", lines),)
 
 
 def _stressed(summaries: Sequence[Summary]) -> list[str]:
     """Runs that are in no mean."""
-    names = [one.name for one in summaries if stressed(one)]
+    names = [summary.name for summary in summaries if stressed(summary)]
     if not names:
         return []
     listed = ", ".join(names[:_LISTED]) + (
@@ -47,22 +47,22 @@ def _stressed(summaries: Sequence[Summary]) -> list[str]:
 
 def _unlike(summaries: Sequence[Summary]) -> list[str]:
     """Cells whose runs differ in more than their seeds."""
-    found = []
+    differing = []
     for at, policies in grid(summaries).items():
         for policy, runs in policies.items():
-            names = {name for one in runs for name in one.settings} - _OWN
+            names = {name for run in runs for name in run.settings} - _OWN
             for name in sorted(name for name in names if not name.startswith("config: ")):
-                values = list(dict.fromkeys(one.settings.get(name, "not set") for one in runs))
+                values = list(dict.fromkeys(run.settings.get(name, "not set") for run in runs))
                 if len(values) > 1:
                     short = name.removeprefix("note: ")
                     shown = " / ".join(values[:_LISTED])
-                    found.append(f"{at.label} {policy}: {short} {shown}")
-    if not found:
+                    differing.append(f"{at.label} {policy}: {short} {shown}")
+    if not differing:
         return []
-    more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    more = f"; and {len(differing) - _LISTED} more" if len(differing) > _LISTED else ""
     return [
         "Runs of one cell are averaged as if they differed in the seed alone, but these differ in "
-        f"more: {'; '.join(found[:_LISTED])}{more}."
+        f"more: {'; '.join(differing[:_LISTED])}{more}."
     ]
 
 
@@ -82,7 +82,7 @@ def _seeds(summaries: Sequence[Summary]) -> list[str]:
 
 
 def _peaks(summaries: Sequence[Summary]) -> list[str]:
-    counts = sorted({len(one.validation) for one in summaries if one.validation})
+    counts = sorted({len(summary.validation) for summary in summaries if summary.validation})
     if not counts or counts[-1] < 2:
         return []
     text = (
@@ -96,16 +96,16 @@ def _peaks(summaries: Sequence[Summary]) -> list[str]:
 
 def _rows(summaries: Sequence[Summary]) -> list[str]:
     """Under one mini-batch size, a role with more answers gets more optimizer steps."""
-    found = []
-    for one in summaries:
-        sizes = {role: rows for role, rows in of(one).rows.items() if rows > 0}
-        if one.policy == "IP" and sizes and max(sizes.values()) >= 1.5 * min(sizes.values()):
+    unequal = []
+    for summary in summaries:
+        sizes = {role: rows for role, rows in of(summary).rows.items() if rows > 0}
+        if summary.policy == "IP" and sizes and max(sizes.values()) >= 1.5 * min(sizes.values()):
             listed = ", ".join(f"{role} {number(rows)}" for role, rows in sizes.items())
-            found.append((one.name, listed))
-    if not found:
+            unequal.append((summary.name, listed))
+    if not unequal:
         return []
-    name, listed = found[0]
-    more = f", and {len(found) - 1} more runs" if len(found) > 1 else ""
+    name, listed = unequal[0]
+    more = f", and {len(unequal) - 1} more runs" if len(unequal) > 1 else ""
     return [
         f"Roles with a policy of their own see different numbers of answers per step ({name}: "
         f"{listed}{more}), so at one mini-batch size they take different numbers of optimizer "
@@ -114,7 +114,9 @@ def _rows(summaries: Sequence[Summary]) -> list[str]:
 
 
 def _sources(summaries: Sequence[Summary]) -> list[str]:
-    sources = sorted({course.source for one in summaries for course in of(one).chi2.values()})
+    sources = sorted(
+        {course.source for summary in summaries for course in of(summary).chi2.values()}
+    )
     if len(sources) < 2:
         return []
     return [

@@ -35,11 +35,11 @@ def from_groups(groups: Sequence[Any], *, on_policy: bool) -> Rows:
     steps, named, scores = [], [], []
     for group in groups:
         for number, trajectory in enumerate(group.trajectories):
-            whole = _named(group, number)
+            facts = _named(group, number)
             for turn, step in enumerate(trajectory.steps):
                 if step.response_ids:
                     steps.append(step)
-                    named.append({**whole, "turn": turn})
+                    named.append({**facts, "turn": turn})
                     scores.append(trajectory.reward)
     tokens: dict[str, Tensor] = {}
     if steps:
@@ -58,17 +58,19 @@ def from_groups(groups: Sequence[Any], *, on_policy: bool) -> Rows:
     return Rows(
         tokens=tokens,
         # Where there are images, the ids are mixed with other things.
-        prompts=tuple([one for one in step.prompt_ids if isinstance(one, int)] for step in steps),
+        prompts=tuple(
+            [token for token in step.prompt_ids if isinstance(token, int)] for step in steps
+        ),
         responses=tuple(list(step.response_ids) for step in steps),
         named=tuple(named),
     )
 
 
 def _named(group: Any, number: int) -> dict[str, Any]:
-    found = {"role": group.group_role, "problem": group.task_id, "uid": group.group_id}
+    facts = {"role": group.group_role, "problem": group.task_id, "uid": group.group_id}
     if number < len(group.metadata) and "rollout_idx" in group.metadata[number]:
-        return {**found, "episode": f"{group.task_id}:{group.metadata[number]['rollout_idx']}"}
-    return found
+        return {**facts, "episode": f"{group.task_id}:{group.metadata[number]['rollout_idx']}"}
+    return facts
 
 
 def _per_token(step: Any) -> list[float]:
@@ -78,5 +80,5 @@ def _per_token(step: Any) -> list[float]:
 
 
 def _padded(values: Sequence[Sequence[float]]) -> Tensor:
-    parts = [torch.tensor(one, dtype=torch.float32) for one in values]
+    parts = [torch.tensor(value, dtype=torch.float32) for value in values]
     return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True)

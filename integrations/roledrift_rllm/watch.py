@@ -7,18 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from roledrift_verl.batch import Rows, Sampling, role_batch, samples, speakers
-from roledrift_verl.watch import Settings, say
+from roledrift_verl.batch import Sampling
+from roledrift_verl.rows_watch import RowsWatch, say
+from roledrift_verl.settings import Settings
 
-from roledrift.capture.tokens import TokenCapture
-from roledrift.config import from_mapping
 from roledrift.errors import ConfigError
-from roledrift.ingest.roles import RoleMap
-from roledrift.measure.sampling import TextSampler
-from roledrift.monitor.open_monitor import disabled, open_monitor
-from roledrift.notify.metric_logger import StatisticsLog
-from roledrift.store.reader import is_run, open_run
-from roledrift.workflow import Workflow
+from roledrift.monitor.open_monitor import disabled
 from roledrift_rllm.rows import rows_of
 
 
@@ -67,7 +61,7 @@ def watched(backend: type[Any], settings: Settings | None = None, **given: Any) 
     return Watched
 
 
-class Watch:
+class Watch(RowsWatch):
     """Everything that is known during one training.
 
     Args:
@@ -83,36 +77,22 @@ class Watch:
 
     def __init__(self, backend: Any, settings: Settings, step: int) -> None:
         self._backend = backend
-        self._names = RoleMap(settings.roles)
-        workflow = Workflow.of(settings.workflow, routing=settings.routing or None)  # type: ignore[arg-type]
-        for rule in self._names.rules:
-            workflow.index(rule.role)
-        self._how = sampling_of(backend)
-        resume = step > 0 and is_run(settings.out)  # else it was not watched before
-        earlier = open_run(settings.out).samples() if resume else ()
-        seen = [one.prompt for one in earlier if "canary" in one.flags]
-        self._told = StatisticsLog(workflow.role_names)
-        name = type(backend).__name__
-        self.monitor = open_monitor(
-            workflow,
+        super().__init__(
+            settings,
             settings.out,
-            config=settings.config or None,
-            resume=resume,
-            sinks=(self._told,),
-            host=f"rllm.{name}",
+            step=step,
+            how=sampling_of(backend),
+            tokenizer=getattr(backend, "tokenizer", None),
+            host=f"rllm.{type(backend).__name__}",
             notes={"gradients": "not measured: rLLM's workers hold them"},
+            unnamed="name the trajectories after the roles, or say roles=",
         )
-        self._config = from_mapping(self.monitor.header.config)
         if self._config.stop_on and _last_step(backend.config) < 1:
             self.monitor.close()
             raise ConfigError(
                 f"stop_on is {list(self._config.stop_on)}, but rLLM leaves its loop early only at "
                 "rllm.trainer.total_batches: set it (to as many as you want at most)"
             )
-        self._sampler = TextSampler(self._config.sampling, seen)
-        self._capture = TokenCapture(workflow)
-        self.monitor.attach(self._capture)
-        self._nameless = False
 
     def record(self, state: Any) -> None:
         """Measure the batch, finish its record, add the statistics to what rLLM logs next.
@@ -122,7 +102,7 @@ class Watch:
         """
         step = int(state.global_step)
         with self.monitor.fenced("batch", cost="capture"):
-            rows = rows_of(state, on_policy=self._how.on_policy)
+            rows = rows_of(state, on_policy=self.how.on_policy)
             if rows.responses:  # none where every episode was filtered out
                 self._measure(rows, step)
         with self.monitor.fenced("checkpoint"):
@@ -133,42 +113,7 @@ class Watch:
             with self.monitor.fenced("stop"):
                 self._backend.config.rllm.trainer.total_batches = step
                 say(f"roledrift stops the run: step {step} was the last one")
-        state.metrics.update(self._told.take())
-
-    def finish(self) -> None:
-        """Close the run and say what it is."""
-        self.monitor.close()
-
-    def _measure(self, rows: Rows, step: int) -> None:
-        workflow = self.monitor.workflow
-        who = speakers(rows, self._names, self._decode)
-        if not self._nameless and not any(role in workflow.role_names for role, _ in who):
-            self._nameless = True
-            say(
-                f"roledrift: no trajectory is named after one of {list(workflow.role_names)} (got "
-                f"{sorted({role for role, _ in who})[:5]}): name them so, or say roles="
-            )
-        texts = None
-        if self._config.tier != "economy" and getattr(self._backend, "tokenizer", None) is not None:
-            texts = [self._decode(ids) for ids in rows.responses]
-            self.monitor.add_samples(
-                samples(
-                    workflow,
-                    rows,
-                    who,
-                    how=self._how,
-                    step=step,
-                    sampler=self._sampler,
-                    decode=self._decode,
-                )
-            )
-        made = role_batch(workflow, rows, who, how=self._how, texts=texts)
-        self._capture.add(made)
-        if made.reward_B is not None and len(made.reward_B):
-            self.monitor.add_totals({"reward": float(made.reward_B.double().mean())})
-
-    def _decode(self, ids: list[int]) -> str:
-        return str(self._backend.tokenizer.decode(ids, skip_special_tokens=True))
+        state.metrics.update(self.statistics.take())
 
 
 def sampling_of(backend: Any) -> Sampling:
@@ -185,7 +130,7 @@ def sampling_of(backend: Any) -> Sampling:
         temperature=heat or None,
         rollout_temperature=engine or None,
         longest=int(ours.data.max_response_length) if ends else 0,
-        ends=frozenset(int(one) for one in ends if one is not None),
+        ends=frozenset(int(end) for end in ends if end is not None),
         bypass=verl is not None and bool(correction.get("bypass_mode", False)),
         on_policy=not (ours.get("async_training", None) or {}).get("enable", False),
     )

@@ -212,7 +212,7 @@ def written(source: Scored, out: Mapping[str, Any], spans: Spans) -> Sequence[Se
         return None
     own_NC = spans.own(by_the_model(source, out, spans)).tolist()
     return [
-        [one for one, its in zip(source.ids[row], own, strict=False) if its]
+        [token for token, owned in zip(source.ids[row], own, strict=False) if owned]
         for row, own in zip(spans.rows, own_NC, strict=True)
     ]
 
@@ -221,9 +221,9 @@ def texts(source: Scored, out: Mapping[str, Any], spans: Spans, *, trainer: Any)
     """What each span says: the completion, or what its role wrote of it."""
     ids = written(source, out, spans)
     if ids is None:
-        return [text_of(one) for one in source.completions]
+        return [text_of(completion) for completion in source.completions]
     tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
-    return [str(tokenizer.decode(one, skip_special_tokens=True)) for one in ids]
+    return [str(tokenizer.decode(token_ids, skip_special_tokens=True)) for token_ids in ids]
 
 
 def truncated(source: Scored, trainer: Any, made: Generation, spans: Spans) -> list[bool]:
@@ -253,18 +253,18 @@ def samples(
     Reading rewards and advantages here waits for nothing: TRL has read both from the device in the
     call that is just ending.
     """
-    whole = made.spans(range(len(made.roles)), out["completion_ids"].shape[1])
-    said, cut_off = (
-        texts(source, out, whole, trainer=trainer),
-        truncated(source, trainer, made, whole),
+    spans = made.spans(range(len(made.roles)), out["completion_ids"].shape[1])
+    spoken, cut_off = (
+        texts(source, out, spans, trainer=trainer),
+        truncated(source, trainer, made, spans),
     )
-    known = [span for span, role in enumerate(whole.roles) if role >= 0]
-    rows = [whole.rows[span] for span in known]
+    known = [span for span, role in enumerate(spans.roles) if role >= 0]
+    rows = [spans.rows[span] for span in known]
     names = [prompt_name(source.prompts[row]) for row in rows]
-    roles = [workflow.role_names[whole.roles[span]] for span in known]
+    roles = [workflow.role_names[spans.roles[span]] for span in known]
     cut = [cut_off[span] for span in known]
-    its = written(source, out, whole) or source.ids
-    tokens = [len(its[span]) for span in known]
+    token_ids = written(source, out, spans) or source.ids
+    tokens = [len(token_ids[span]) for span in known]
     advantages = out["advantages"].float()
     means = (advantages if advantages.ndim == 1 else advantages.mean(dim=1)).tolist()
     picks = sampler.pick(
@@ -279,7 +279,7 @@ def samples(
         Sample(
             step=made.step + 1,
             role=roles[pick.row],
-            text=said[known[pick.row]],
+            text=spoken[known[pick.row]],
             slot=0 if made.slots is None else made.slots[rows[pick.row]],
             policy=workflow.policy_of(roles[pick.row]),
             prompt=names[pick.row],
@@ -304,7 +304,7 @@ def text_of(message: Any) -> str:
     """A prompt or completion as one text; messages are joined by line breaks."""
     if isinstance(message, str):
         return message
-    return "\n".join(_content(one.get("content")) for one in message)
+    return "\n".join(_content(part.get("content")) for part in message)
 
 
 def _content(content: Any) -> str:
@@ -330,7 +330,7 @@ def trained(made: Generation, inputs: Mapping[str, Any], logp_BC: Tensor) -> Row
     )
     rows = inputs[ROW].tolist()
     spans = made.spans(rows, mask_BC.shape[1])
-    slots = None if made.slots is None else tuple(made.slots[rows[one]] for one in spans.rows)
+    slots = None if made.slots is None else tuple(made.slots[rows[place]] for place in spans.rows)
     return Rows(
         made,
         spans,
@@ -365,20 +365,22 @@ def update(
     # function reports, nobody says.
     engine = float(trainer.temperature) if getattr(trainer, "use_vllm", False) else None
 
-    def its(name: str) -> Tensor | None:
-        found = inputs.get(name)
-        return None if found is None else rows.spans.of(found)
+    def of_spans(name: str) -> Tensor | None:
+        values = inputs.get(name)
+        return None if values is None else rows.spans.of(values)
 
     return RoleBatch.from_padded(
         workflow,
         role=column(rows.roles, rows.logp_BC.device),
         mask=rows.mask_BC,
         slot=rows.slots,
-        advantage=its("advantages"),
+        advantage=of_spans("advantages"),
         logp=rows.logp_BC,
-        old_logp=its("old_per_token_logps") if OLD not in inputs else its(OLD),
-        rollout_logp=its("sampling_per_token_logps"),
-        reference_logp=its("ref_per_token_logps") if REFERENCE not in inputs else its(REFERENCE),
+        old_logp=of_spans("old_per_token_logps") if OLD not in inputs else of_spans(OLD),
+        rollout_logp=of_spans("sampling_per_token_logps"),
+        reference_logp=of_spans("ref_per_token_logps")
+        if REFERENCE not in inputs
+        else of_spans(REFERENCE),
         entropy=None if forward[1] is None else rows.spans.of(forward[1].detach()),
         temperature=float(trainer.temperature),
         rollout_temperature=engine,

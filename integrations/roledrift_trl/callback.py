@@ -142,12 +142,12 @@ class RoleDriftCallback(TrainerCallback):
         out = run_directory(self._out, args, state.global_step, overwrite=self._overwrite)
         resume = continues(out, args, state.global_step, overwrite=self._overwrite)
         canaries = _canaries(out) if resume else ()
-        told = StatisticsLog(self.workflow.role_names)
+        statistics = StatisticsLog(self.workflow.role_names)
         settings = read_config(self._config)
-        probe, said = self._gradients(trainer, settings, generates)
+        probe, coverage = self._gradients(trainer, settings, generates)
         host = f"{'trl' if generates else 'transformers'}.{type(trainer).__name__}"
         facts = {"host": host, "seed": args.seed, **self._facts}
-        notes = {"gradients": said, "steps": state.max_steps, **devices_note(trainer)}
+        notes = {"gradients": coverage, "steps": state.max_steps, **devices_note(trainer)}
         facts["notes"] = notes | dict(facts.get("notes") or {})
         self.monitor = open_monitor(
             self.workflow,
@@ -156,7 +156,7 @@ class RoleDriftCallback(TrainerCallback):
             resume=resume,
             overwrite=self._overwrite and not resume,
             reducer=TorchReducer.if_several(),
-            sinks=(told,),
+            sinks=(statistics,),
             **facts,
         )
         if resume:  # the checkpoint that is resumed from; it was written after the last record
@@ -169,15 +169,17 @@ class RoleDriftCallback(TrainerCallback):
         if probe is not None:
             self._watch.measure_gradients(probe)
         self._ending = Ending(self.monitor, self._watch, alone=self._alone)
-        self._wrap(self._watch, told, self._ending)
-        covered = said.splitlines()[0].replace("not measured", "Role gradients are not measured", 1)
+        self._wrap(self._watch, statistics, self._ending)
+        covered = coverage.splitlines()[0].replace(
+            "not measured", "Role gradients are not measured", 1
+        )
         say(args, f"  {covered[:1].upper()}{covered[1:]}")
 
     def _gradients(
         self, trainer: Any, settings: Config, generates: bool
     ) -> tuple[RoleGradientProbe | None, str]:
         slots = generates and self._columns[1] is not None
-        probe, said = attach_gradients(
+        probe, coverage = attach_gradients(
             trainer.model,
             self.workflow,
             settings,
@@ -189,7 +191,7 @@ class RoleDriftCallback(TrainerCallback):
         if probe is not None and generates and scales_in_place(trainer):
             probe.detach()
             return None, "not measured: this TRL changes logits in place; TRL 1.16 does not"
-        return probe, said
+        return probe, coverage
 
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         """Set rows aside that are scored again after the optimizer step."""
@@ -227,12 +229,12 @@ class RoleDriftCallback(TrainerCallback):
         if self._watch is None or not any(name.startswith("eval_") for name in logs or ()):
             return
         with self._watch.monitor.fenced("evaluation"):
-            found = _accuracy(logs or {}, self._accuracy, self._watch.trainer)
-            if self._accuracy and not found:
+            totals = _accuracy(logs or {}, self._accuracy, self._watch.trainer)
+            if self._accuracy and not totals:
                 self._watch.monitor.count_fault(f"evaluation without {self._accuracy}")
             if state.global_step == 0:
-                found = {"base_accuracy": found["val_accuracy"]} if found else {}
-            self._watch.monitor.add_totals(found)
+                totals = {"base_accuracy": totals["val_accuracy"]} if totals else {}
+            self._watch.monitor.add_totals(totals)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
         """Tell where the checkpoint is, so that an alert can name the last one before the onset."""
@@ -261,12 +263,12 @@ class RoleDriftCallback(TrainerCallback):
         if self.monitor is not None:
             self.monitor.close()
 
-    def _wrap(self, watch: Watch | ForwardWatch, told: StatisticsLog, ending: Ending) -> None:
+    def _wrap(self, watch: Watch | ForwardWatch, statistics: StatisticsLog, ending: Ending) -> None:
         trainer = watch.trainer
         rounds: dict[str, Callable[..., Any]] = {
             name: _following(watch, name, *notes) for name, notes in watch.follows().items()
         }
-        rounds["log"] = _telling(watch, told, ending)
+        rounds["log"] = _telling(watch, statistics, ending)
         if isinstance(trainer, RoleDriftMixin):
             trainer.roledrift_rounds = rounds
             return
@@ -358,7 +360,7 @@ def _following(
 
 
 def _telling(
-    watch: Watch | ForwardWatch, told: StatisticsLog, ending: Ending
+    watch: Watch | ForwardWatch, statistics: StatisticsLog, ending: Ending
 ) -> Callable[..., Any]:
     def log(
         original: Callable[..., Any], /, logs: dict[str, Any], *args: Any, **kwargs: Any
@@ -366,7 +368,7 @@ def _telling(
         if watch.training:
             ending.logged(logs)
             with watch.monitor.fenced("log"):
-                logs.update(told.take())
+                logs.update(statistics.take())
         return original(logs, *args, **kwargs)
 
     return log
@@ -378,7 +380,7 @@ def _find_trainer(callback: TrainerCallback) -> Any:
     while frame is not None:
         owner = frame.f_locals.get("self")
         handler = getattr(owner, "callback_handler", None)
-        if any(one is callback for one in getattr(handler, "callbacks", ())):
+        if any(known is callback for known in getattr(handler, "callbacks", ())):
             return owner
         frame = frame.f_back
     return None
@@ -392,4 +394,4 @@ def say(args: TrainingArguments, lines: str) -> None:
 
 def _canaries(out: Path) -> list[str]:
     """Prompts that the earlier segments of a run followed."""
-    return [one.prompt for one in open_run(out).samples() if "canary" in one.flags]
+    return [sample.prompt for sample in open_run(out).samples() if "canary" in sample.flags]

@@ -40,7 +40,7 @@ def check_trainer(trainer: Any) -> bool:
             "no trainer found on the call stack: set callback.trainer = trainer before train()"
         )
     if not hasattr(trainer, _METHODS[0]) and isinstance(trainer, Trainer):
-        if any(one.__module__.partition(".")[0] == "trl" for one in type(trainer).__mro__):
+        if any(base.__module__.partition(".")[0] == "trl" for base in type(trainer).__mro__):
             raise AttachError(
                 f"{type(trainer).__name__} rebuilds its batches, so rows lose their role: "
                 "RoleDriftCallback watches trl.GRPOTrainer, trl.RLOOTrainer and "
@@ -79,10 +79,10 @@ def scales_in_place(trainer: Any) -> bool:
     PyTorch forbids that where the layer is tapped for gradients: the training would end there.
     """
     head = getattr(trainer.model, "get_output_embeddings", lambda: None)()
-    if head is None or not any(one.requires_grad for one in head.parameters()):
+    if head is None or not any(parameter.requires_grad for parameter in head.parameters()):
         return False
-    own = [vars(one)[_METHODS[3]] for one in type(trainer).__mro__ if _METHODS[3] in vars(one)]
-    return any("logits.div_(" in _source(one) for one in own)
+    own = [vars(base)[_METHODS[3]] for base in type(trainer).__mro__ if _METHODS[3] in vars(base)]
+    return any("logits.div_(" in _source(method) for method in own)
 
 
 def _source(method: Any) -> str:
@@ -100,25 +100,25 @@ def check_dataset(trainer: Any, workflow: Workflow, columns: tuple[str | None, s
         ConfigError: Saying what the dataset holds and what to change.
     """
     dataset = trainer.train_dataset
-    there = getattr(dataset, "column_names", None)
+    held = getattr(dataset, "column_names", None)
     if getattr(trainer, "rollout_func", None) is not None:
-        there = None
+        held = None
     for name, setting in zip(columns, ("role_column", "slot_column"), strict=True):
         if name is None:
             continue
-        if there is not None and name not in there:
+        if held is not None and name not in held:
             raise ConfigError(
-                f"the training dataset has no column {name!r}; its columns are {sorted(there)}: "
+                f"the training dataset has no column {name!r}; its columns are {sorted(held)}: "
                 f"add it, or name the right one with RoleDriftCallback({setting}=...)"
             )
         kept = getattr(trainer, "_signature_columns", None) or ("prompt", "image", "images")
-        if there is not None and trainer.args.remove_unused_columns and name not in kept:
+        if held is not None and trainer.args.remove_unused_columns and name not in kept:
             raise ConfigError(
                 f"remove_unused_columns=True drops the column {name!r} before training: "
                 "set GRPOConfig(remove_unused_columns=False)"
             )
     role, slot = columns
-    if there is None or role is None or not hasattr(dataset, "unique"):
+    if held is None or role is None or not hasattr(dataset, "unique"):
         return
     _check_roles(dataset, workflow, role)
     if slot is not None:
@@ -150,7 +150,9 @@ def workflow_of_data(
         ConfigError: If the dataset does not name them, or cannot be read ahead.
     """
     dataset, (role, slot) = trainer.train_dataset, columns
-    lacking = [one for one in columns if one and one not in (dataset.column_names or ())]
+    lacking = [
+        column for column in columns if column and column not in (dataset.column_names or ())
+    ]
     if lacking or not hasattr(dataset, "unique"):
         why = f"which has no column {lacking[0]!r}" if lacking else "which is streamed"
         raise ConfigError(
@@ -173,9 +175,9 @@ def _check_slots(dataset: Any, workflow: Workflow, columns: tuple[str, str]) -> 
     pairs = set(zip(*(dataset[name] for name in columns), strict=True))
     for role, slot in sorted(pairs, key=repr):
         count = workflow.role(role).slots
-        whole = isinstance(slot, int) and not isinstance(slot, bool)
+        is_number = isinstance(slot, int) and not isinstance(slot, bool)
         # The slot of a role that has only one says nothing, and is not read.
-        if not whole or (count > 1 and not 0 <= slot < count):
+        if not is_number or (count > 1 and not 0 <= slot < count):
             raise ConfigError(
                 f"column {columns[1]!r} of the training dataset holds {slot!r} for {role}: every "
                 f"row needs a whole number, from 0 to {count - 1} for the {count} slots of {role}"
@@ -205,14 +207,14 @@ def continues(out: Path, args: TrainingArguments, step: int, *, overwrite: bool 
     Raises:
         StoreError: If a run is there that this training does not go on with.
     """
-    there = is_run(out)
-    if there and not step and not overwrite and args.process_index == 0:
+    exists = is_run(out)
+    if exists and not step and not overwrite and args.process_index == 0:
         raise StoreError(
             f"{out}: a run is here already; leave RoleDriftCallback(out=...) out to have the "
             "directory named automatically, pass overwrite=True to replace the run, or continue "
             "its training with train(resume_from_checkpoint=...)"
         )
-    return there and step > 0
+    return exists and step > 0
 
 
 def devices_note(trainer: Any) -> dict[str, str]:
@@ -221,6 +223,6 @@ def devices_note(trainer: Any) -> dict[str, str]:
     if accelerator.device.type != "cuda":
         return {}
     served = getattr(trainer, "vllm_mode", "") == "server" and getattr(trainer, "use_vllm", False)
-    told = "processes of the trainer"
-    told += "; those of the vLLM server come on top" if served else ""
-    return {NOTE_DEVICES: f"{accelerator.num_processes} ({told})"}
+    held = "processes of the trainer"
+    held += "; those of the vLLM server come on top" if served else ""
+    return {NOTE_DEVICES: f"{accelerator.num_processes} ({held})"}

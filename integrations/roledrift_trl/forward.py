@@ -84,7 +84,7 @@ class ForwardWatch:
         if self._resting:
             return
         names = self.monitor.workflow.role_names
-        self.monitor.add_updates({names[one]: 1 for one in self._moved if one >= 0})
+        self.monitor.add_updates({names[role]: 1 for role in self._moved if role >= 0})
         self._moved = set()
 
     def after_step(self, step: int) -> bool:  # noqa: ARG002 - that of Watch needs it
@@ -98,7 +98,7 @@ class ForwardWatch:
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         if self._role is None or self._role not in kwargs:
             return None
-        return args, {name: one for name, one in kwargs.items() if name != self._role}
+        return args, {name: kwarg for name, kwarg in kwargs.items() if name != self._role}
 
     def _seen(self, _model: Any, _args: Any, output: Any) -> None:
         if self._inputs is not None and torch.is_grad_enabled():
@@ -122,7 +122,7 @@ class ForwardWatch:
             return None
         if isinstance(given, Tensor):
             return given.detach().reshape(-1).to(torch.int64)
-        return torch.tensor([self._index.get(one, -1) for one in given], dtype=torch.int64)
+        return torch.tensor([self._index.get(name, -1) for name in given], dtype=torch.int64)
 
     def _trained(self, _call: Any, _result: Any) -> None:
         inputs, self._inputs = self._inputs, None
@@ -188,10 +188,10 @@ def check_columns(trainer: Any, role: str | None) -> None:
     """
     if role is None:
         return
-    there = getattr(trainer.train_dataset, "column_names", None)
-    if there is not None and role not in there:
+    held = getattr(trainer.train_dataset, "column_names", None)
+    if held is not None and role not in held:
         raise ConfigError(
-            f"the training dataset has no column {role!r}; its columns are {sorted(there)}: add "
+            f"the training dataset has no column {role!r}; its columns are {sorted(held)}: add "
             "it, as indices into workflow.role_names, or name it with role_column=..."
         )
     if trainer.args.remove_unused_columns:

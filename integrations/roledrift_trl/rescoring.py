@@ -48,7 +48,7 @@ def _chosen(parts: Sequence[Rows], quota: int, roles: int) -> Rows:
     rest = [row for row in range(len(every)) if row not in first]
     rows = sorted([*first, *rest][: quota * roles])
     index = column(rows, parts[0].ids_BL.device)
-    columns = {name: torch.cat([getattr(one, name) for one in parts])[index] for name in _TENSORS}
+    columns = {name: torch.cat([getattr(part, name) for part in parts])[index] for name in _TENSORS}
     slots = [slot for part in parts for slot in part.slots or ()]
     return Rows(
         parts[0].made,
@@ -82,7 +82,7 @@ def score_all(rows: Sequence[Rows], score: Callable[..., Any], *, trainer: Any) 
     model = trainer.model_wrapped if sharded else trainer.model
     chunk = int(trainer.args.per_device_train_batch_size)
     with evaluating(model):
-        return [score_again(one, score, model=model, chunk=chunk) for one in rows]
+        return [score_again(row, score, model=model, chunk=chunk) for row in rows]
 
 
 @contextmanager
@@ -102,7 +102,9 @@ def evaluating(model: torch.nn.Module) -> Iterator[None]:
 
 def is_noisy(model: torch.nn.Module) -> bool:
     """True if the training forward is random (dropout), so it is no "before" for a re-scoring."""
-    layers = any(isinstance(one, torch.nn.Dropout) and one.p > 0 for one in model.modules())
+    layers = any(
+        isinstance(module, torch.nn.Dropout) and module.p > 0 for module in model.modules()
+    )
     config = getattr(model, "config", None)
     settings = {} if config is None else vars(config)
     return layers or any(

@@ -60,7 +60,7 @@ def masks_of(
     """
     if not rows or ROLE_MASK not in rows[0]:
         return None
-    masks = tuple(tuple(int(one) for one in row[ROLE_MASK]) for row in rows)
+    masks = tuple(tuple(int(role) for role in row[ROLE_MASK]) for row in rows)
     for number, (mask, length) in enumerate(zip(masks, lengths, strict=True)):
         if len(mask) != length:
             raise CaptureError(
@@ -102,6 +102,6 @@ def spans_of(
     pairs = [
         (place, role) for place, row in enumerate(rows) for role in sorted(set(masks[row]) - {-1})
     ]
-    places, its = [place for place, _ in pairs], [role for _, role in pairs]
-    owned_NC = mask_BC[places] == torch.tensor(its, dtype=torch.int64)[:, None]
-    return Spans(tuple(places), tuple(its), owned_NC)
+    places, owners = [place for place, _ in pairs], [role for _, role in pairs]
+    owned_NC = mask_BC[places] == torch.tensor(owners, dtype=torch.int64)[:, None]
+    return Spans(tuple(places), tuple(owners), owned_NC)

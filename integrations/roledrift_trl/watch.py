@@ -104,7 +104,9 @@ class Watch:
         step = int(self.trainer.state.global_step)
         quiet, self._quiet = self._quiet, []
         if source is not None and rows and "prompt" not in rows[0]:  # an environment's own
-            rows = [{**row, "prompt": one} for row, one in zip(rows, source.prompts, strict=True)]
+            rows = [
+                {**row, "prompt": prompt} for row, prompt in zip(rows, source.prompts, strict=True)
+            ]
         made = batch.generation(
             workflow,
             rows,

@@ -91,14 +91,14 @@ def from_data_proto(data: Any, *, entropy: Tensor | None = None) -> Rows:
         entropy: Entropy per token, ``(B, T)``, which verl takes out of the batch.
     """
     batch, columns = data.batch, data.non_tensor_batch
-    there = set(batch.keys())
-    tokens = {name: batch[name] for name in TOKENS if name in there}
+    present = set(batch.keys())
+    tokens = {name: batch[name] for name in TOKENS if name in present}
     if entropy is not None and entropy.shape == tokens["response_mask"].shape:
         tokens["entropy"] = entropy
     width = batch["prompts"].shape[1]
     real = batch["attention_mask"].bool()
     named = [_named(columns, row) for row in range(real.shape[0])]
-    kept = [row for row, one in enumerate(named) if not any(one.get(mark) for mark in PADDING)]
+    kept = [row for row, facts in enumerate(named) if not any(facts.get(mark) for mark in PADDING)]
     return Rows(
         {name: value[kept] for name, value in tokens.items()},
         tuple(batch["prompts"][row][real[row, :width]].tolist() for row in kept),
@@ -116,16 +116,16 @@ def from_queue(data: Any, keys: Sequence[str], tags: Sequence[Mapping[str, Any]]
         keys: ``{uid}_{rollout}_{output index}`` per row.
         tags: The queue's notes per row; padding is marked there.
     """
-    there = set(data.keys())
+    present = set(data.keys())
     kept = [row for row, tag in enumerate(tags) if not any(tag.get(mark) for mark in PADDING)]
-    columns = {name: list(data[name]) for name in ("uid", "extra_fields") if name in there}
+    columns = {name: list(data[name]) for name in ("uid", "extra_fields") if name in present}
     parts = [key.rsplit("_", 2) for key in keys]
     named = [
         {"uid": uid, **_named(columns, row), "episode": f"{uid}_{rollout}"}
         for row, (uid, rollout, _) in enumerate(parts)
     ]
     return Rows(
-        {name: _padded(data[name])[kept] for name in TOKENS if name in there},
+        {name: _padded(data[name])[kept] for name in TOKENS if name in present},
         _lists(data["prompts"], kept),
         _lists(data["responses"], kept),
         tuple(named[row] for row in kept),
@@ -139,9 +139,9 @@ def _named(columns: Mapping[str, Sequence[Any]], row: int) -> dict[str, Any]:
     own = columns["extra_fields"][row] if "extra_fields" in columns else None
     extra = own if isinstance(own, Mapping) else {}
     names = ("uid", "slot", "turn", "episode", *_NAMES, *PADDING)
-    found = {name: columns[name][row] for name in names if name in columns}
-    said = {name: extra[name] for name in names if name in extra}
-    return {**inherited(columns, row), **found, **said}
+    columns_of_row = {name: columns[name][row] for name in names if name in columns}
+    stated = {name: extra[name] for name in names if name in extra}
+    return {**inherited(columns, row), **columns_of_row, **stated}
 
 
 def _padded(value: Tensor) -> Tensor:
@@ -169,19 +169,19 @@ def speakers(
     by_prompt = any(rule.by_prompt for rule in names.rules)
     numbered = {rule.name for rule in names.rules if not rule.by_prompt}
     texts = _once(rows.prompts, decode) if by_prompt else None
-    found: list[tuple[str, int | None]] = []
-    for row, one in enumerate(rows.named):
-        name = next((str(one[key]) for key in _NAMES if one.get(key) not in (None, "")), "")
+    speakers_of_rows: list[tuple[str, int | None]] = []
+    for row, facts in enumerate(rows.named):
+        name = next((str(facts[key]) for key in _NAMES if facts.get(key) not in (None, "")), "")
         if not name and rows.index is not None and str(rows.index[row]) in numbered:
             name = str(rows.index[row])
         if not name and texts is None:
-            found.append(("", None))
+            speakers_of_rows.append(("", None))
             continue
         role, slot = names.resolve(name or "-", texts[row] if texts else "")
-        own = one.get("slot")
+        own = facts.get("slot")
         role = "" if role == "unnamed" else role
-        found.append((role, slot if own is None else int(own)))
-    return found
+        speakers_of_rows.append((role, slot if own is None else int(own)))
+    return speakers_of_rows
 
 
 def _once(prompts: Sequence[list[int]], decode: Callable[[list[int]], str]) -> list[str]:
@@ -232,11 +232,11 @@ def role_batch(
         role=torch.tensor([index.get(role, -1) for role, _ in who], dtype=torch.int64),
         mask=mask_BT,
         slot=_slots(workflow, who),
-        turn=_whole([one.get("turn") for one in rows.named]),
+        turn=_integers([facts.get("turn") for facts in rows.named]),
         # verl's uid is the problem: an aggregator's prompt differs from its generators'.
-        prompt=_numbers([one.get("problem", one.get("uid")) for one in rows.named]),
-        episode=_numbers([one.get("episode") for one in rows.named]),
-        group=_numbers([one.get("uid") for one in rows.named]),
+        prompt=_numbers([facts.get("problem", facts.get("uid")) for facts in rows.named]),
+        episode=_numbers([facts.get("episode") for facts in rows.named]),
+        group=_numbers([facts.get("uid") for facts in rows.named]),
         truncated=truncated(rows, how) if how.longest else None,
         reward=None if score_BT is None else score_BT.sum(dim=1),
         advantage=rows.tokens.get("advantages"),
@@ -275,8 +275,8 @@ def _slots(workflow: Workflow, who: Sequence[tuple[str, int | None]]) -> list[in
     return [slot or 0 for _, slot in who]
 
 
-def _whole(values: Sequence[Any]) -> list[int] | None:
-    return None if any(one is None for one in values) else [int(one) for one in values]
+def _integers(values: Sequence[Any]) -> list[int] | None:
+    return None if any(value is None for value in values) else [int(value) for value in values]
 
 
 def samples(
@@ -329,7 +329,7 @@ def samples(
 def _rewards(rows: Rows) -> list[float] | None:
     """Sums over the tokens, as verl's ``critic/score``."""
     score_BT = rows.tokens.get("token_level_scores", rows.tokens.get("rm_scores"))
-    return None if score_BT is None else [float(one) for one in score_BT.sum(1)]
+    return None if score_BT is None else [float(total) for total in score_BT.sum(1)]
 
 
 def _advantages(rows: Rows, mask_BT: Tensor) -> list[float] | None:
@@ -338,4 +338,4 @@ def _advantages(rows: Rows, mask_BT: Tensor) -> list[float] | None:
     if advantage_BT is None:
         return None
     total_B = advantage_BT.masked_fill(~mask_BT, 0).sum(1)
-    return [float(one) for one in total_B / mask_BT.sum(1).clamp(min=1)]
+    return [float(mean) for mean in total_B / mask_BT.sum(1).clamp(min=1)]

@@ -28,8 +28,8 @@ def inherited(columns: Columns, row: int) -> dict[str, Any]:
         return {"role": columns["agent_id"][row], "episode": columns["traj_uid"][row]}
     # verl itself has a column agent_name: there it names the agent loop.
     if "agent_name" in columns and "agent_idx" in columns and "env_idx" in columns:
-        found = {"role": columns["agent_name"][row], "episode": columns["env_idx"][row]}
-        return {**found, "turn": columns["turn_idx"][row]} if "turn_idx" in columns else found
+        facts = {"role": columns["agent_name"][row], "episode": columns["env_idx"][row]}
+        return {**facts, "turn": columns["turn_idx"][row]} if "turn_idx" in columns else facts
     return {}
 
 
@@ -39,10 +39,10 @@ def _rllm(columns: Columns, row: int) -> dict[str, Any]:
     if "group_roles" in columns:
         name = str(columns["group_roles"][row])
         problem = trajectory.removesuffix(f"_{name}")
-        found = {"role": name, "problem": problem, "uid": f"{problem}:{name}"}
+        facts = {"role": name, "problem": problem, "uid": f"{problem}:{name}"}
     else:  # up to 0.2; its uid is there already
         problem, _, name = trajectory.rpartition("_")
-        found = {"role": name, "problem": problem}
+        facts = {"role": name, "problem": problem}
     episode = str(columns["episode_ids"][row])
     # Where groups of trajectories are streamed, rLLM has their name in place of the episode's.
-    return found if episode == f"{problem}:{name}" else {**found, "episode": episode}
+    return facts if episode == f"{problem}:{name}" else {**facts, "episode": episode}

@@ -32,7 +32,7 @@ _MARK, _AROUND = "__roledrift__", "__roledrift_around__"
 
 def install() -> None:
     """Change what verl has imported already, and the rest when it is imported."""
-    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     for name, change in _CHANGES.items():
         module = sys.modules.get(name)
@@ -191,8 +191,8 @@ def _change_engine(module: ModuleType) -> None:
 
     @wraps(original)
     def train_batch(self: Any, data: Any, loss_function: Any) -> Any:
-        there = data.keys()
-        if ROLE not in there or ORDER not in there:  # nobody asks, or this is the critic
+        keys = data.keys()
+        if ROLE not in keys or ORDER not in keys:  # nobody asks, or this is the critic
             return original(self, data, loss_function)
         from roledrift_verl.worker import train_batch as followed
 
@@ -219,7 +219,8 @@ def _attach(trainer: type[Any]) -> None:
 
     def loaded(self: Any, _call: Mapping[str, Any], _result: Any) -> None:
         # Only here, because workers and rollout servers load this module too.
-        from roledrift_verl.watch import Watch, settings_of
+        from roledrift_verl.settings import settings_of
+        from roledrift_verl.watch import Watch
 
         _WATCHED.clear()
         settings = settings_of(self.config)
@@ -251,7 +252,7 @@ def _attach(trainer: type[Any]) -> None:
 
 
 def _watch_of(trainer: Any) -> Watch | None:
-    return next((one for one in _WATCHED if one.trainer is trainer), None)
+    return next((watch for watch in _WATCHED if watch.trainer is trainer), None)
 
 
 def _hear(metrics: dict[str, Any] | None) -> None:

@@ -96,7 +96,7 @@ class Queued:
         """See :class:`Held`."""
         self._batch.extra_info.pop(ORDER, None)
         if self._batch.fields is not None:
-            self._batch.fields = [one for one in self._batch.fields if one not in COLUMNS]
+            self._batch.fields = [field for field in self._batch.fields if field not in COLUMNS]
 
     def score(self, rows: Sequence[int]) -> Tensor:
         """See :class:`Held`."""
@@ -187,7 +187,7 @@ def columns_of(
     single = {role.name for role in workflow.roles if role.slots < 2}
     columns = {name: torch.zeros(total, dtype=torch.int64) for name in COLUMNS}
     columns[ROLE].fill_(FILLING)
-    uids = [one.get("uid") for one in rows.named]
+    uids = [facts.get("uid") for facts in rows.named]
     numbers = {uid: number for number, uid in enumerate(dict.fromkeys(map(str, uids)))}
     for place, (role, slot), uid in zip(rows.places, who, uids, strict=True):
         columns[ROLE][place] = index.get(role, -1)
@@ -254,9 +254,9 @@ def clip_of(trainer: Any) -> tuple[float, float] | None:
     mode = (actor.get("policy_loss", None) or {}).get("loss_mode", "vanilla")
     if mode != "vanilla":
         return None
-    one = actor.get("clip_ratio", 0.2)
+    both = actor.get("clip_ratio", 0.2)
     low, high = (actor.get(f"clip_ratio_{side}", None) for side in ("low", "high"))
-    return float(one if low is None else low), float(one if high is None else high)
+    return float(both if low is None else low), float(both if high is None else high)
 
 
 def compared(
@@ -282,13 +282,13 @@ def compared(
     """
     index = {name: number for number, name in enumerate(workflow.role_names)}
     known = [place for place, row in enumerate(chosen) if who[row][0] in index]
-    its = [chosen[place] for place in known]
-    mask_BT = rows.tokens["response_mask"][its] != 0
-    width = min(mask_BT.shape[1], *(one.shape[1] for one in scores))
-    before_BT, after_BT = (one[known, :width].cpu() for one in scores)
+    known_rows = [chosen[place] for place in known]
+    mask_BT = rows.tokens["response_mask"][known_rows] != 0
+    width = min(mask_BT.shape[1], *(score.shape[1] for score in scores))
+    before_BT, after_BT = (score[known, :width].cpu() for score in scores)
     return RoleBatch.rescored(
         workflow,
-        role=torch.tensor([index[who[row][0]] for row in its], dtype=torch.int64),
+        role=torch.tensor([index[who[row][0]] for row in known_rows], dtype=torch.int64),
         mask=mask_BT[:, :width].cpu(),
         before=before_BT,
         after=after_BT,
@@ -302,16 +302,16 @@ class WorkerGradients:
 
     def __init__(self) -> None:
         self.factor = 1
-        self._found: dict[str, GramRecord] = {}
+        self._arrived: dict[str, GramRecord] = {}
 
     def add(self, gradients: Sequence[GramRecord]) -> None:
         """Those of an update; all ranks say the same."""
-        self._found |= {one.policy: one for one in gradients}
+        self._arrived |= {gradient.policy: gradient for gradient in gradients}
 
     def drain_gradients(self) -> Sequence[GramRecord]:
         """What came since the last call."""
-        found, self._found = list(self._found.values()), {}
-        return found
+        drained, self._arrived = list(self._arrived.values()), {}
+        return drained
 
     def cost_ms(self) -> float:
         """Not known here: the workers do it."""

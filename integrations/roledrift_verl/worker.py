@@ -165,7 +165,7 @@ class WorkerWatch:
             # Packed: one row of all tokens, maybe filled up at its end with tokens without loss.
             lengths_B = micro_batch["input_ids"].offsets().diff().cpu()
             lengths_B[-1] += ids.shape[1] - lengths_B.sum()
-            labels = [one.repeat_interleave(lengths_B)[None] for one in labels]
+            labels = [label.repeat_interleave(lengths_B)[None] for label in labels]
         role, slot, problem = labels
         split = order.slots and order.problems
         probe.set_groups(role, slot if order.slots else None, prompt=problem if split else None)
@@ -217,16 +217,16 @@ class WorkerWatch:
         number, self._number = self._number, self._number + 1
         gradients: tuple[GramRecord, ...] = ()
         if last and self._probe is not None:
-            found = self._probe.drain_gradients()
+            drained = self._probe.drain_gradients()
             self._faults.update(self._probe.faults())
-            gradients = tuple(_mean(one, self._number) for one in found)
+            gradients = tuple(_mean(gram, self._number) for gram in drained)
         tables = [] if capture is None else capture.drain()
         if capture is not None:
             self._faults.update(capture.faults())
         faults, self._faults = dict(self._faults), Counter()
         if last:
             self._number = 0
-        kept = tables if order.bypass else [_ratios_only(one) for one in tables]
+        kept = tables if order.bypass else [_ratios_only(table) for table in tables]
         return Report(order.step, number, tuple(kept), gradients, faults, self._coverage)
 
 
@@ -243,8 +243,8 @@ def _not_one_piece(engine: Any) -> str:
 
 
 def _ranks() -> int:
-    there = distributed.is_available() and distributed.is_initialized()
-    return distributed.get_world_size() if there else 1
+    several = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if several else 1
 
 
 def _padded(value: Tensor) -> Tensor:

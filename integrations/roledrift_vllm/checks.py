@@ -59,18 +59,19 @@ def check_requests(requests: Iterable[Any]) -> None:
     """
     by_name: dict[str, int] = {}
     by_id: dict[int, str] = {}
-    for one in requests:
-        if one is None:
+    for request in requests:
+        if request is None:
             continue
-        if by_name.setdefault(one.lora_name, one.lora_int_id) != one.lora_int_id:
+        if by_name.setdefault(request.lora_name, request.lora_int_id) != request.lora_int_id:
             raise ServingError(
-                f"adapter {one.lora_name!r} is asked for with ids {by_name[one.lora_name]} and "
-                f"{one.lora_int_id}: in one batch that ends the engine. Keep one id per name."
+                f"adapter {request.lora_name!r} is asked for with ids "
+                f"{by_name[request.lora_name]} and {request.lora_int_id}: in one batch that ends "
+                "the engine. Keep one id per name."
             )
-        if by_id.setdefault(one.lora_int_id, one.lora_name) != one.lora_name:
+        if by_id.setdefault(request.lora_int_id, request.lora_name) != request.lora_name:
             raise ServingError(
-                f"id {one.lora_int_id} is asked for as {by_id[one.lora_int_id]!r} and "
-                f"{one.lora_name!r}: only one of them would be served. Keep one id per name."
+                f"id {request.lora_int_id} is asked for as {by_id[request.lora_int_id]!r} and "
+                f"{request.lora_name!r}: only one of them would be served. Keep one id per name."
             )
 
 
@@ -100,10 +101,10 @@ def check_prefix_cache(
         )
     cached = next_logps(llm, params, prompt=prompt, request=request)
     # A salt that nobody else has finds nothing in the cache.
-    fresh = next_logps(llm, params, prompt=prompt, request=request, salt=uuid.uuid4().hex)
+    uncached = next_logps(llm, params, prompt=prompt, request=request, salt=uuid.uuid4().hex)
     # A token that is not among the likeliest is at most as likely as the last of them.
     least = min(cached.values())
-    off = max(abs(cached.get(token, least) - logp) for token, logp in fresh.items())
+    off = max(abs(cached.get(token, least) - logp) for token, logp in uncached.items())
     if not off <= tolerance:
         raise ServingError(
             f"{_named(request)} answers from a stale prefix cache: log-probabilities with and "
@@ -142,7 +143,11 @@ def check_served(
         served = next_logps(llm, params, prompt=prompt, request=request)
         off = _distance(served, expected[policy])
         if not off <= tolerance:
-            known = [name for name, one in expected.items() if _distance(served, one) <= tolerance]
+            known = [
+                name
+                for name, expectation in expected.items()
+                if _distance(served, expectation) <= tolerance
+            ]
             whose = f"; they are those of {known[0]!r}" if known else ""
             raise ServingError(
                 f"vLLM does not serve {policy!r}: log-probabilities of a fixed prompt are off by "
@@ -154,12 +159,12 @@ def next_logps(
     llm: Any, params: Any, *, prompt: Sequence[int], request: Any, salt: str = ""
 ) -> dict[int, float]:
     """Log-probabilities of the likeliest next tokens, by token."""
-    one = copy(params)
-    one.n, one.max_tokens, one.min_tokens, one.logprobs = 1, 1, 0, _TOP
+    single = copy(params)
+    single.n, single.max_tokens, single.min_tokens, single.logprobs = 1, 1, 0, _TOP
     asked: dict[str, Any] = {"prompt_token_ids": [int(token) for token in prompt]}
     if salt:
         asked["cache_salt"] = salt
-    (answer,) = llm.generate([asked], [one], lora_request=[request], use_tqdm=False)
+    (answer,) = llm.generate([asked], [single], lora_request=[request], use_tqdm=False)
     return {int(token): float(it.logprob) for token, it in answer.outputs[0].logprobs[0].items()}
 
 

@@ -82,7 +82,7 @@ def sampled(outputs: Iterable[Any]) -> list[Sampled]:
                     f"request {request.request_id} ended with {completion.finish_reason!r}, not "
                     "with 'stop' or 'length': collect outputs once they are finished"
                 )
-            ids = tuple(int(one) for one in completion.token_ids)
+            ids = tuple(int(token_id) for token_id in completion.token_ids)
             logps = _logps(ids, completion.logprobs, request.request_id)
             result.append(Sampled(ids, logps, completion.finish_reason == "length", adapter))
     return result
@@ -95,7 +95,10 @@ def _logps(ids: Sequence[int], positions: Any, request: str) -> tuple[float, ...
             f"request {request} has log-probabilities: {got}; sample with SamplingParams("
             "logprobs=0), which returns those of the sampled tokens"
         )
-    logps = tuple(float(one[token].logprob) for token, one in zip(ids, positions, strict=True))
+    logps = tuple(
+        float(alternatives[token].logprob)
+        for token, alternatives in zip(ids, positions, strict=True)
+    )
     if not all(map(math.isfinite, logps)):
         raise CaptureError(f"request {request} has log-probabilities that are not finite")
     return logps
@@ -157,7 +160,7 @@ def rollout_columns(
         raise CaptureError("there is no completion with a token")
 
     def padded(values: Sequence[Sequence[Any]], dtype: torch.dtype) -> Tensor:
-        full = [[*one, *([0] * (width - len(one)))] for one in values]
+        full = [[*value, *([0] * (width - len(value)))] for value in values]
         return torch.tensor(full, dtype=dtype, device=device)
 
     return RolloutColumns(

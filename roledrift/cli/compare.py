@@ -101,7 +101,9 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
                 "a": first,
                 "b": second,
                 "settings": [dict(zip(("name", "a", "b"), row, strict=True)) for row in changed],
-                "differences": [{**asdict(one), "clear": one.clear} for one in differing],
+                "differences": [
+                    {**asdict(difference), "clear": difference.clear} for difference in differing
+                ],
                 "left_out": dict(zip("ab", map(list, left_out), strict=True)),
                 "files": [str(file) for file in pages],
                 "outcomes": {"a": a.conclusion.outcome, "b": b.conclusion.outcome},

@@ -60,14 +60,16 @@ def findings_of(replayed: Replay) -> tuple[CheckedFinding, ...]:
     for alert in replayed.alerts:
         transitions.setdefault(alert.id, []).append(alert)
     findings = [_finding(history, replayed.incidents) for history in transitions.values()]
-    return tuple(sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.since)))
+    return tuple(
+        sorted(findings, key=lambda finding: (SEVERITIES.index(finding.severity), finding.since))
+    )
 
 
 def _finding(history: Sequence[Alert], incidents: Sequence[Incident]) -> CheckedFinding:
     # The closing transition may carry a milder level; what counts is how bad it got.
-    raised = [one for one in history if one.state != "closed"] or history
-    worst = min(raised, key=lambda one: SEVERITIES.index(one.graded))
-    incident = next((one for one in incidents if holds(one, worst)), None)
+    raised = [alert for alert in history if alert.state != "closed"] or history
+    worst = min(raised, key=lambda alert: SEVERITIES.index(alert.graded))
+    incident = next((incident for incident in incidents if holds(incident, worst)), None)
     known = all_cards().findings.get(worst.finding)
     return CheckedFinding(
         role=worst.role,

@@ -32,14 +32,14 @@ class _Todo:
 
     source: str
     out: Path | None
-    found: Found | None = None
+    run: Found | None = None
 
     @property
     def shown(self) -> str:
         """What it is called in messages."""
-        if self.found is None or self.source.endswith(f"#{self.found.name}"):
+        if self.run is None or self.source.endswith(f"#{self.run.name}"):
             return self.source
-        return f"{self.source} ({self.found.name})"
+        return f"{self.source} ({self.run.name})"
 
 
 def import_(source: str, wanted: Importing) -> int:
@@ -164,7 +164,7 @@ def _import(todo: _Todo, wanted: Importing) -> Imported:
         routing = "isolated"
     elif wanted.routing:
         raise ConfigError(f"--routing {wanted.routing!r}: say shared or isolated")
-    source = Path(todo.source) if todo.found is None else todo.found.sources[0].path
+    source = Path(todo.source) if todo.run is None else todo.run.sources[0].path
     job = job_for(
         source,
         roles=wanted.roles,
@@ -176,8 +176,8 @@ def _import(todo: _Todo, wanted: Importing) -> Imported:
     if asked is None and not source.exists():
         sniff(source)
     form = wanted.form or ("table" if wanted.mapping else "")
-    if todo.found is not None:
-        read, reason = united(todo.found)
+    if todo.run is not None:
+        read, reason = united(todo.run)
     elif asked is not None:
         read, reason = asked, asked.title
     else:
@@ -245,7 +245,7 @@ def _place(path: str, folder: Path) -> str:
         return path
     target = folder / _stem(path)
     todo = _todo(path, target, Importing())
-    if len(todo) == 1 and todo[0].found is None and not asked:
+    if len(todo) == 1 and todo[0].run is None and not asked:
         try:
             sniff(named.path)
         except RoleDriftError:

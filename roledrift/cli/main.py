@@ -300,8 +300,8 @@ def main(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else console.CLEAN
     except _UsageError as error:
-        verbs = [str(one.name) for one in app.registered_commands]
-        return _told(usage(error, verbs), as_json=as_json)
+        verbs = [str(command.name) for command in app.registered_commands]
+        return _failed(usage(error, verbs), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         console.say("interrupted")
         return console.INTERRUPTED
@@ -316,10 +316,10 @@ def main(arguments: list[str]) -> int:
         # Verbs say themselves what they could not read or write. What they print has no name.
         if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             return _full(error)
-        return _told(console.failure_of(error), as_json=as_json)
+        return _failed(console.failure_of(error), as_json=as_json)
 
 
-def _told(failed: console.Failure, *, as_json: bool) -> int:
+def _failed(failed: console.Failure, *, as_json: bool) -> int:
     """Say a failure, also where standard output is what has failed."""
     try:
         console.fail(failed, as_json=as_json)

@@ -36,14 +36,14 @@ def report(paths: Sequence[str], how: Reported) -> int:
         count = 0
         for name, place in places:
             try:
-                found = find_runs(place)
+                runs = find_runs(place)
             except RoleDriftError as error:
                 return console.fail(console.failure_of(error, name), as_json=as_json)
-            if not found:
+            if not runs:
                 failed = console.failure("inconclusive", f"{name}: no run found here")
                 console.fail(failed, as_json=as_json)
                 return console.INCONCLUSIVE
-            count += len(found)
+            count += len(runs)
         try:
             written = _write(places, wanted, how)
         except (RoleDriftError, OSError) as error:
@@ -82,7 +82,7 @@ def _write(
 
     config = None if how.config is None else load(how.config)
     paths = [place for _, place in places]
-    count, jobs = len(_found(paths)), how.jobs or processes()
+    count, jobs = len(_runs_of(paths)), how.jobs or processes()
     if count > COMPARED and jobs > 1:
         preload()
     from rich.progress import Progress
@@ -119,5 +119,5 @@ def _write(
         )
 
 
-def _found(paths: Sequence[str]) -> set[Path]:
+def _runs_of(paths: Sequence[str]) -> set[Path]:
     return {run for path in paths for run in find_runs(path)}

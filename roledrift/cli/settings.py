@@ -113,9 +113,9 @@ def _webhook(config: Config, *, test: bool) -> Iterator[Item]:
     host = urlsplit(url).hostname
     yield Item("webhook", "ok", f"{notifier.kind} at {host} (from {source})")
     if test:
-        said = notifier.deliver(_TEST, RunHeader(run="roledrift doctor", workflow=SINGLE))
-        advice = "check the address, and whether this machine reaches it" if said else ""
-        yield Item("test message", "broken" if said else "ok", said or "delivered", advice)
+        fault = notifier.deliver(_TEST, RunHeader(run="roledrift doctor", workflow=SINGLE))
+        advice = "check the address, and whether this machine reaches it" if fault else ""
+        yield Item("test message", "broken" if fault else "ok", fault or "delivered", advice)
 
 
 def _unknown() -> Iterator[Item]:

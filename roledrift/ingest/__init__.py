@@ -24,8 +24,8 @@ from roledrift.ingest.form import Format
 from roledrift.ingest.installed import installed_formats
 
 FORMATS: Mapping[str, Format] = {
-    one.name: one
-    for one in (
+    form.name: form
+    for form in (
         trl.FORMAT,
         verl.FORMAT,
         tensorboard_events.FORMAT,
@@ -59,10 +59,12 @@ def sniff(path: Path) -> tuple[Format, str]:
     if not path.exists():
         raise StoreError(f"{path}: there is no such file or folder")
     known = formats()
-    found = [(form, why) for form in known.values() if (why := _reason(form, path)) is not None]
-    if found:
-        form, reason = found[0]
-        others = ", ".join(f"{other.name} ({why})" for other, why in found[1:])
+    recognised = [
+        (form, why) for form in known.values() if (why := _reason(form, path)) is not None
+    ]
+    if recognised:
+        form, reason = recognised[0]
+        others = ", ".join(f"{other.name} ({why})" for other, why in recognised[1:])
         return form, reason + (f"; also here, and not read: {others}; --as NAME" if others else "")
     if _nothing(path):
         raise StoreError(f"{path}: is empty")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import head, lines
-from roledrift.ingest.values import number, whole
+from roledrift.ingest.values import integer, number
 
 _START = re.compile(r"(?:^|[\s\x1b\]m])step:(-?\d{1,18}) - ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -35,15 +35,15 @@ def steps(path: Path, ledger: Ledger) -> Iterator[tuple[int, dict[str, object]]]
             continue
         line = _COLOUR.sub("", raw.decode("utf-8", "replace"))
         start = _START.search(line)
-        step = whole(start[1]) if start else None
+        step = integer(start[1]) if start else None
         if start is None or step is None:
             continue
-        found: dict[str, object] = {}
+        logged: dict[str, object] = {}
         for part in line[start.end() :].split(" - "):
             key, colon, value = part.strip().rpartition(":")
             if colon and number(value) is not None:
-                found[key] = value
+                logged[key] = value
             else:
                 ledger.skip("console number that cannot be read", f"{path.name}:{line_number}")
-        if found:
-            yield step, found
+        if logged:
+            yield step, logged

@@ -43,7 +43,7 @@ def _reference(value: str) -> str | None:
     return inside[-1] if inside else value
 
 
-def right(text: str, truth: str) -> bool:
+def is_right(text: str, truth: str) -> bool:
     r"""Whether the last ``\boxed{}`` of ``text`` (after a think block) is the reference answer."""
     answer = boxes(text.rpartition("</think>")[2] or text)
     return bool(answer) and same(answer[-1], truth)
@@ -91,14 +91,14 @@ def normal(answer: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _value(answer: str) -> Fraction | None:
-    found = _FRACTION.match(answer)
-    if found:
-        answer = f"{found[1]}/{found[2]}"
+    fraction = _FRACTION.match(answer)
+    if fraction:
+        answer = f"{fraction[1]}/{fraction[2]}"
     try:
         if _PLAIN.match(answer):
             return Fraction(answer)
         top, slash, bottom = answer.partition("/")
-        return Fraction(top) / Fraction(bottom) if slash and found else None
+        return Fraction(top) / Fraction(bottom) if slash and fraction else None
     except (ValueError, ZeroDivisionError):
         return None
 

@@ -69,7 +69,7 @@ class Imported:
 
 
 def import_run(
-    found: tuple[Format, str],
+    recognised: tuple[Format, str],
     job: Job,
     out: Path | None,
     *,
@@ -83,7 +83,7 @@ def import_run(
         StoreError: If ``out`` is taken, or nothing in the source can be used.
         ConfigError: If the mapping or the map of roles is wrong.
     """
-    form, reason = found
+    form, reason = recognised
     if out is not None and (out / "run.json").exists():
         raise StoreError(f"{out}: a run is here already; give another directory")
     collector = Collector(job.ledger, count=job.count)

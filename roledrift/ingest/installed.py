@@ -18,7 +18,7 @@ def installed_formats(*, shipped: Collection[str]) -> dict[str, Format]:
     made = {
         name: attempt(f"importer {name}", _checked, name, part)[0] for name, part in parts.items()
     }
-    return {name: one for name, one in made.items() if one is not None}
+    return {name: form for name, form in made.items() if form is not None}
 
 
 def _checked(name: str, part: object) -> Format:
@@ -61,9 +61,9 @@ def _next(name: str, job: Job, events: Iterator[Event]) -> Event | None:
         except RoleDriftError as error:  # said on purpose, to the user
             return error
 
-    event, said = attempt(f"importer {name}", step)
+    event, fault = attempt(f"importer {name}", step)
     if isinstance(event, RoleDriftError):
         raise event
-    if said:
-        raise StoreError(f"{job.source}: the importer {name!r} failed ({said})")
+    if fault:
+        raise StoreError(f"{job.source}: the importer {name!r} failed ({fault})")
     return event

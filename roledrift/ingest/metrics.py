@@ -23,7 +23,7 @@ from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import MAX_FILE, csv_rows, decoded, documents, head, lines
 from roledrift.ingest.rows import Events
 from roledrift.ingest.unpacking import BROKEN, opened, plain
-from roledrift.ingest.values import number, rows, whole
+from roledrift.ingest.values import integer, number, rows
 
 _JSON_LINES = (".jsonl", ".ndjson")
 _TABLES = (".csv", ".tsv")
@@ -86,7 +86,7 @@ def _read(job: Job) -> Events:
 def _step(data: Mapping[str, object]) -> int | None:
     step = step_of(data)
     for key in _STEPS if step is None else ():
-        step = whole(data.get(key))
+        step = integer(data.get(key))
         if step is not None:
             return step
     return step
@@ -170,5 +170,5 @@ FORMAT = Format(
     "logged metrics: JSON lines, JSON, CSV or a console log",
     _sniff,
     _read,
-    {one.name: _LOG_IT for one in gaps.QUANTITIES},
+    {quantity.name: _LOG_IT for quantity in gaps.QUANTITIES},
 )

@@ -79,23 +79,23 @@ class RoleMap:
                 self._taken[rule] += 1
                 return rule.role, rule.slot
         self._rest += 1
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self._resolve(name)
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._resolve(name)
             if len(self._known) > 50 * MAX_ROLES:
                 raise StoreError(
                     f"more than {50 * MAX_ROLES} different names of speakers, the last is "
                     f"{name[:40]!r}: name the right column in the mapping, or map them with --roles"
                 )
-        return found
+        return known
 
     def notes(self) -> dict[str, str]:
         """How many spans each rule took: a rule that took none is a mistake, or stands too late."""
         if not self.rules:
             return {}
-        told = [f"{rule.written}: {_spans(n)}" for rule, n in self._taken.items()]
+        counts = [f"{rule.written}: {_spans(n)}" for rule, n in self._taken.items()]
         rest = [f"no rule: {_spans(self._rest)}"] if self._rest else []
-        return {"rules": "; ".join(told + rest)}
+        return {"rules": "; ".join(counts + rest)}
 
     def _resolve(self, name: str) -> tuple[str, int | None]:
         numbered = _NUMBERED.match(name)

@@ -32,11 +32,11 @@ from roledrift.config import near
 from roledrift.errors import ConfigError, StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.grade import answer_text, answers, is_right
 from roledrift.ingest.lines import csv_rows, documents
 from roledrift.ingest.rows import Events, Pair, Series, SpanRow, floats, pair
 from roledrift.ingest.unpacking import plain
-from roledrift.ingest.values import at, has, number, text, truth, whole
+from roledrift.ingest.values import at, has, integer, number, text, truth
 from roledrift.spans import Kind
 from roledrift.store.regular import opened
 
@@ -104,11 +104,11 @@ def _problems(body: Mapping[str, Any]) -> Iterator[str]:
         yield f"format {body['format']!r}: say jsonl, csv or parquet"
     sections = {}
     for name in ("columns", "values", "constants", "totals", "settings"):
-        found = body.get(name, {})
-        if not isinstance(found, dict):
+        section = body.get(name, {})
+        if not isinstance(section, dict):
             yield f"{name}: needs a section of keys"
-            found = {}
-        sections[name] = found
+            section = {}
+        sections[name] = section
     for name in ("columns", "totals"):
         for key, value in sections[name].items():
             if not isinstance(value, str):
@@ -271,7 +271,7 @@ class _Plan:
 
     def events(self, row: Mapping[str, Any], where: str, job: Job) -> Iterator[SpanRow | Series]:
         """The span of a row, and its numbers of the whole step."""
-        step = whole(self._get(row, "step"))
+        step = integer(self._get(row, "step"))
         if step is None:
             job.ledger.skip("row without a step", where)
             return
@@ -295,7 +295,7 @@ class _Plan:
         span = SpanRow(step=step, role=role, slot=slot, truncated=self._truncated(row))
         for column in self._counted:
             raw = self._get(row, column)
-            value = whole(raw) if column in _WHOLES else number(raw)
+            value = integer(raw) if column in _WHOLES else number(raw)
             if value is None and raw not in (None, ""):
                 job.ledger.skip(f"{column} is not a number", where, step=step)
             if value is not None and not (column == "tokens" and value < 0):
@@ -308,7 +308,7 @@ class _Plan:
         answer = answer_text(self._get(row, "answer"))
         solves = answers(role)
         if answer is not None and span.text is not None and solves:
-            span.shares = {"correct": right(span.text, answer)}
+            span.shares = {"correct": is_right(span.text, answer)}
         return span
 
     def _get(self, row: Mapping[str, Any], name: str) -> Any:
@@ -348,7 +348,7 @@ class _Plan:
 
     def _pairs(self, kept: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[Pair]:
         own = number(self._settings.get("temperature"))
-        steps = whole(self._settings.get("steps_between"))
+        steps = integer(self._settings.get("steps_between"))
         for kind, a, b in _PAIRS:
             if a in kept and b in kept:
                 other = (
@@ -363,5 +363,5 @@ FORMAT = Format(
     "JSON lines, CSV or Parquet with a mapping file",
     _sniff,
     _read,
-    {one.name: _MAP for one in gaps.QUANTITIES},
+    {quantity.name: _MAP for quantity in gaps.QUANTITIES},
 )

@@ -86,5 +86,5 @@ FORMAT = Format(
     "TensorBoard event files",
     _sniff,
     _read,
-    {one.name: "log it per role, or watch the run live" for one in gaps.QUANTITIES},
+    {quantity.name: "log it per role, or watch the run live" for quantity in gaps.QUANTITIES},
 )

@@ -15,11 +15,11 @@ from typing import Any
 from roledrift.errors import StoreError
 from roledrift.ingest import gaps
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, answers, right
+from roledrift.ingest.grade import answer_text, answers, is_right
 from roledrift.ingest.history import History
 from roledrift.ingest.lines import document
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
-from roledrift.ingest.values import content, number, prompt_of, rows, text, whole
+from roledrift.ingest.values import content, integer, number, prompt_of, rows, text
 from roledrift.store.regular import opened
 
 _COMPLETIONS = re.compile(r"completions_(\d{1,12})\.parquet\Z")
@@ -102,7 +102,7 @@ def _history(job: Job) -> tuple[dict[int, Series], frozenset[str]]:
     for row in rows(body.get("log_history")):
         functions |= {match[1] for key in row if (match := _FUNCTION.match(key))}
         data = {key: value for key, value in row.items() if key not in ("step", "epoch")}
-        history.add(whole(row.get("step")), data, _STATE)
+        history.add(integer(row.get("step")), data, _STATE)
     try:
         by_step = {series.step: series for series in history.events() if isinstance(series, Series)}
     except StoreError as error:
@@ -163,25 +163,27 @@ def _span(
     written = text(row.get("completion"))
     if written is None:
         written = "\n".join(
-            found for one in rows(row.get("completion")) if (found := content(one.get("content")))
+            message
+            for written_message in rows(row.get("completion"))
+            if (message := content(written_message.get("content")))
         )
     prompt = prompt_of(row.get("prompt"))
     name = str(row.get(role_column) or "") if role_column else "policy"
     if not name:
         job.ledger.skip("completion without a role", f"completions of step {step}", step=step)
     role, slot = job.roles.resolve(name or "unknown", prompt)
-    slot_of_row = whole(row.get("slot"))
+    slot_of_row = integer(row.get("slot"))
     values = [value for column in rewards if (value := number(row.get(column))) is not None]
     shares = {}
     truth = answer_text(row.get("answer"))
     if truth is not None and answers(role):
-        shares["correct"] = right(written, truth)
+        shares["correct"] = is_right(written, truth)
     counted[prompt] = counted.get(prompt, -1) + 1
     return SpanRow(
         step=step,
         role=role,
         slot=slot if slot_of_row is None else slot_of_row,
-        turn=whole(row.get("turn")),
+        turn=integer(row.get("turn")),
         prompt=prompt[:200],
         # Rows of one prompt are its generations; nothing says which roles belong together.
         episode=f"{prompt[:200]}|{counted[prompt]}",

@@ -91,6 +91,7 @@ def _take_over(facts: Facts, facts_of: Sequence[tuple[Source, Facts]]) -> None:
             if name not in ("roles", NOTE_SET):
                 facts.notes.setdefault(name, note)
     facts.notes["also read"] = "; ".join(
-        f"numbers of {one.form.name} {one.path}{f' ({one.part[-1]})' if one.part else ''}"
-        for one, _ in facts_of
+        f"numbers of {source.form.name} {source.path}"
+        + (f" ({source.part[-1]})" if source.part else "")
+        for source, _ in facts_of
     )

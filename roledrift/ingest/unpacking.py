@@ -58,8 +58,8 @@ def opened(path: Path) -> IO[bytes]:
     with regular.opened(path) as raw:
         start = raw.read(6)
     # Opened anew: what unpacks does not close a file that it was handed.
-    found = (make for magic, make in _PACKED.items() if start.startswith(magic))
-    file: Any = next(found, _raw)(path)
+    makers = (make for magic, make in _PACKED.items() if start.startswith(magic))
+    file: Any = next(makers, _raw)(path)
     try:
         start = file.peek(2)
         return Recoded(file) if start.startswith(_UTF16_MARKS) else file  # type: ignore[return-value]
@@ -96,7 +96,7 @@ def plain(name: str) -> str:
 
 def matching(folder: Path, pattern: str) -> list[Path]:
     """Files of a folder whose names fit a pattern, compressed or not, sorted."""
-    return sorted({one for end in ("", *SUFFIXES) for one in folder.glob(pattern + end)})
+    return sorted({file for end in ("", *SUFFIXES) for file in folder.glob(pattern + end)})
 
 
 def present(path: Path) -> Path | None:
@@ -106,6 +106,6 @@ def present(path: Path) -> Path | None:
     """
     variants = (path.with_name(path.name + end) for end in ("", *SUFFIXES))
     try:
-        return next((one for one in variants if one.is_file()), None)
+        return next((variant for variant in variants if variant.is_file()), None)
     except PermissionError:
         return path

@@ -43,7 +43,7 @@ def number(value: object) -> float | None:
     return None
 
 
-def whole(value: object) -> int | None:
+def integer(value: object) -> int | None:
     """A whole number; None for anything else, also for one that 64 bits cannot hold."""
     if isinstance(value, bool):
         return None

@@ -15,13 +15,13 @@ from typing import Any
 
 from roledrift.ingest import console_log, gaps
 from roledrift.ingest.form import Format, Job
-from roledrift.ingest.grade import answer_text, answers, boxed_run, right
+from roledrift.ingest.grade import answer_text, answers, boxed_run, is_right
 from roledrift.ingest.keys import Translator, compared, passed_note, useful
 from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.lines import documents, first_document
 from roledrift.ingest.rows import Events, Series, SpanRow, StepDone
 from roledrift.ingest.unpacking import matching, plain
-from roledrift.ingest.values import number, section, text, truth, whole
+from roledrift.ingest.values import integer, number, section, text, truth
 from roledrift.records import NOTE_SET
 
 _DUMP = re.compile(r"(\d{1,12})\.jsonl\Z")
@@ -147,7 +147,7 @@ def _logged(job: Job, passed: dict[str, None]) -> dict[int, dict[str, object]]:
         if not is_logged(first_document(file)):
             continue
         for where, row in documents(file, job.ledger):
-            step = whole(row.get("step"))
+            step = integer(row.get("step"))
             if step is None or not isinstance(row.get("data"), dict):
                 job.ledger.skip("row that is no {step, data}", where)
                 continue
@@ -164,7 +164,7 @@ def _spans(file: Path, step: int, job: Job, *, boxed: bool) -> Iterator[SpanRow]
         if not is_dump(row):
             job.ledger.skip("row without input and output", where, step=step)
             continue
-        own_step = whole(row.get("step"))
+        own_step = integer(row.get("step"))
         if own_step is not None and own_step != step:
             job.ledger.skip("row of another step than its file", where, step=step)
         span, named = _span(row, step, job, boxed=boxed)
@@ -202,7 +202,7 @@ def _span(row: Mapping[str, Any], step: int, job: Job, *, boxed: bool) -> tuple[
     if not boxed and stated is not None and answers(role):
         shares["correct"] = stated
     elif boxed and gold is not None and written is not None and answers(role):
-        shares["correct"] = right(written, gold)
+        shares["correct"] = is_right(written, gold)
     group = match[1] if match else (uid or prompt)
     return SpanRow(
         step=step,

@@ -10,7 +10,7 @@ from typing import Any
 
 from roledrift.errors import CaptureError
 from roledrift.ingest.keys import Translator, fails, flat, useful
-from roledrift.ingest.values import number, whole
+from roledrift.ingest.values import integer, number
 from roledrift.judgement import Decision
 from roledrift.metric_names import not_understood, resolve
 from roledrift.monitor.monitor import VALIDATION, Monitor
@@ -123,7 +123,7 @@ class MetricMonitor(Monitor):
         Raises:
             CaptureError: If it is not.
         """
-        if whole(step) is None:
+        if integer(step) is None:
             raise CaptureError(f"log(metrics, step) got the step {step!r}: give a whole number")
         if self._last is not None and step <= self._last:
             raise CaptureError(

@@ -304,7 +304,7 @@ def load(
     if texts > MOST_TEXTS:
         steps = run.sample_steps
         ends = (steps[0], steps[len(steps) // 2], steps[-1])
-        read = run.samples(MOST_TEXTS, whole=ends)
+        read = run.samples(MOST_TEXTS, complete=ends)
     else:
         read = run.samples()
     counted = tuple(read) if sharing.redact is None else tuple(map(sharing.sample, read))

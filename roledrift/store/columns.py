@@ -39,10 +39,10 @@ def _constant(values: list[Any]) -> bool:
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for key, one in value.items():
-        if isinstance(one, Mapping):
-            found += _flat(one, f"{path}{key}\t")
+    leaves: list[tuple[str, Any]] = []
+    for key, inner in value.items():
+        if isinstance(inner, Mapping):
+            leaves += _flat(inner, f"{path}{key}\t")
         else:
-            found.append((f"{path}{key}", one))
-    return found
+            leaves.append((f"{path}{key}", inner))
+    return leaves

@@ -50,10 +50,10 @@ def stamp(path: Path) -> Stamp:
     """Sizes and times of the files of a run; empty if it is gone."""
     try:
         with os.scandir(path) as entries:
-            found = [(one.name, one.stat()) for one in entries if one.name[:1] != "."]
+            files = [(entry.name, entry.stat()) for entry in entries if entry.name[:1] != "."]
     except OSError:
         return ()
-    return tuple(sorted((name, info.st_size, info.st_mtime_ns) for name, info in found))
+    return tuple(sorted((name, info.st_size, info.st_mtime_ns) for name, info in files))
 
 
 def glance(path: Path) -> Glance:
@@ -77,13 +77,13 @@ def glance(path: Path) -> Glance:
         if last is not None and (newest is None or last[:2] >= newest[:2]):
             newest = last
     judges = layout.writers(names, "incidents")
-    latest = {one.id: one for writer in judges for one in _incidents(path, writer)}
+    latest = {incident.id: incident for writer in judges for incident in _incidents(path, writer)}
     return Glance(
         header=header,
         last_step=newest[0] if newest else None,
         time=newest[1] if newest else "",
         ended=newest is not None and newest[2],
-        incidents=tuple(sorted(latest.values(), key=lambda one: one.rank)),
+        incidents=tuple(sorted(latest.values(), key=lambda incident: incident.rank)),
         judged=bool(judges),
         exact=len(steps) < 2,
     )
@@ -102,7 +102,7 @@ def _last(file: Path) -> tuple[int, str, bool] | None:
 
 
 def _incidents(path: Path, writer: str) -> list[Incident]:
-    found = []
+    incidents = []
     try:
         lines = (path / layout.incidents_file(writer)).read_bytes().split(b"\n")
     except OSError:
@@ -113,8 +113,8 @@ def _incidents(path: Path, writer: str) -> list[Incident]:
         except (SchemaError, OverflowError, RecursionError):
             continue  # whoever opens the run is told
         if isinstance(record, Incident):
-            found.append(record)
-    return found
+            incidents.append(record)
+    return incidents
 
 
 def _tail(file: Path) -> list[bytes]:

@@ -71,8 +71,8 @@ def samples_file(step: int, writer: str) -> str:
 
 def writers(names: list[str], kind: str) -> list[str]:
     """Writers with a file of ``kind`` (``"steps"``, ``"alerts"``, ``"incidents"``), sorted."""
-    found = (_LINES.match(name) for name in names)
-    return sorted(match[2] for match in found if match and match[1] == kind)
+    matches = (_LINES.match(name) for name in names)
+    return sorted(match[2] for match in matches if match and match[1] == kind)
 
 
 def files_of_run(names: list[str]) -> list[str]:

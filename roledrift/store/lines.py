@@ -43,17 +43,20 @@ class LineFile:
         """
         # A lone surrogate in a model's text has no UTF-8; as an escape it is legal JSON.
         self._waiting.append((line.encode("utf-8", "backslashreplace") + b"\n", tells))
-        while sum(len(one) for one, _ in self._waiting) > _MOST_WAITING and len(self._waiting) > 1:
+        while (
+            sum(len(waiting) for waiting, _ in self._waiting) > _MOST_WAITING
+            and len(self._waiting) > 1
+        ):
             self._give_up()
         if self.vanished():
             self._reopen()
         assert self._descriptor is not None
         while self._waiting:
-            first, its = self._waiting[0]
+            first, stands_for = self._waiting[0]
             done = os.write(self._descriptor, first)
             self._torn = done < len(first)
             if self._torn:
-                self._waiting[0] = (first[done:], its)
+                self._waiting[0] = (first[done:], stands_for)
             else:
                 self._waiting.popleft()
 
@@ -62,11 +65,11 @@ class LineFile:
         if self._descriptor is None:
             return True
         try:
-            there = os.stat(self.path)
+            present = os.stat(self.path)
         except OSError:
             return True
-        mine = os.fstat(self._descriptor)
-        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+        opened = os.fstat(self._descriptor)
+        return (present.st_dev, present.st_ino) != (opened.st_dev, opened.st_ino)
 
     def sync(self) -> None:
         """Wait until everything that was written is on the disk."""

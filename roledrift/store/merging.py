@@ -31,7 +31,7 @@ class Segment:
     @property
     def measured(self) -> Measured:
         """Addresses of everything it measured."""
-        return frozenset[tuple[str, str]]().union(*(_measured(one) for one in self.records))
+        return frozenset[tuple[str, str]]().union(*(_measured(record) for record in self.records))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +69,32 @@ def merge(segments: Iterable[Segment]) -> tuple[list[StepRecord], frozenset[tupl
     kept: dict[int, list[tuple[StepRecord, Measured]]] = {}
     replaced: set[tuple[str, int]] = set()
     for record in (record for segment in segments for record in segment.records):
-        mine = _measured(record)
+        measured = _measured(record)
         before = kept.get(record.step, [])
-        gone = {one.writer for one, its in before if its & mine}
+        gone = {kept_record.writer for kept_record, earlier in before if earlier & measured}
         replaced |= {(writer, record.step) for writer in gone}
         # What its writer added about the step afterwards is of the same training, and goes too.
         kept[record.step] = [pair for pair in before if pair[0].writer not in gone]
-        kept[record.step].append((record, mine))
+        kept[record.step].append((record, measured))
     merged = [_united([record for record, _ in kept[step]]) for step in sorted(kept)]
     alive = {(record.writer, step) for step, pairs in kept.items() for record, _ in pairs}
     return merged, frozenset(replaced - alive)
 
 
 def _measured(record: StepRecord) -> Measured:
-    found = {(group, name) for group, stats in record.groups.items() for name in stats}
-    found |= {("gradients", gram.policy) for gram in record.gradients}
+    addresses = {(group, name) for group, stats in record.groups.items() for name in stats}
+    addresses |= {("gradients", gram.policy) for gram in record.gradients}
     # Totals such as the reward are logged by every process; they tell writers apart only if
     # nothing else does.
-    return frozenset(found or {("totals", name) for name in record.totals})
+    return frozenset(addresses or {("totals", name) for name in record.totals})
 
 
 def _united(records: Sequence[StepRecord]) -> StepRecord:
     first, *others = records
     for other in others:
-        groups: dict[str, dict[str, Stat]] = {name: dict(its) for name, its in first.groups.items()}
+        groups: dict[str, dict[str, Stat]] = {
+            name: dict(stats) for name, stats in first.groups.items()
+        }
         for group, stats in other.groups.items():
             groups.setdefault(group, {}).update(stats)
         first = StepRecord(

@@ -79,7 +79,7 @@ class StoredRun:
     def samples(
         self,
         limit: int | None = None,
-        whole: Collection[int] = (),
+        complete: Collection[int] = (),
         steps: Collection[int] | None = None,
     ) -> list[Sample]:
         """Kept texts in the order of steps, without those of replayed steps.
@@ -87,12 +87,12 @@ class StoredRun:
         Raises:
             SchemaError: If a file was written by a newer version.
         """
-        files = [one for one in self._sample_files if steps is None or one[0] in steps]
+        files = [file for file in self._sample_files if steps is None or file[0] in steps]
         each = None if limit is None else max(1, limit // max(len(files), 1))
         return [
             sample
             for step, name in files
-            for sample in self._samples_in(name, limit if step in whole else each)
+            for sample in self._samples_in(name, limit if step in complete else each)
         ]
 
     @cached_property
@@ -142,11 +142,11 @@ class StoredRun:
                 return "open"
             if len(self.segments) == 1:
                 break
-            mine = segment.measured
-            taken_over = any(mine & other for other in later) or (later and not segment.records)
+            measured = segment.measured
+            taken_over = any(measured & other for other in later) or (later and not segment.records)
             if not taken_over and not segment.ended:
                 return "open"
-            later.append(mine)
+            later.append(measured)
         return "finished"
 
     @property
@@ -157,10 +157,10 @@ class StoredRun:
         seams: set[int] = set()
         earlier: list[Measured] = []
         for segment in self.segments:
-            mine = segment.measured
-            if any(mine & other for other in earlier):
-                seams.add(min(one.step for one in segment.records))
-            earlier.append(mine)
+            measured = segment.measured
+            if any(measured & other for other in earlier):
+                seams.add(min(record.step for record in segment.records))
+            earlier.append(measured)
         return tuple(sorted(seams))
 
     @property
@@ -172,8 +172,10 @@ class StoredRun:
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """What each process start wrote, earliest first."""
-        found = [self._segment(name) for name in layout.writers(layout.names(self.path), "steps")]
-        return tuple(sorted(found, key=lambda one: one.order))
+        segments = [
+            self._segment(name) for name in layout.writers(layout.names(self.path), "steps")
+        ]
+        return tuple(sorted(segments, key=lambda segment: segment.order))
 
     @cached_property
     def _merged(self) -> tuple[list[StepRecord], frozenset[tuple[str, int]]]:
@@ -182,25 +184,25 @@ class StoredRun:
     @cached_property
     def _alerts(self) -> list[Alert]:
         alerts = self._in_order("alerts", Alert)
-        return list({(one.id, one.state, one.step): one for one in alerts}.values())
+        return list({(alert.id, alert.state, alert.step): alert for alert in alerts}.values())
 
     @cached_property
     def _incidents(self) -> tuple[Incident, ...]:
-        latest = {one.id: one for one in self._in_order("incidents", Incident)}
-        return tuple(sorted(latest.values(), key=lambda one: one.rank))
+        latest = {incident.id: incident for incident in self._in_order("incidents", Incident)}
+        return tuple(sorted(latest.values(), key=lambda incident: incident.rank))
 
     def _in_order(self, kind: str, of: type[_Told]) -> list[_Told]:
         """Records of all writers by step, then by segment; none of a step that was replayed."""
         replaced = self._merged[1]
         order = {segment.writer: rank for rank, segment in enumerate(self.segments)}
-        found = [
+        placed = [
             (record.step, order.get(writer, -1), record)
             for writer in layout.writers(layout.names(self.path), kind)
             for body, where in self._lines(f"{kind}.{writer}.jsonl")
             if (record := self._decoded(body, where, of)) is not None
             and (writer, record.step) not in replaced
         ]
-        return [record for _, _, record in sorted(found, key=lambda one: one[:2])]
+        return [record for _, _, record in sorted(placed, key=lambda item: item[:2])]
 
     def _segment(self, writer: str) -> Segment:
         name = layout.steps_file(writer)
@@ -240,17 +242,17 @@ class StoredRun:
         if len(content) < known.size:
             known = Chunk()
         lines = content[known.size :].split(b"\n")
-        found = []
+        decoded_lines = []
         for number, line in enumerate(lines, start=known.lines + 1):
             last = number == known.lines + len(lines)
             if last and not line:
                 continue
             try:
-                found.append((decoded(line), f"{name}:{number}"))
+                decoded_lines.append((decoded(line), f"{name}:{number}"))
             except (ValueError, RecursionError) as error:
                 broken = f"not a JSON line, left out ({error})"
                 self._note(f"{name}:{number}: {_HALF if last else broken}")
-        return found, len(content) - len(lines[-1]), known.lines + len(lines) - 1
+        return decoded_lines, len(content) - len(lines[-1]), known.lines + len(lines) - 1
 
     def _decoded(self, body: Any, where: str, kind: type[_Kind]) -> _Kind | None:
         if isinstance(body, dict):

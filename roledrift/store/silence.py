@@ -47,7 +47,7 @@ def silent_for(
 
 def _steps(records: Sequence[StepRecord]) -> tuple[float, float]:
     """Median and longest seconds between two records of one writer; zeros if times say nothing."""
-    timed = [(one.writer, _time(one)) for one in records[-_RECENT:]]
+    timed = [(record.writer, _time(record)) for record in records[-_RECENT:]]
     gaps = [
         b - a
         for (first, a), (second, b) in pairwise(timed)

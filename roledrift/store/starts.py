@@ -49,8 +49,8 @@ class StartsWriter:
     def close(self) -> None:
         """Write the file, in one go."""
         outcome, sentence, starts = self._summary()
-        said = {"outcome": outcome, "sentence": sentence}
-        body = {"v": 1, "kind": "starts", **said, **_identity(self._header)}
+        summary = {"outcome": outcome, "sentence": sentence}
+        body = {"v": 1, "kind": "starts", **summary, **_identity(self._header)}
         draft = self._path / f".{layout.STARTS}.tmp"
         draft.write_text(json.dumps(body | {"starts": starts}), encoding="utf-8")
         os.replace(draft, self._path / layout.STARTS)
@@ -69,21 +69,23 @@ def earlier_starts(path: Path, header: RunHeader) -> list[Starts]:
     What cannot be read is passed over: another run's file must not keep this one from starting.
     """
     try:
-        beside = [one for one in path.resolve().parent.iterdir() if one != path.resolve()]
+        beside = [folder for folder in path.resolve().parent.iterdir() if folder != path.resolve()]
     except OSError:
         return []
     files = [
-        path for one in sorted(beside)[-_MOST_SEEN:] if (path := one / layout.STARTS).is_file()
+        path
+        for folder in sorted(beside)[-_MOST_SEEN:]
+        if (path := folder / layout.STARTS).is_file()
     ]
-    found = []
+    starts_of_runs = []
     for file in sorted(files, key=_age, reverse=True):
         body = _read(file)
         same = all(body.get(key) == value for key, value in _identity(header).items())
         if same and body.get("outcome") in _GOOD and (starts := _numbers(body.get("starts"))):
-            found.append(starts)
-        if len(found) == _MOST_RUNS:
+            starts_of_runs.append(starts)
+        if len(starts_of_runs) == _MOST_RUNS:
             break
-    return found
+    return starts_of_runs
 
 
 def _identity(header: RunHeader) -> dict[str, Any]:

@@ -172,8 +172,8 @@ class RunWriter:
 
     def _begin(self, header: RunHeader, *, resume: bool) -> None:
         final = self.path / layout.HEADER
-        there = final.exists() or bool(layout.writers(os.listdir(self.path), "steps"))
-        if there and not resume:
+        taken = final.exists() or bool(layout.writers(os.listdir(self.path), "steps"))
+        if taken and not resume:
             raise StoreError(
                 f"{self.path}: a run is here already; give another directory, overwrite=True to "
                 "replace it, or resume=True to add to it"
@@ -224,9 +224,12 @@ def _same_run(path: Path, header: RunHeader) -> None:
         ) from None
     if not isinstance(stored, RunHeader):
         raise StoreError(f"{path}: cannot resume, this is not a run header; give another directory")
-    mine, its = header.workflow, stored.workflow
-    if (mine.role_names, mine.policies) != (its.role_names, its.policies):
-        routes = [dict(zip(one.role_names, one.policies, strict=True)) for one in (its, mine)]
+    ours, theirs = header.workflow, stored.workflow
+    if (ours.role_names, ours.policies) != (theirs.role_names, theirs.policies):
+        routes = [
+            dict(zip(workflow.role_names, workflow.policies, strict=True))
+            for workflow in (theirs, ours)
+        ]
         raise StoreError(
             f"{path}: cannot resume, the stored run routes {routes[0]} and this one {routes[1]};"
             " give another directory"
@@ -269,7 +272,9 @@ def _write_parquet(path: Path, samples: Sequence[Sample]) -> None:
         [(name, kinds.get(name, pa.string())) for name in names],
         metadata={"roledrift.schema": str(SCHEMA)},
     )
-    rows = [{name: _storable(value) for name, value in asdict(one).items()} for one in samples]
+    rows = [
+        {name: _storable(value) for name, value in asdict(sample).items()} for sample in samples
+    ]
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
 
 

@@ -127,6 +127,15 @@ def test_a_run_taken_back_far_starts_over(sick: list[StepRecord]) -> None:
     assert suite.board.records == 1
 
 
+@pytest.mark.parametrize("steps", [20, 200])
+def test_a_run_taken_back_again_and_again_starts_where_it_did(steps: int) -> None:
+    suite = DetectorSuite(VOTING)
+    for _ in range(3):
+        suite.update(StepRecord(0))
+        assert suite.board.records == 1
+        _told(suite, [StepRecord(t) for t in range(1, steps)])
+
+
 def test_gaps_and_empty_records_change_nothing(sick: list[StepRecord]) -> None:
     straight = judged(sick)[1]
     mixed = [x for one in sick for x in (one, StepRecord(step=one.step))]

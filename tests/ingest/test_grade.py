@@ -7,7 +7,7 @@ from roledrift.ingest.grade import (
     answers,
     boxed_run,
     duty_of,
-    right,
+    is_right,
     same,
 )
 
@@ -38,9 +38,9 @@ def test_different_answers(answer: str, truth: str) -> None:
 
 
 def test_the_last_box_after_thinking_counts() -> None:
-    assert right("\\boxed{4} no, \\boxed{5}", "5")
-    assert not right("<think>\\boxed{5}</think> \\boxed{4}", "5")
-    assert not right("5", "5")
+    assert is_right("\\boxed{4} no, \\boxed{5}", "5")
+    assert not is_right("<think>\\boxed{5}</think> \\boxed{4}", "5")
+    assert not is_right("5", "5")
 
 
 def test_who_answers() -> None:
@@ -58,7 +58,7 @@ def test_what_is_no_reference() -> None:
 
 @given(st.text(max_size=300), st.text(max_size=60))
 def test_nothing_raises(text: str, truth: str) -> None:
-    right("\\boxed{" + text + "}", truth)
+    is_right("\\boxed{" + text + "}", truth)
 
 
 def test_whether_a_run_answers_in_boxes() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from roledrift.ingest.values import (
     at,
     content,
+    integer,
     moment,
     number,
     prompt_of,
@@ -14,7 +15,6 @@ from roledrift.ingest.values import (
     section,
     text,
     truth,
-    whole,
 )
 
 ANYTHING = st.recursive(
@@ -35,9 +35,9 @@ def test_numbers() -> None:
 
 
 def test_whole_numbers() -> None:
-    assert (whole(3), whole("4"), whole(5.0)) == (3, 4, 5)
+    assert (integer(3), integer("4"), integer(5.0)) == (3, 4, 5)
     for odd in (1.5, "x", True, math.nan, math.inf, 2**70, "9" * 60, None):
-        assert whole(odd) is None
+        assert integer(odd) is None
 
 
 def test_truths() -> None:
@@ -60,7 +60,7 @@ def test_places_and_messages() -> None:
 
 @given(ANYTHING)
 def test_nothing_raises(value: object) -> None:
-    for read in (number, whole, text, truth, rows, content, prompt_of):
+    for read in (number, integer, text, truth, rows, content, prompt_of):
         read(value)
     at(value, "a.b")
     section(value, "a")

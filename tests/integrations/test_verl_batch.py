@@ -18,7 +18,8 @@ from roledrift_verl.batch import (
     speakers,
     truncated,
 )
-from roledrift_verl.watch import sampling_of, settings_of
+from roledrift_verl.settings import settings_of
+from roledrift_verl.watch import sampling_of
 
 from roledrift import VOTING, TextSampler, TokenCapture
 from roledrift.config import SamplingConfig, from_mapping

@@ -9,7 +9,8 @@ import pytest
 from roledrift_rllm.watch import watched
 from roledrift_verl import plugin
 from roledrift_verl.batch import Rows
-from roledrift_verl.watch import Settings, Watch, settings_of
+from roledrift_verl.settings import Settings, settings_of
+from roledrift_verl.watch import Watch
 
 from roledrift import open_run
 from tests.integrations.test_verl_update import _Section as Section

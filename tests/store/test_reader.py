@@ -140,7 +140,7 @@ def test_a_bounded_number_of_texts_is_read_evenly(tmp_path: Path) -> None:
     assert run.sample_count == 40
     assert run.sample_steps == (0, 1, 2, 3)
     assert [one.text for one in run.samples(8)] == ["text 0", "text 1"] * 4
-    assert len(run.samples(8, whole=(3,))) == 3 * 2 + 8
+    assert len(run.samples(8, complete=(3,))) == 3 * 2 + 8
 
 
 def test_samples_of_a_newer_schema_are_refused(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ class Row:
             the fall; None where it does not fall.
         delay: Steps from the onset to the first finding about the right role.
         withheld: Share with a verdict withheld at the end.
-        told: What was told, most frequent first.
+        findings: What was told, most frequent first.
     """
 
     cell: str
@@ -48,7 +48,7 @@ class Row:
     soon: Share | None
     delay: Median
     withheld: Share
-    told: str
+    findings: str
 
     def text(self) -> str:
         """One line for the terminal."""
@@ -66,7 +66,8 @@ class Row:
             parts.append(f"delay {self.delay.text()}")
         if self.withheld.hits:
             parts.append(f"withheld {self.withheld}")
-        return f"{'FAIL' if self.failing else 'ok  '} {self.cell}: {'; '.join(parts)} | {self.told}"
+        state = "FAIL" if self.failing else "ok  "
+        return f"{state} {self.cell}: {'; '.join(parts)} | {self.findings}"
 
     def plain(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -80,7 +81,7 @@ class Row:
         }  # fmt: skip
         return {
             "cell": self.cell, "failing": self.failing, **shares,
-            "delay": self.delay.plain(), "told": self.told,
+            "delay": self.delay.plain(), "told": self.findings,
         }  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
     first = runs[0].trial
     failing, falls = first.onset is not None, first.fall is not None
     leads = falls and all((run.trial.onset or 0) < (run.trial.fall or 0) for run in runs)
-    named = [_right(run) for run in runs]
+    named = [_counted(run) for run in runs]
     delays = [
         findings[0].step - (run.trial.onset or 0)
         for run, findings in zip(runs, named, strict=True)
@@ -114,11 +115,11 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
         soon=Share.of(_soon(run) for run in runs) if falls else None,
         delay=Median.of(delays if failing else []),
         withheld=Share.of(bool(run.withheld) for run in runs),
-        told="; ".join(f"{times}x {what}" for what, times in counts.most_common(6)),
+        findings="; ".join(f"{times}x {what}" for what, times in counts.most_common(6)),
     )
 
 
-def _right(run: Tried) -> list[Finding]:
+def _counted(run: Tried) -> list[Finding]:
     """Findings that count: in a healthy run all of them."""
     onset, roles = run.trial.onset, run.trial.roles
     if onset is None:
@@ -134,7 +135,7 @@ def _ahead(run: Tried, scale: Scale) -> bool:
     fall = run.trial.fall or 0
     return any(
         finding.step < fall and not finding.outcome and finding.counts(scale)
-        for finding in _right(run)
+        for finding in _counted(run)
     )
 
 

@@ -127,8 +127,8 @@ def test_a_failure_is_told_by_role_on_either_scale() -> None:
     assert [result.by("serious", steps) for steps in (3, 5, None)] == [False, True, True]
     assert (result.cliff, result.leadable) == (20, True)
     assert result.lead("serious") == pytest.approx(2 / 30)
-    assert (result.told["serious"].alerts, result.told["serious"].right) == (3, 2)
-    assert result.told["any"].named
+    assert (result.reported["serious"].alerts, result.reported["serious"].correct) == (3, 2)
+    assert result.reported["any"].named
     assert result.name == "one-b1-40"
 
 

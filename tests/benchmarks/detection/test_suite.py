@@ -76,7 +76,7 @@ def test_a_recorded_failure_is_found_with_its_role(name: str, seed: int) -> None
     outcome = replayed(name, seed)
     assert outcome.counts
     assert outcome.by("any", None)
-    assert outcome.told["any"].named
+    assert outcome.reported["any"].named
 
 
 @pytest.mark.parametrize(("name", "seed"), CLEAN)

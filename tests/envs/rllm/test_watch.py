@@ -131,9 +131,7 @@ def test_other_names_and_what_is_said_of_them(
     config.rllm.trainer.total_batches = 2
     out = str(tmp_path / "unnamed")
     trainer(watched(Backend, workflow="orch_workers", out=out)).fit()
-    assert (
-        "no trajectory is named after one of ['orchestrator', 'worker'" in capsys.readouterr().err
-    )
+    assert "no row names one of ['orchestrator', 'worker'" in capsys.readouterr().err
     roles = "aggregator=evaluator,generator0=generator,generator1=generator,generator2=generator"
     out = str(tmp_path / "mapped")
     trainer(watched(Backend, workflow="eval_opt", out=out, roles=roles)).fit()

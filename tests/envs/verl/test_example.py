@@ -6,7 +6,7 @@ import verl
 import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
-from roledrift_verl.watch import settings_of
+from roledrift_verl.settings import settings_of
 
 from roledrift.config import from_mapping
 from roledrift.ingest.roles import RoleMap

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
-from roledrift_verl.watch import settings_of
+from roledrift_verl.settings import settings_of
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 from verl_recipe.cell import cell_of, read_recipe
