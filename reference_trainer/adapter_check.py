@@ -82,8 +82,8 @@ class AdapterCheck:
         )
         for place, (policy, own_V) in enumerate(held.items()):
             rows = drawn[place * _ROWS : (place + 1) * _ROWS]
-            tokens = torch.tensor([one.output_ids[0] for one in rows])
-            served = torch.tensor([one.logps[0] for one in rows], dtype=torch.float32)
+            tokens = torch.tensor([row.output_ids[0] for row in rows])
+            served = torch.tensor([row.logps[0] for row in rows], dtype=torch.float32)
             off = float((served - own_V[tokens]).abs().max())
             if not off <= self._tolerance:
                 raise AdapterError(

@@ -74,13 +74,13 @@ def load_adapters(bank: AdapterBank, folder: Path) -> None:
         return
     if wrong := damage(folder):
         raise SettingsError(f"checkpoint {folder} {wrong}")
-    found = {policy: folder / "actor" / _adapter(policy) for policy in bank.policies}
-    missing = [policy for policy, where in found.items() if not where.is_dir()]
+    folders = {policy: folder / "actor" / _adapter(policy) for policy in bank.policies}
+    missing = [policy for policy, where in folders.items() if not where.is_dir()]
     if missing:
         raise SettingsError(
             f"{folder} holds no adapter for {missing}: is it a checkpoint of another routing?"
         )
-    for policy, where in found.items():
+    for policy, where in folders.items():
         bank.load_adapter(policy, where)
 
 
@@ -130,8 +130,10 @@ def _write(bank: AdapterBank, draft: Path, final: Path, position: Position) -> N
 
 
 def _not_written(final: Path, error: Exception) -> str:
-    whole = list(checkpoints(final.parent).values())
-    before = f"the newest whole one is {whole[-1].name}" if whole else "there is no earlier one"
+    complete = list(checkpoints(final.parent).values())
+    before = (
+        f"the newest whole one is {complete[-1].name}" if complete else "there is no earlier one"
+    )
     reason = str(error).splitlines()[0]
     return (
         f"checkpoint {final} could not be written: {reason}. If the disk is full, make room, then "
@@ -141,12 +143,12 @@ def _not_written(final: Path, error: Exception) -> str:
 
 def checkpoints(folder: Path) -> dict[int, Path]:
     """Step to folder of every complete checkpoint, in order."""
-    found = {
-        int(number): one
-        for one in (folder.iterdir() if folder.is_dir() else ())
-        if one.name.startswith(_PREFIX) and (number := one.name[len(_PREFIX) :]).isdecimal()
+    by_step = {
+        int(number): path
+        for path in (folder.iterdir() if folder.is_dir() else ())
+        if path.name.startswith(_PREFIX) and (number := path.name[len(_PREFIX) :]).isdecimal()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(by_step.items()))
 
 
 def latest_whole(folder: Path) -> tuple[Path | None, tuple[str, ...]]:
@@ -160,11 +162,11 @@ def latest_whole(folder: Path) -> tuple[Path | None, tuple[str, ...]]:
         SettingsError: If there are checkpoints and all are damaged.
     """
     sentences: list[str] = []
-    for one in reversed(checkpoints(folder).values()):
-        wrong = damage(one)
+    for checkpoint in reversed(checkpoints(folder).values()):
+        wrong = damage(checkpoint)
         if not wrong:
-            return one, tuple(sentences)
-        sentences.append(f"checkpoint {one} {wrong}")
+            return checkpoint, tuple(sentences)
+        sentences.append(f"checkpoint {checkpoint} {wrong}")
     if sentences:
         raise SettingsError(
             f"{'; '.join(sentences)}. No checkpoint can be resumed from: resume with the version "
@@ -176,9 +178,9 @@ def latest_whole(folder: Path) -> tuple[Path | None, tuple[str, ...]]:
 
 def drop_after(folder: Path, step: int) -> None:
     """Delete the checkpoints that were made after iteration ``step``."""
-    for there, one in checkpoints(folder).items():
-        if there > step:
-            _delete(one)
+    for made, checkpoint in checkpoints(folder).items():
+        if made > step:
+            _delete(checkpoint)
 
 
 def restore(bank: AdapterBank, checkpoint: Path) -> Position:
@@ -192,7 +194,6 @@ def restore(bank: AdapterBank, checkpoint: Path) -> Position:
         state = torch.load(checkpoint / _STATE, weights_only=True)
         for name, optimizer in bank.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][name])
-        bank.memory.averages = state["gradient_memory"]
         _set_generators(state["generators"])
         return position_of(checkpoint)
     except (KeyError, TypeError, ValueError, RuntimeError, UnpicklingError) as error:
@@ -221,8 +222,7 @@ def _adapter(policy: str) -> str:
 
 def _state(bank: AdapterBank) -> dict[str, Any]:
     return {
-        "optimizers": {name: one.state_dict() for name, one in bank.optimizers.items()},
-        "gradient_memory": bank.memory.averages,
+        "optimizers": {name: optimizer.state_dict() for name, optimizer in bank.optimizers.items()},
         "generators": _generators(),
     }
 
@@ -247,14 +247,14 @@ def _set_generators(state: dict[str, Any]) -> None:
 
 
 def _prune(folder: Path, *, keep: int, spare: Collection[int]) -> None:
-    there = checkpoints(folder)
-    if keep <= 0 or len(there) <= keep:
+    present = checkpoints(folder)
+    if keep <= 0 or len(present) <= keep:
         return
-    accuracies = {step: _accuracy(one) for step, one in there.items()}
-    best = max(there, key=lambda step: (-1.0 if (a := accuracies[step]) is None else a, -step))
-    for step in list(there)[:-keep]:
+    accuracies = {step: _accuracy(checkpoint) for step, checkpoint in present.items()}
+    best = max(present, key=lambda step: (-1.0 if (a := accuracies[step]) is None else a, -step))
+    for step in list(present)[:-keep]:
         if step != best and step not in spare:
-            _delete(there[step])
+            _delete(present[step])
 
 
 def _delete(checkpoint: Path) -> None:

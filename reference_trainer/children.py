@@ -88,7 +88,7 @@ def run_all(
     with ThreadPoolExecutor(max_workers=max(1, launch.jobs)) as pool:
         waiting = [pool.submit(run, number) for number in range(len(commands))]
         try:
-            return [one.result() for one in waiting]
+            return [future.result() for future in waiting]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             family.end()

@@ -56,7 +56,9 @@ def _train_and_say(config: Config, *, out: Path, cache: Path, resume: bool, rank
 
         result = train(setup, out=out, resume=resume, on_step=advance)
     curve = [result.before, *(report.validation for report in result.steps)]
-    accuracies = " ".join(f"{one.accuracy:.2f}" for one in curve if one is not None)
+    accuracies = " ".join(
+        f"{validation.accuracy:.2f}" for validation in curve if validation is not None
+    )
     if accuracies:
         print(f"{config.name}: validation {accuracies}")
     if resume:
@@ -94,9 +96,9 @@ def evaluate_run(
     hand_over(setup, setup.bank.policies, done=config.train.steps)
     result = evaluate(setup.stage, config, step=config.train.steps)
     print(f"{config.name}: accuracy {result.accuracy:.3f} on {result.problems} problems")
-    for role, one in result.roles.items():
-        own = "" if one.accuracy is None else f"accuracy {one.accuracy:.3f}, "
-        print(f"  {role}: {own}{one.tokens:.1f} tokens, demanded form in {one.tagged:.0%}")
+    for role, summary in result.roles.items():
+        own = "" if summary.accuracy is None else f"accuracy {summary.accuracy:.3f}, "
+        print(f"  {role}: {own}{summary.tokens:.1f} tokens, demanded form in {summary.tagged:.0%}")
     return result
 
 
@@ -111,8 +113,7 @@ def evaluate_all(
 ) -> list[Path]:
     """Evaluate the untrained adapters and the checkpoints of ``run``, graded again per role.
 
-    Writes ``<run>/evaluation/``: ``step_<n>.json`` per checkpoint, and the same episodes and
-    results in the files of the paper's code under ``trajectories/`` and ``eval_results.jsonl``.
+    Writes ``<run>/evaluation/step_<n>.json`` per checkpoint.
 
     Args:
         run: Run directory of ``train``.
@@ -131,19 +132,19 @@ def evaluate_all(
     """
     folder = RunFolder(run)
     config = _evaluated(folder, problems, overrides)
-    there = checkpoints(folder.checkpoints)
-    if not there:
+    present = checkpoints(folder.checkpoints)
+    if not present:
         raise SettingsError(
             f"{folder.checkpoints} holds no checkpoint: train with checkpoint.every > 0"
         )
     named: dict[str, int] = {}
     if milestones:
-        named = phases(sorted(there), validated(folder.trace()))
-        there = {step: there[step] for step in sorted(set(named.values()))}
+        named = phases(sorted(present), validated(folder.trace()))
+        present = {step: present[step] for step in sorted(set(named.values()))}
     setup = prepare(config, cache=cache)
     written = []
-    with Progress(f"evaluation of {config.name}", total=len(there) + 1) as progress:
-        for number, (step, checkpoint) in enumerate([(0, None), *there.items()], start=1):
+    with Progress(f"evaluation of {config.name}", total=len(present) + 1) as progress:
+        for number, (step, checkpoint) in enumerate([(0, None), *present.items()], start=1):
             if checkpoint is not None:
                 load_adapters(setup.bank, checkpoint)
             hand_over(setup, setup.bank.policies, done=step)
@@ -173,21 +174,22 @@ def _evaluated(
 
 def _graded_line(graded: CheckpointGrades) -> str:
     parts = [f"accuracy {graded.accuracy:.3f} on {graded.problems}"]
-    for role, one in graded.roles.items():
-        words = [] if one.accuracy is None else [f"{one.accuracy:.2f} right"]
-        if one.pass_at_k:
-            k, oracle = list(one.pass_at_k.items())[-1]
+    for role, grades in graded.roles.items():
+        words = [] if grades.accuracy is None else [f"{grades.accuracy:.2f} right"]
+        if grades.pass_at_k:
+            k, oracle = list(grades.pass_at_k.items())[-1]
             words.append(f"pass@{k} {oracle:.2f}")
-        if one.selection is not None:
-            words.append(f"{one.selection:.2f} where it mattered")
-        for known, said in one.verdicts.items():
-            words.append(f"of {known} answers {said['correct']}/{sum(said.values())} approved")
+        if grades.selection is not None:
+            words.append(f"{grades.selection:.2f} where it mattered")
+        for known, counts in grades.verdicts.items():
+            words.append(f"of {known} answers {counts['correct']}/{sum(counts.values())} approved")
         parts.append(f"{role} {', '.join(words) or 'not graded'}")
     return "; ".join(parts)
 
 
 def _line(report: StepReport) -> str:
     roles = ", ".join(
-        f"{role} {one['tokens']:.0f} tok k3 {one['k3']:.1e}" for role, one in report.roles.items()
+        f"{role} {values['tokens']:.0f} tok k3 {values['k3']:.1e}"
+        for role, values in report.roles.items()
     )
     return f"reward {report.reward:.2f} accuracy {report.accuracy:.2f}; {roles}"

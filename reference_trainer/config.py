@@ -202,7 +202,9 @@ class Config:
         """The workflow's shape with this run's routing, and what it trains."""
         routing: Any = self.routing
         shape = load_script(self.workflow).shaped(self.rules).routed(routing)
-        roles = [replace(one, trained=one.name not in self.train.left_out) for one in shape.roles]
+        roles = [
+            replace(role, trained=role.name not in self.train.left_out) for role in shape.roles
+        ]
         return replace(shape, roles=tuple(roles))
 
 
@@ -353,8 +355,8 @@ def _problems_of_initial_adapters(adapters: Mapping[str, str], shape: Workflow) 
         if role not in shape.role_names
     ]
     for role, policy in zip(shape.role_names, shape.policies, strict=True):
-        shared = [one for one in shape.role_names if shape.policy_of(one) == policy]
-        if role in adapters and len({adapters.get(one) for one in shared}) > 1:
+        shared = [other for other in shape.role_names if shape.policy_of(other) == policy]
+        if role in adapters and len({adapters.get(other) for other in shared}) > 1:
             problems.append(
                 f"initial_adapters: roles {shared} share policy {policy!r}; name the same folder "
                 "for all of them, or route them to policies of their own"

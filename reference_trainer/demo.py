@@ -73,12 +73,12 @@ def run_demo(out: Path, *, cache: Path, seed: int, jobs: int, overwrite: bool) -
 
 
 def _clear(folders: Sequence[Path], *, overwrite: bool) -> None:
-    there = [folder for folder in folders if folder.exists()]
-    if there and not overwrite:
+    present = [folder for folder in folders if folder.exists()]
+    if present and not overwrite:
         raise SettingsError(
-            f"{there[0]} is already there: choose another --out, or --overwrite to replace it"
+            f"{present[0]} is already there: choose another --out, or --overwrite to replace it"
         )
-    for folder in there:
+    for folder in present:
         shutil.rmtree(folder)
 
 

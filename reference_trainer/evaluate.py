@@ -75,8 +75,8 @@ def evaluate(stage: Stage, config: Config, *, step: int) -> Evaluation:
     return evaluation_of(play_validation(stage, config, step=step), stage)
 
 
-def play_validation(stage: Stage, config: Config, *, step: int) -> list[Episode]:
-    """One episode per validation problem.
+def play_validation(stage: Stage, config: Config, *, step: int, copies: int = 1) -> list[Episode]:
+    """``copies`` episodes per validation problem.
 
     The random numbers depend on ``step``, not on what was sampled before.
     """
@@ -85,7 +85,7 @@ def play_validation(stage: Stage, config: Config, *, step: int) -> list[Episode]
     return play_episodes(
         stage,
         problems,
-        copies=1,
+        copies=copies,
         sampling=Sampling(config.rollout.temperature, config.rollout.max_new_tokens),
         seed=derive(config.seed, "validation", step),
     )

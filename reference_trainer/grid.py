@@ -111,12 +111,14 @@ class Choice:
 
 def cells(scales: Sequence[str] = SCALES) -> list[Cell]:
     """All cells, small scales first."""
-    found = []
+    listed = []
     for scale in scales:
         for task in TASKS:
-            found.append(Cell("single", "sa", task, scale))
-            found += [Cell(one, way, task, scale) for one in WORKFLOWS for way in ROUTINGS]
-    return found
+            listed.append(Cell("single", "sa", task, scale))
+            listed += [
+                Cell(workflow, way, task, scale) for workflow in WORKFLOWS for way in ROUTINGS
+            ]
+    return listed
 
 
 def choose(every: Sequence[Cell], choice: Choice) -> list[tuple[Cell, int]]:
@@ -183,7 +185,7 @@ def load_grid(preset: str) -> Mapping[str, Any]:
 
 def grids() -> list[str]:
     """Names of the grid presets."""
-    return sorted(one.name[:-5] for one in _folder().iterdir() if one.name.endswith(".toml"))
+    return sorted(file.name[:-5] for file in _folder().iterdir() if file.name.endswith(".toml"))
 
 
 def _folder() -> Traversable:

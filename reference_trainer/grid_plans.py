@@ -71,10 +71,10 @@ def list_grid(
     words = [f"{len(jobs)} runs"]
     if beyond := sum(job.config is None for job in jobs):
         words.append(f"{beyond} of them cannot be run by this version")
-    made = [one for one in plans if one is not None]
+    made = [entry for entry in plans if entry is not None]
     if made:
-        unfit = sum(not one.fits for one in made)
-        days = sum(gpu_days(one) for one in made)
+        unfit = sum(not entry.fits for entry in made)
+        days = sum(gpu_days(entry) for entry in made)
         words.append(f"{unfit} do not fit" if unfit else "all that are trained fit")
         words.append(f"{days:.0f} GPU days by the estimates that `plan CELL` explains")
     elif any(job.config is not None and job.config.model.path for job in jobs):

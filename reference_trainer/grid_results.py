@@ -29,7 +29,7 @@ def status(run: Path) -> str:
 def summary(out: Path) -> list[dict[str, Any]]:
     """What every run in ``out`` came to: accuracy before, best and last, where it stopped."""
     rows = []
-    for run in sorted(one for one in out.iterdir() if RunFolder(one).holds_a_run()):
+    for run in sorted(path for path in out.iterdir() if RunFolder(path).holds_a_run()):
         trace = RunFolder(run).trace()
         curve = validated(trace)
         end = RunFolder(run).finished()
@@ -53,11 +53,11 @@ def evaluated(run: Path) -> dict[str, dict[str, float]]:
     folder = run / "evaluation"
     if not (folder / MILESTONES).is_file():
         return {}
-    found = {}
+    results = {}
     for name, step in json.loads((folder / MILESTONES).read_text("utf-8")).items():
         grades = json.loads((folder / f"step_{step}.json").read_text("utf-8"))
-        found[name] = {key: grades[key] for key in ("step", "accuracy", "problems")}
-    return found
+        results[name] = {key: grades[key] for key in ("step", "accuracy", "problems")}
+    return results
 
 
 def write_summary(out: Path) -> list[dict[str, Any]]:

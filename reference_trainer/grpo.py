@@ -166,7 +166,7 @@ def aggregate(
     mask_BC: Tensor,
     *,
     by: Aggregation,
-    whole: Whole,
+    size: Whole,
     weight_B: Tensor | None = None,
 ) -> Tensor:
     """What these rows contribute to the mini-batch's loss: a scalar.
@@ -175,7 +175,7 @@ def aggregate(
         values_BC: One value per token.
         mask_BC: True at output tokens.
         by: How.
-        whole: The mini-batch that the rows are part of.
+        size: Of the mini-batch that the rows are part of.
         weight_B: Factor per row; the denominators stay those of unweighted rows.
     """
     mask = mask_BC.to(values_BC.dtype)
@@ -185,7 +185,7 @@ def aggregate(
     if weight_B is not None:
         row_B = row_B * weight_B
     if by == "token-mean":
-        return row_B.sum() / max(1, whole.tokens)
+        return row_B.sum() / max(1, size.tokens)
     if by == "constant":
-        return row_B.sum() / (whole.rows * whole.limit)
-    return row_B.sum() / whole.rows
+        return row_B.sum() / (size.rows * size.limit)
+    return row_B.sum() / size.rows

@@ -2,7 +2,7 @@
 
 An intervention that is off computes nothing: the run's bits are those of a run without this module.
 AdamW divides a gradient by its own running size, so an intervention that only scales the gradient
-of a policy (coherence, slot weights of a policy with one role) acts through the norm limit and
+of a policy (slot weights of a policy with one role) acts through the norm limit and
 through changes of the scale over time, not through the scale itself.
 """
 
@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Literal
 
-import torch
 from torch import Tensor
-from torch.nn import Parameter
 
 from reference_trainer.episodes import Span
 from roledrift import Workflow
@@ -27,30 +25,12 @@ losses of the slots up instead of averaging them."""
 
 
 @dataclass(frozen=True, slots=True)
-class CoherenceSettings:
-    """Steps become smaller while a policy's gradient keeps its direction.
-
-    Attributes:
-        weights: Role to lambda in [0, 1]; 0 for roles that are not named. Roles of one policy need
-            the same: the gradient is the policy's. At 1 the first gradient is scaled to nothing,
-            and so is every later one along it.
-        window: The memory is a moving average over about this many optimizer steps.
-        epsilon: Added to the product of the norms.
-    """
-
-    weights: Mapping[str, float] = field(default_factory=dict)
-    window: int = 128
-    epsilon: float = 1e-8
-
-
-@dataclass(frozen=True, slots=True)
 class Interventions:
     """What is changed, for which roles.
 
     Attributes:
         kl_anchor: Role to beta: ``beta * k3`` is added to the role's loss, k3 being the estimate of
             its KL from the base model (the adapters off).
-        coherence: Smaller steps along a direction that stays the same.
         agentwise: Roles whose advantage is relative to their own role's rewards on the problem
             (Dr. MAS), whatever ``train.grouping`` says.
         balance_roles: Within a mini-batch every role has the same total weight, however many rows
@@ -61,26 +41,10 @@ class Interventions:
     """
 
     kl_anchor: Mapping[str, float] = field(default_factory=dict)
-    coherence: CoherenceSettings = field(default_factory=CoherenceSettings)
     agentwise: tuple[str, ...] = ()
     balance_roles: bool = False
     slot_weights: Mapping[str, SlotWeight] = field(default_factory=dict)
     lr_factors: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Coherence:
-    """What the coherence regulariser saw and did in one optimizer step.
-
-    Attributes:
-        cosine: Between the gradient and the memory, before scaling.
-        scale: What the gradient was multiplied with.
-        memory_norm: Norm of the memory before it took the gradient in.
-    """
-
-    cosine: float
-    scale: float
-    memory_norm: float
 
 
 def per_policy(
@@ -97,12 +61,11 @@ def problems(settings: Interventions, workflow: Workflow) -> list[str]:
     """What is wrong with ``settings`` for ``workflow``, one sentence each."""
     named = {
         "kl_anchor": settings.kl_anchor,
-        "coherence.weights": settings.coherence.weights,
         "agentwise": settings.agentwise,
         "slot_weights": settings.slot_weights,
         "lr_factors": settings.lr_factors,
     }
-    found = [
+    wrong = [
         f"interventions.{name} names {role!r}, which is not a role; there are "
         f"{list(workflow.role_names)}"
         for name, roles in named.items()
@@ -110,33 +73,26 @@ def problems(settings: Interventions, workflow: Workflow) -> list[str]:
         if role not in workflow.role_names
     ]
     if any(beta < 0 for beta in settings.kl_anchor.values()):
-        found.append("interventions.kl_anchor must not be negative")
-    if any(not 0 <= weight <= 1 for weight in settings.coherence.weights.values()):
-        found.append("interventions.coherence.weights must be between 0 and 1")
-    if settings.coherence.window < 1:
-        found.append("interventions.coherence.window must be at least 1")
+        wrong.append("interventions.kl_anchor must not be negative")
     if any(factor <= 0 for factor in settings.lr_factors.values()):
-        found.append("interventions.lr_factors must be greater than 0")
-    found += disagreements(
-        "interventions.coherence.weights", settings.coherence.weights, workflow, default=0.0
-    )
-    found += disagreements("interventions.lr_factors", settings.lr_factors, workflow, default=1.0)
-    return found
+        wrong.append("interventions.lr_factors must be greater than 0")
+    wrong += disagreements("interventions.lr_factors", settings.lr_factors, workflow, default=1.0)
+    return wrong
 
 
 def disagreements(
     name: str, values: Mapping[str, float], workflow: Workflow, *, default: float
 ) -> list[str]:
     """Roles of one policy that a setting ``name`` gives different values, one sentence each."""
-    found = []
+    wrong = []
     for policy in dict.fromkeys(workflow.policies):
         roles = [role for role in workflow.role_names if workflow.policy_of(role) == policy]
         if len({values.get(role, default) for role in roles}) > 1:
-            found.append(
+            wrong.append(
                 f"{name}: roles {roles} share policy {policy!r} and need the same "
                 "value; route them to policies of their own to tell them apart"
             )
-    return found
+    return wrong
 
 
 def anchor(new_BC: Tensor, reference_BC: Tensor) -> Tensor:
@@ -166,7 +122,7 @@ def row_weights(
     sizes: Counter[str] = Counter()
     for span in batch:
         sizes[span.role] += len(span.output_ids) if tokens else 1
-    whole = sizes.total()
+    total = sizes.total()
     result = {}
     for span in batch:
         kind = settings.slot_weights.get(span.role, "one")
@@ -174,7 +130,7 @@ def row_weights(
         weights = {"one": 1.0, "inverse": 1.0 / n, "inverse_sqrt": 1.0 / sqrt(n), "sum": float(n)}
         weight = weights[kind]
         if settings.balance_roles:
-            weight *= whole / (len(sizes) * sizes[span.role])
+            weight *= total / (len(sizes) * sizes[span.role])
         result[span] = weight
     return result
 
@@ -185,48 +141,3 @@ def slots_of(spans: Sequence[Span]) -> dict[Span, int]:
     seen = {(place, span.slot) for place, span in zip(places, spans, strict=True)}
     counts = Counter(place for place, _ in seen)
     return {span: counts[place] for span, place in zip(spans, places, strict=True)}
-
-
-class GradientMemory:
-    """A moving average of each policy's gradient, and the step scaling that it decides.
-
-    ``g *= 1 - weight * clamp(cos(g, memory), 0, 1)``, then the memory becomes
-    ``tau * memory + (1 - tau) * g`` with ``tau = 1 - 1 / window``. The first gradient becomes the
-    memory it is compared with.
-
-    Attributes:
-        averages: Policy to one tensor per parameter; part of the training state.
-    """
-
-    def __init__(self) -> None:
-        self.averages: dict[str, list[Tensor]] = {}
-
-    @torch.no_grad()
-    def scale(
-        self,
-        policy: str,
-        parameters: Sequence[Parameter],
-        *,
-        weight: float,
-        settings: CoherenceSettings,
-    ) -> Coherence | None:
-        """Scale the gradients of ``parameters`` in place; None if ``weight`` is 0."""
-        if weight <= 0:
-            return None
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        if policy not in self.averages:
-            self.averages[policy] = [one.detach().clone() for one in gradients]
-        memory = self.averages[policy]
-        pairs = list(zip(gradients, memory, strict=True))
-        product = sum(float((g.float() * e.float()).sum()) for g, e in pairs)
-        norms = [
-            sqrt(sum(float(x.float().square().sum()) for x in side))
-            for side in zip(*pairs, strict=True)
-        ]
-        cosine = product / (norms[0] * norms[1] + settings.epsilon)
-        factor = 1.0 - weight * min(1.0, max(0.0, cosine))
-        tau = 1.0 - 1.0 / max(settings.window, 1)
-        for g, e in pairs:
-            g.mul_(factor)
-            e.mul_(tau).add_(g, alpha=1.0 - tau)
-        return Coherence(cosine, factor, norms[1])

@@ -44,10 +44,10 @@ def damage(folder: Path) -> str:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    found = {}
+    hashes = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path != folder / MANIFEST:
             with path.open("rb") as file:
                 name = path.relative_to(folder).as_posix()
-                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return hashes

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 from reference_trainer.episodes import Span
-from reference_trainer.ranks import Ranks, mine
+from reference_trainer.ranks import Ranks, own_rows
 from reference_trainer.scoring import Batch, collate
 
 Order = Literal["shuffled", "balanced", "by_role"]
@@ -93,7 +93,7 @@ def share(
     A rank without rows takes one of the others' that counts for nothing: every rank then has the
     same forwards and backwards, in which a model in parts is gathered, and a gradient to add.
     """
-    if own := mine(spans, ranks):
+    if own := own_rows(spans, ranks):
         return collate(own, pad_id=pad_id, packed=packed).to(device), True
     batch = collate(spans[:1], pad_id=pad_id, packed=packed).to(device)
     return replace(batch, mask_BC=torch.zeros_like(batch.mask_BC)), False

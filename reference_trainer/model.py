@@ -97,7 +97,7 @@ def end_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> tuple
         if isinstance(value, int):
             return (value,)
         if isinstance(value, Sequence) and value:
-            return tuple(int(one) for one in value)
+            return tuple(int(token) for token in value)
     raise SettingsError(
         f"{model.config._name_or_path}: neither generation_config.json, config.json nor the "
         "tokenizer names a token that ends an output (eos_token_id)"

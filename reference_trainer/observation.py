@@ -179,9 +179,9 @@ class Observation:
             yield
             return
         index = self._workflow.index
-        labels_B3 = np.array([(index(one.role), one.slot, one.problem) for one in batch.spans])
+        labels_B3 = np.array([(index(span.role), span.slot, span.problem) for span in batch.spans])
         if batch.position_BT is not None:  # all rows are one sequence: labels are the tokens'
-            lengths = [len(one.prompt_ids) + len(one.output_ids) for one in batch.spans]
+            lengths = [len(span.prompt_ids) + len(span.output_ids) for span in batch.spans]
             labels_B3 = labels_B3.repeat(lengths, axis=0)[None]
         role, slot, problem = np.moveaxis(labels_B3, -1, 0)
         with self._gradients.groups(role, slot, prompt=problem):
@@ -199,25 +199,25 @@ class Observation:
         if self._stage.ranks.number == 0:  # steps are taken together: they are not added up
             left_out = self._config.train.left_out
             self.monitor.add_updates(
-                {one.role: one.steps_between for one in rescored if one.role not in left_out}
+                {part.role: part.steps_between for part in rescored if part.role not in left_out}
             )
-        for one in rescored:
-            if not one.counted:
+        for part in rescored:
+            if not part.counted:
                 continue
             with self.monitor.fenced("re-scored rows", cost="capture"):
                 self._tokens.add(
                     RoleBatch.rescored(
                         self._workflow,
-                        role=[one.role] * len(one.batch.spans),
-                        mask=one.batch.mask_BC,
-                        before=one.before_BC,
-                        after=one.after.logp_BC,
+                        role=[part.role] * len(part.batch.spans),
+                        mask=part.batch.mask_BC,
+                        before=part.before_BC,
+                        after=part.after.logp_BC,
                         temperature=self._config.rollout.temperature,
-                        steps=one.steps_between,
+                        steps=part.steps_between,
                     )
                 )
         decision = self.monitor.end_step(step, totals)
-        self.advised |= {one.checkpoint.step for one in decision.alerts if one.checkpoint}
+        self.advised |= {alert.checkpoint.step for alert in decision.alerts if alert.checkpoint}
         return decision
 
     def close(self) -> str:

@@ -55,16 +55,16 @@ class PaperCompat:
 
 def problems(compat: PaperCompat, *, lenient: bool, task: str) -> list[str]:
     """What is wrong with ``compat`` in a run with this selection and task."""
-    found = []
+    wrong = []
     if compat.parsers and not lenient:
-        found.append("paper_compat.parsers needs rollout.lenient_selection = true")
+        wrong.append("paper_compat.parsers needs rollout.lenient_selection = true")
     if task not in ("dapo_math", "deepcoder"):
-        found += [
+        wrong += [
             f"paper_compat.{name} needs task.name dapo_math or deepcoder, got {task!r}"
             for name, on in (("graders", compat.graders), ("data_order", compat.data_order))
             if on
         ]
-    return found
+    return wrong
 
 
 def tick(step: int, *, place: int, policies: int) -> int:

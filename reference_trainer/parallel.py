@@ -65,7 +65,7 @@ class TorchRanks:
         """The items of all ranks, in the order of the ranks."""
         parts: list[Any] = [None] * self.count
         dist.all_gather_object(parts, list(items))
-        return [one for part in parts for one in part]
+        return [item for part in parts for item in part]
 
     def spread(self, value: T) -> T:
         """The value that rank 0 has."""
@@ -81,13 +81,15 @@ class TorchRanks:
 
     def sum_gradients(self, parameters: Sequence[Parameter]) -> None:
         """Add the ranks' gradients up, in place."""
-        for bucket in _buckets([one.grad for one in parameters if one.grad is not None]):
-            flat = torch.cat([one.flatten() for one in bucket])
+        for bucket in _buckets(
+            [parameter.grad for parameter in parameters if parameter.grad is not None]
+        ):
+            flat = torch.cat([gradient.flatten() for gradient in bucket])
             dist.all_reduce(flat)
             done = 0
-            for one in bucket:
-                one.copy_(flat[done : done + one.numel()].view_as(one))
-                done += one.numel()
+            for gradient in bucket:
+                gradient.copy_(flat[done : done + gradient.numel()].view_as(gradient))
+                done += gradient.numel()
 
     def hold(self, model: PreTrainedModel, trained: Sequence[Parameter]) -> None:
         """Shard the base weights, if that is the mode."""
@@ -108,20 +110,20 @@ class _Sharded:
 
     Args:
         model: Sharded in place.
-        whole: Parameters that stay as they are.
+        kept: Parameters that stay as they are.
     """
 
-    def __init__(self, model: PreTrainedModel, whole: set[Parameter]) -> None:
+    def __init__(self, model: PreTrainedModel, kept: set[Parameter]) -> None:
         decoder = cast(Any, model.model)
         head, inputs = cast(Any, model.lm_head), decoder.embed_tokens
         mesh = init_device_mesh(next(model.parameters()).device.type, (dist.get_world_size(),))
         tied = head.weight is inputs.weight
-        alone = whole | ({head.weight} if tied else set())
+        alone = kept | ({head.weight} if tied else set())
         units: list[Module] = [*decoder.layers, *(() if tied else (inputs, head)), decoder]
         for unit in units:
             fully_shard(unit, mesh=mesh, ignored_params=alone, reshard_after_forward=True)
         self._units = [cast(FSDPModule, unit) for unit in units]
-        self._roots = [cast(FSDPModule, one) for one in (decoder, *(() if tied else (head,)))]
+        self._roots = [cast(FSDPModule, root) for root in (decoder, *(() if tied else (head,)))]
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
@@ -200,12 +202,12 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     """Consecutive tensors of one type, as many at a time as fit a bucket; at least one."""
     bucket: list[Tensor] = []
     size = 0
-    for one in tensors:
-        full = size + one.numel() > _BUCKET or (bucket and bucket[0].dtype != one.dtype)
+    for tensor in tensors:
+        full = size + tensor.numel() > _BUCKET or (bucket and bucket[0].dtype != tensor.dtype)
         if bucket and full:
             yield bucket
             bucket, size = [], 0
-        bucket.append(one)
-        size += one.numel()
+        bucket.append(tensor)
+        size += tensor.numel()
     if bucket:
         yield bucket

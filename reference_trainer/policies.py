@@ -18,7 +18,6 @@ from torch.optim import SGD, AdamW, Optimizer
 from transformers import PreTrainedModel
 
 from reference_trainer.errors import SettingsError
-from reference_trainer.interventions import GradientMemory
 from reference_trainer.schedule import Schedule, lr_factor
 from reference_trainer.seeds import derive
 
@@ -91,8 +90,6 @@ class AdapterBank:
         adapters: PEFT's name of each adapter to its policy.
         optimizers: By policy; under the name ``"*"`` if there is one for all.
         device: Where everything is.
-        memory: Moving averages of the policies' gradients, empty until the coherence regulariser
-            uses it.
 
     Raises:
         SettingsError: If a policy name repeats or cannot be the name of a folder.
@@ -124,7 +121,7 @@ class AdapterBank:
         self.causal_lm = cast(PreTrainedModel, self.model.get_base_model())
         self.pad_id = int(base.config.pad_token_id)
         self.device = self.causal_lm.device
-        self._layers = [one for one in self.model.modules() if isinstance(one, LoraLayer)]
+        self._layers = [module for module in self.model.modules() if isinstance(module, LoraLayer)]
         self._places = [
             (parent, name, child)
             for parent in self.model.modules()
@@ -133,7 +130,6 @@ class AdapterBank:
         ]
         self._parameters = {name: self._find(self._names[name]) for name in self.policies}
         self.optimizers = self._build_optimizers()
-        self.memory = GradientMemory()
         self._moved: set[str] = set()
         self._active = ""
         self.activate(self.policies[0])
@@ -157,8 +153,12 @@ class AdapterBank:
         return model
 
     def _find(self, adapter: str) -> list[Parameter]:
-        found = [one for name, one in self.model.named_parameters() if adapter in name.split(".")]
-        return [one for one in found if one.dtype.is_floating_point]
+        named = [
+            parameter
+            for name, parameter in self.model.named_parameters()
+            if adapter in name.split(".")
+        ]
+        return [parameter for parameter in named if parameter.dtype.is_floating_point]
 
     def _build_optimizers(self) -> dict[str, Optimizer]:
         settings: dict[str, Any] = {"lr": self._adam.lr, "weight_decay": self._adam.weight_decay}
@@ -241,7 +241,9 @@ class AdapterBank:
 
     def fingerprint(self, policy: str) -> int:
         """The sum of the adapter's weights read as integers: what equal weights have in common."""
-        bits = [one.detach().view(torch.int32).sum() for one in self._parameters[policy]]
+        bits = [
+            parameter.detach().view(torch.int32).sum() for parameter in self._parameters[policy]
+        ]
         return int(torch.stack(bits).sum())
 
     def moved(self, policy: str) -> bool:
@@ -340,13 +342,13 @@ class AdapterBank:
                 f"the adapter in {folder} is of another model: no place for "
                 f"{outcome.unexpected_keys[:3]}"
             )
-        if any(bool(one.any()) for one in self._second_factors(policy)):
+        if any(bool(factor.any()) for factor in self._second_factors(policy)):
             self._moved.add(policy)
 
     def _second_factors(self, policy: str) -> list[Parameter]:
         """The factors that start at 0: while all are, the adapter does nothing."""
         return [
-            one
-            for name, one in self.model.named_parameters()
+            parameter
+            for name, parameter in self.model.named_parameters()
             if self._names[policy] in name.split(".") and "lora_B" in name.split(".")
         ]

@@ -53,7 +53,7 @@ def cache_key(settings: PretrainSettings, task: TinyTask, *, prompts: str) -> st
     for skill in settings.skills:
         for role, form in FORMS[skill]:
             forms.setdefault(role, {})[form] = texts.forms[role][form]
-    warm_up, its = asdict(settings), asdict(task)
+    warm_up, made_up = asdict(settings), asdict(task)
     # Skills count by name, without order; the arithmetic task was there before tasks had names.
     del warm_up["skills"]
     for name in _LATER:
@@ -63,9 +63,9 @@ def cache_key(settings: PretrainSettings, task: TinyTask, *, prompts: str) -> st
         del warm_up["until"]
     else:
         del warm_up["steps"]
-    if its["name"] == "math":
-        del its["name"]
-    parts = [_RECIPE, WORDS, warm_up, its, forms, sorted(settings.skills)]
+    if made_up["name"] == "math":
+        del made_up["name"]
+    parts = [_RECIPE, WORDS, warm_up, made_up, forms, sorted(settings.skills)]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return f"tiny-{settings.size}-{digest[:12]}"
 
@@ -162,10 +162,10 @@ def warm_up(
 
     def able() -> float:
         until = settings.until or Until()
-        found = readiness(
+        measured = readiness(
             model, tokenizer, exercises, texts, answers=until.answers, seed=settings.seed
         )
-        return found.worked
+        return measured.worked
 
     model.train()
     with Progress(f"warm-up of tiny-{settings.size}", total=_most_steps(settings)) as progress:

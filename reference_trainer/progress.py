@@ -23,7 +23,7 @@ class Progress:
         self._total = total
         self._live = sys.stderr.isatty()
         self._start = time.monotonic()
-        self._said = self._start
+        self._printed = self._start
 
     def __enter__(self) -> Self:
         return self
@@ -40,9 +40,9 @@ class Progress:
     def advance(self, done: int, note: str = "") -> None:
         """Say that ``done`` steps are done; printed at most every few seconds off a terminal."""
         now = time.monotonic()
-        if done < self._total and now - self._said < (0.2 if self._live else _QUIET_SECONDS):
+        if done < self._total and now - self._printed < (0.2 if self._live else _QUIET_SECONDS):
             return
-        self._said = now
+        self._printed = now
         rest = (now - self._start) / max(done, 1) * (self._total - done)
         line = f"{self._title}: {done}/{self._total}, {rest:.0f} s left  {note}"
         # \x1b[K clears what a longer line left behind.

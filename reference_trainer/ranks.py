@@ -149,7 +149,7 @@ def processes() -> int:
     return int(os.environ.get("WORLD_SIZE") or 1)
 
 
-def mine(spans: Sequence[Span], ranks: Ranks) -> list[Span]:
+def own_rows(spans: Sequence[Span], ranks: Ranks) -> list[Span]:
     """The rows that this rank computes in updates: those of its problems."""
     if ranks.count == 1:
         return list(spans)
@@ -178,13 +178,13 @@ def first_decides(ranks: Ranks, decide: Callable[[], T]) -> T:
     Raises:
         SettingsError: On every rank, if the first one raised it.
     """
-    found: tuple[T | None, str] = (None, "")
+    outcome: tuple[T | None, str] = (None, "")
     if ranks.number == 0:
         try:
-            found = decide(), ""
+            outcome = decide(), ""
         except SettingsError as error:
-            found = None, str(error)
-    value, problem = ranks.spread(found)
+            outcome = None, str(error)
+    value, problem = ranks.spread(outcome)
     if problem:
         raise SettingsError(problem)
     return cast(T, value)

@@ -71,8 +71,8 @@ def readiness(
         (exercises.worked(text), exercises.correct(chain, text))
         for chain, text in zip(chains, texts, strict=True)
     ]
-    worked = [right for shown, right in graded if shown]
-    others = [right for shown, right in graded if not shown]
+    worked = [correct for shown, correct in graded if shown]
+    others = [correct for shown, correct in graded if not shown]
     return Readiness(
         worked=sum(worked) / max(len(worked), 1),
         others=sum(others) / max(len(others), 1),

@@ -22,7 +22,7 @@ def read(kind: type[T], values: Mapping[str, Any], *, path: str, problems: list[
     """
     hints = get_type_hints(kind)
     known: dict[str, Any] = {}
-    names = [one.name for one in fields(kind)]  # type: ignore[arg-type]  # T is a dataclass
+    names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]  # T is a dataclass
     for key, value in values.items():
         where = f"{path}.{key}" if path else key
         if key not in names:
@@ -59,7 +59,9 @@ def _read_one_of(
     """The dataclass whose default ``name`` is the value's; the first one without a name."""
     if len(kinds) == 1:
         return read(kinds[0], value, path=where, problems=problems)
-    by_name = {one.default: kind for kind in kinds for one in fields(kind) if one.name == "name"}
+    by_name = {
+        entry.default: kind for kind in kinds for entry in fields(kind) if entry.name == "name"
+    }
     name = value.get("name", next(iter(by_name)))
     if name in by_name:
         return read(by_name[name], value, path=where, problems=problems)
@@ -77,9 +79,9 @@ def _fits(hint: Any, value: Any) -> bool:
     if origin in (Union, types.UnionType):
         return any(_fits(part, value) for part in parts)
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(parts[0], one) for one in value)
+        return isinstance(value, tuple) and all(_fits(parts[0], item) for item in value)
     if origin is not None:
-        return isinstance(value, origin) and all(_fits(parts[1], one) for one in value.values())
+        return isinstance(value, origin) and all(_fits(parts[1], item) for item in value.values())
     if hint is float and type(value) is int:
         return True
     if hint is bool or isinstance(value, bool):
@@ -89,7 +91,7 @@ def _fits(hint: Any, value: Any) -> bool:
 
 def _describe(hint: Any) -> str:
     if get_origin(hint) is Literal:
-        return "one of " + ", ".join(repr(one) for one in get_args(hint))
+        return "one of " + ", ".join(repr(value) for value in get_args(hint))
     return hint.__name__ if isinstance(hint, type) and get_origin(hint) is None else str(hint)
 
 

@@ -73,13 +73,13 @@ def regrade(
     graded: list[Graded] = []
     for span in episode.spans:
         duty = workflow.role(span.role).duty
-        answers = [one for one in graded if one.duty in ("solve", "synthesize")]
+        answers = [grade for grade in graded if grade.duty in ("solve", "synthesize")]
         if duty in ("solve", "synthesize"):
             graded.append(Graded(span, duty, task.grade(problem, span.text).correct))
         elif duty == "select":
             chosen = _chosen(span, answers)
-            right = chosen is not None and bool(chosen.correct)
-            graded.append(Graded(span, duty, right, None if chosen is None else chosen.span))
+            correct = chosen is not None and bool(chosen.correct)
+            graded.append(Graded(span, duty, correct, None if chosen is None else chosen.span))
         elif duty == "judge" and answers:
             agrees = _verdict(span) == ("correct" if answers[-1].correct else "incorrect")
             graded.append(Graded(span, duty, agrees, answers[-1].span))
@@ -90,34 +90,35 @@ def regrade(
 
 def measure(episodes: Sequence[tuple[Graded, ...]], roles: Sequence[str]) -> dict[str, RoleGrades]:
     """Grades per role; roles without outputs are left out."""
-    found = {}
+    grades = {}
     for role in roles:
-        own = [[one for one in episode if one.span.role == role] for episode in episodes]
+        own = [[grade for grade in episode if grade.span.role == role] for episode in episodes]
         if any(own):
-            found[role] = _role(own, episodes)
-    return found
+            grades[role] = _role(own, episodes)
+    return grades
 
 
-def pass_at_k(right: int, total: int, k: int) -> float:
+def pass_at_k(correct: int, total: int, k: int) -> float:
     """Chance that at least one of ``k`` out of ``total`` answers is right, ``right`` of them being.
 
     ``1 - C(total - right, k) / C(total, k)`` (Chen et al. 2021).
     """
-    return 1.0 - comb(total - right, k) / comb(total, k)
+    return 1.0 - comb(total - correct, k) / comb(total, k)
 
 
 def _role(own: Sequence[list[Graded]], episodes: Sequence[tuple[Graded, ...]]) -> RoleGrades:
-    rows = [one for episode in own for one in episode]
-    judged = [one.correct for one in rows if one.correct is not None]
+    rows = [grade for episode in own for grade in episode]
+    judged = [grade.correct for grade in rows if grade.correct is not None]
     return RoleGrades(
         spans=len(rows),
         accuracy=fmean(judged) if judged else None,
         pass_at_k=_siblings(own),
         selection=_selection(episodes) if rows[0].duty == "select" else None,
         verdicts=_verdicts(rows, episodes) if rows[0].duty == "judge" else {},
-        unreadable=fmean(one.span.parse.how == "failed" for one in rows),
+        unreadable=fmean(grade.span.parse.how == "failed" for grade in rows),
         overruled=sum(
-            one.correct is not None and one.span.correct not in (None, one.correct) for one in rows
+            grade.correct is not None and grade.span.correct not in (None, grade.correct)
+            for grade in rows
         ),
     )
 
@@ -127,8 +128,8 @@ def _siblings(own: Sequence[list[Graded]]) -> dict[str, float]:
     teams: list[list[bool]] = []
     for episode in own:
         by_turn: dict[int, list[bool]] = {}
-        for one in episode:
-            by_turn.setdefault(one.span.turn, []).append(bool(one.correct))
+        for grade in episode:
+            by_turn.setdefault(grade.span.turn, []).append(bool(grade.correct))
         teams += [team for team in by_turn.values() if len(team) > 1]
     most = max((len(team) for team in teams), default=0)
     return {
@@ -140,29 +141,31 @@ def _siblings(own: Sequence[list[Graded]]) -> dict[str, float]:
 def _selection(episodes: Sequence[tuple[Graded, ...]]) -> float | None:
     hits = []
     for episode in episodes:
-        for number, one in enumerate(episode):
-            if one.duty == "select":
+        for number, grade in enumerate(episode):
+            if grade.duty == "select":
                 candidates = {bool(before.correct) for before in _answers(episode[:number])}
                 if len(candidates) == 2:
-                    hits.append(bool(one.correct))
+                    hits.append(bool(grade.correct))
     return fmean(hits) if hits else None
 
 
 def _verdicts(rows: Sequence[Graded], episodes: Sequence[tuple[Graded, ...]]) -> Verdicts:
-    truth = {id(one.span): bool(one.correct) for episode in episodes for one in _answers(episode)}
+    truth = {
+        id(grade.span): bool(grade.correct) for episode in episodes for grade in _answers(episode)
+    }
     table = {
         known: dict.fromkeys(("correct", "incorrect", "unreadable"), 0)
         for known in ("right", "wrong")
     }
-    for one in rows:
-        if one.about is not None:
-            known = "right" if truth[id(one.about)] else "wrong"
-            table[known][_verdict(one.span) or "unreadable"] += 1
+    for grade in rows:
+        if grade.about is not None:
+            known = "right" if truth[id(grade.about)] else "wrong"
+            table[known][_verdict(grade.span) or "unreadable"] += 1
     return table
 
 
 def _answers(graded: Sequence[Graded]) -> list[Graded]:
-    return [one for one in graded if one.duty in ("solve", "synthesize")]
+    return [grade for grade in graded if grade.duty in ("solve", "synthesize")]
 
 
 def _chosen(span: Span, candidates: Sequence[Graded]) -> Graded | None:

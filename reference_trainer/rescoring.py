@@ -86,8 +86,8 @@ def rescore(
 
 def token_means(rescored: Sequence[Rescored], ranks: Ranks = ALONE) -> dict[str, float]:
     """Means over all tokens of one role's forwards, on all ranks: see :meth:`Rescored.sums`."""
-    sums = [one.sums() for one in rescored]
-    own = [sum(values) for values in zip(*(one.values() for one in sums), strict=True)]
+    sums = [part.sums() for part in rescored]
+    own = [sum(values) for values in zip(*(part.values() for part in sums), strict=True)]
     totals = dict(zip(sums[0], ranks.sum(own), strict=True))
     tokens = totals.pop("tokens")
     return {name: total / tokens for name, total in totals.items()}

@@ -28,4 +28,4 @@ def paid(episodes: Sequence[Episode], settings: TrainSettings) -> list[Episode]:
         counts = span.role in roles and span.correct is not None
         return replace(span, reward=float(bool(span.correct))) if counts else span
 
-    return [replace(one, spans=tuple(map(own, one.spans))) for one in episodes]
+    return [replace(episode, spans=tuple(map(own, episode.spans))) for episode in episodes]

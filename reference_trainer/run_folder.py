@@ -79,11 +79,11 @@ class RunFolder:
         """Raise a :class:`SettingsError` if the run that is here has other settings."""
         # Read like any other: a setting that an earlier version did not know has its default.
         stored = dict(_flat(json.loads(json.dumps(asdict(self.config()), default=str))))
-        mine = dict(_flat(json.loads(json.dumps(asdict(config), default=str))))
+        wanted = dict(_flat(json.loads(json.dumps(asdict(config), default=str))))
         differing = [
-            f"{name} was {stored.get(name)!r}, is {mine.get(name)!r}"
-            for name in sorted(stored.keys() | mine.keys())
-            if stored.get(name) != mine.get(name) and name not in _MAY_CHANGE
+            f"{name} was {stored.get(name)!r}, is {wanted.get(name)!r}"
+            for name in sorted(stored.keys() | wanted.keys())
+            if stored.get(name) != wanted.get(name) and name not in _MAY_CHANGE
         ]
         if differing:
             shown = "; ".join(differing[:_SHOWN])
@@ -128,8 +128,8 @@ class RunFolder:
         except StorageError:  # a checkpoint says it itself
             raise
         except (OSError, SafetensorError) as error:
-            whole = list(checkpoints(self.checkpoints))
-            where = f"goes on from iteration {whole[-1]}" if whole else "begins anew"
+            complete = list(checkpoints(self.checkpoints))
+            where = f"goes on from iteration {complete[-1]}" if complete else "begins anew"
             raise StorageError(
                 f"{self.path} on {gethostname()} does not take what {what} left "
                 f"({str(error).splitlines()[0]}): the run ends here. Free space or restore access, "
@@ -156,8 +156,8 @@ class RunFolder:
         if not self._finished.is_file():
             return None
         try:
-            found = json.loads(self._finished.read_text("utf-8"))
-            return {"steps": int(found["steps"]), "stopped": str(found["stopped"])}
+            values = json.loads(self._finished.read_text("utf-8"))
+            return {"steps": int(values["steps"]), "stopped": str(values["stopped"])}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise SettingsError(
                 f"{self._finished} cannot be read: it must hold the `steps` that were done and why "

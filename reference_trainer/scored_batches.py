@@ -50,11 +50,11 @@ class MiniBatch:
 
     Attributes:
         micros: Its rows, as they go through the model.
-        whole: Its size, which the loss is divided by.
+        size: What the loss is divided by.
     """
 
     micros: tuple[MicroBatch, ...]
-    whole: Whole
+    size: Whole
 
 
 def prepared(
@@ -73,7 +73,7 @@ def prepared(
                 slots=slots,
                 tokens=train.aggregation == "token-mean",
             )
-            whole = Whole(
+            size = Whole(
                 rows=train.minibatch if compat.full_minibatches else len(chosen),
                 tokens=sum(len(span.output_ids) for span in chosen),
                 limit=config.rollout.max_new_tokens,
@@ -83,7 +83,7 @@ def prepared(
                 for rows in _by_gradient(chosen, config)
                 for batch in batches(bank, rows, config, ranks)
             ]
-            result.append(MiniBatch(tuple(micros), whole))
+            result.append(MiniBatch(tuple(micros), size))
     return result
 
 

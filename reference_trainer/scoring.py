@@ -52,9 +52,9 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         """The same rows on ``device``."""
         tensors: dict[str, Any] = {
-            one.name: value.to(device)
-            for one in fields(self)
-            if isinstance(value := getattr(self, one.name), Tensor)
+            field.name: value.to(device)
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), Tensor)
         }
         return replace(self, **tensors)
 

@@ -89,7 +89,9 @@ def prepare(config: Config, *, cache: Path, ranks: Ranks = ALONE) -> Setup:
     )
     for role, start in config.initial_adapters.items():
         bank.load_adapter(workflow.policy_of(role), Path(start))
-    ranks.hold(bank.causal_lm, [one for name in policies for one in bank.parameters_of(name)])
+    ranks.hold(
+        bank.causal_lm, [parameter for name in policies for parameter in bank.parameters_of(name)]
+    )
     engine = _engine(config, bank, folder=folder, ends=ends, ranks=ranks)
     script, chat = load_script(config.workflow), config.paper_compat.chat
     stage = Stage(

@@ -145,23 +145,23 @@ def posed(task: Task, stress: Stress, *, step: int, seed: int, number: int) -> T
 
 def problems(stress: Stress, shape: Workflow) -> list[str]:
     """What is wrong with the settings for a workflow of this shape."""
-    found = []
+    wrong = []
     needed = stress.kind == "length_bonus"
     if (needed or stress.role) and stress.role not in shape.role_names:
-        found.append(
+        wrong.append(
             f"stress.role {stress.role!r} is not a role; there are {list(shape.role_names)}"
         )
     if not 0.0 <= stress.share <= 1.0:
-        found.append(f"stress.share must be between 0 and 1, got {stress.share}")
+        wrong.append(f"stress.share must be between 0 and 1, got {stress.share}")
     if stress.kind == "temperature" and stress.factor <= 0:
-        found.append(f"stress.factor must be greater than 0, got {stress.factor}")
+        wrong.append(f"stress.factor must be greater than 0, got {stress.factor}")
     least = {"stress.lag": (stress.lag, 1), "stress.ops": (stress.ops, 2)}
-    found += [
+    wrong += [
         f"{name} must be at least {low}, got {value}"
         for name, (value, low) in least.items()
         if value < low
     ]
-    return found
+    return wrong
 
 
 def _pay(episode: Episode, reward: float) -> Episode:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,6 @@ from reference_trainer.checkpoint import (
     checkpoints,
     save_adapters,
     save_checkpoint,
-    write_atomically,
 )
 from reference_trainer.config import Config
 from reference_trainer.episodes import Episode, Span
@@ -30,7 +28,6 @@ from reference_trainer.evaluate import (
 from reference_trainer.grpo import advantages, group_keys
 from reference_trainer.observation import Observation
 from reference_trainer.paper_compat import released_order, tick
-from reference_trainer.paper_files import base_parameters, training_metadata
 from reference_trainer.rescoring import Rescored, rescore, token_means
 from reference_trainer.rollout.engine import Sampling
 from reference_trainer.rollout.player import Stage, play_episodes
@@ -224,14 +221,6 @@ def _keep(
         kept = save_checkpoint(
             setup.bank, folder.checkpoints, position, keep=config.checkpoint.keep, spare=spare
         )
-        facts = training_metadata(
-            config,
-            setup.stage.workflow,
-            step=report.step,
-            parameters=base_parameters(setup.bank),
-        )
-        text = json.dumps(facts, indent=2) + "\n"
-        write_atomically(folder.checkpoints / "training_metadata.json", text)
     return kept
 
 
@@ -326,10 +315,10 @@ def _set_lr(setup: Setup, step: int, position: int | None = None) -> float:
 def _totals(report: StepReport) -> dict[str, float]:
     """What the monitor's record of the step says about the run as a whole."""
     totals = {"reward": report.reward, "accuracy": report.accuracy, "lr": report.lr}
-    for policy, one in report.policies.items():
-        totals[f"lr/{policy}"] = one.lr
-        totals[f"grad_norm/{policy}"] = one.grad_norm
-        totals[f"clipped/{policy}"] = one.clipped
+    for policy, update in report.policies.items():
+        totals[f"lr/{policy}"] = update.lr
+        totals[f"grad_norm/{policy}"] = update.grad_norm
+        totals[f"clipped/{policy}"] = update.clipped
     return totals
 
 
@@ -366,8 +355,8 @@ def _with_advantages(episodes: list[Episode], config: Config) -> list[Episode]:
     groups = group_keys(
         episodes, by=config.train.grouping, agentwise=config.interventions.agentwise
     )
-    found = advantages(rewards, groups, normalisation=config.train.normalisation)
-    values = iter(found.tolist())
+    computed = advantages(rewards, groups, normalisation=config.train.normalisation)
+    values = iter(computed.tolist())
     return [
         replace(
             episode, spans=tuple(replace(span, advantage=next(values)) for span in episode.spans)
@@ -386,7 +375,7 @@ def _role_reports(
 ) -> dict[str, dict[str, float | None]]:
     roles = summarise(episodes, stage.workflow.role_names)
     moved = {
-        role: token_means([one for one in rescored if one.role == role], stage.ranks)
-        for role in dict.fromkeys(one.role for one in rescored)
+        role: token_means([part for part in rescored if part.role == role], stage.ranks)
+        for role in dict.fromkeys(part.role for part in rescored)
     }
-    return {role: asdict(one) | moved[role] for role, one in roles.items()}
+    return {role: asdict(summary) | moved[role] for role, summary in roles.items()}

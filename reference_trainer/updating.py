@@ -14,7 +14,7 @@ from torch import Tensor
 from reference_trainer.config import Config
 from reference_trainer.episodes import Span
 from reference_trainer.grpo import Whole, aggregate, clipped_loss
-from reference_trainer.interventions import Coherence, anchor
+from reference_trainer.interventions import anchor
 from reference_trainer.policies import AdapterBank
 from reference_trainer.ranks import ALONE, Ranks
 from reference_trainer.scored_batches import MicroBatch, MiniBatch, batches, prepared, scored
@@ -73,7 +73,6 @@ class PolicyReport:
         clipped: Share of tokens whose clipped branch was active.
         anchor_k3: Mean distance of the anchored roles' tokens from the base model, None without an
             anchor.
-        coherence: Mean cosine of the gradients with their moving average, None if that is off.
         lr: The learning rate that it was updated with.
         rollout_chi2: Mean of ``rho² - 1`` over scored tokens, ``rho`` of the weights in the update
             against the rollout as it was reported: the released code's series. At two temperatures
@@ -86,7 +85,6 @@ class PolicyReport:
     loss: float
     clipped: float
     anchor_k3: float | None = None
-    coherence: float | None = None
     lr: float = 0.0
     rollout_chi2: float | None = None
 
@@ -172,8 +170,7 @@ def _update(
     watch: Watcher | None,
     ranks: Ranks,
 ) -> PolicyReport:
-    first = minibatches[0].micros[0].batch.spans[0]
-    policy = first.policy
+    policy = minibatches[0].micros[0].batch.spans[0].policy
     tally = _Tally()
     for number, minibatch in enumerate(minibatches):
         loss = 0.0
@@ -193,7 +190,7 @@ def _update(
                 scores = score(bank.causal_lm, micro.batch, temperature=config.rollout.temperature)
             if config.paper_compat.on_policy_single and len(minibatches) == 1:
                 micro = replace(micro, old_BC=scores.logp_BC.detach())
-            terms = _loss(micro, scores, minibatch.whole, config)
+            terms = _loss(micro, scores, minibatch.size, config)
             if watch is not None and micro.counted:
                 watch.in_update(_forward(policy, micro, scores, terms, number))
             if every or micro.trained:
@@ -201,13 +198,8 @@ def _update(
             loss += float(terms.loss.detach())
             tally.add(micro, scores, terms)
         ranks.sum_gradients(bank.parameters_of(policy))
-        coherence = bank.memory.scale(
-            policy,
-            bank.parameters_of(policy),
-            weight=config.interventions.coherence.weights.get(first.role, 0.0),
-            settings=config.interventions.coherence,
-        )
-        tally.end(bank.step(policy), loss, coherence)
+        tally.norms.append(bank.step(policy))
+        tally.losses.append(loss)
     return tally.report(ranks)
 
 
@@ -217,7 +209,6 @@ class _Tally:
 
     norms: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
-    cosines: list[float] = field(default_factory=list)
     clipped: int = 0
     tokens: int = 0
     anchored: int = 0
@@ -237,12 +228,6 @@ class _Tally:
             self.k3 += float(terms.k3_BC[batch.mask_BC].sum())
             self.anchored += count
 
-    def end(self, norm: float, loss: float, coherence: Coherence | None) -> None:
-        self.norms.append(norm)
-        self.losses.append(loss)
-        if coherence is not None:
-            self.cosines.append(coherence.cosine)
-
     def report(self, ranks: Ranks) -> PolicyReport:
         sums = (self.clipped, self.tokens, self.k3, self.anchored, self.chi2, self.scored)
         clipped, tokens, k3, anchored, chi2, scored, *losses = ranks.sum([*sums, *self.losses])
@@ -252,12 +237,11 @@ class _Tally:
             loss=fmean(losses),
             clipped=clipped / tokens,
             anchor_k3=k3 / anchored if anchored else None,
-            coherence=fmean(self.cosines) if self.cosines else None,
             rollout_chi2=chi2 / scored if scored else None,
         )
 
 
-def _loss(micro: MicroBatch, scores: Scores, whole: Whole, config: Config) -> LossTerms:
+def _loss(micro: MicroBatch, scores: Scores, size: Whole, config: Config) -> LossTerms:
     """The surrogate of one role's rows, and its anchor if it has one."""
     batch = micro.batch
     tokens = clipped_loss(
@@ -277,7 +261,7 @@ def _loss(micro: MicroBatch, scores: Scores, whole: Whole, config: Config) -> Lo
         values_BC,
         batch.mask_BC,
         by=config.train.aggregation,
-        whole=whole,
+        size=size,
         weight_B=micro.weight_B,
     )
     return LossTerms(loss, tokens.clipped_BC, k3_BC)

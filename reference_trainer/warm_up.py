@@ -64,17 +64,17 @@ class PretrainSettings:
 
 def problems(pretrain: PretrainSettings) -> list[str]:
     """What is wrong although every value has the right type."""
-    found = []
+    wrong = []
     if pretrain.rows < 2:
-        found.append(f"pretrain.rows must be at least 2, got {pretrain.rows}")
+        wrong.append(f"pretrain.rows must be at least 2, got {pretrain.rows}")
     if unknown := sorted(set(pretrain.skills) - set(DEMONSTRATORS)):
-        found.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
+        wrong.append(f"pretrain.skills {unknown} are unknown; there are {list(DEMONSTRATORS)}")
     if not pretrain.skills:
-        found.append("pretrain.skills is empty: name at least one")
+        wrong.append("pretrain.skills is empty: name at least one")
     if not pretrain.noise.candidates or min(pretrain.noise.candidates) < 1:
-        found.append("pretrain.noise.candidates needs numbers of at least 1")
+        wrong.append("pretrain.noise.candidates needs numbers of at least 1")
     if (until := pretrain.until) is not None:
         counts = (until.every, until.answers, until.decay_steps, until.most_steps)
         if min(counts) < 1 or not 0.0 < until.worked <= 1.0:
-            found.append("pretrain.until needs counts of at least 1 and 0 < worked <= 1")
-    return found
+            wrong.append("pretrain.until needs counts of at least 1 and 0 < worked <= 1")
+    return wrong

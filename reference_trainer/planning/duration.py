@@ -64,14 +64,16 @@ def duration(config: Config, gpu: Gpu, lengths: Lengths) -> Duration:
         role: _tokens(config, lengths, spans.calls, spans.quoted)
         for role, spans in spans_per_iteration(config).items()
     }
-    sampled = sum(one.rows * one.output for one in roles.values())
+    sampled = sum(role_tokens.rows * role_tokens.output for role_tokens in roles.values())
     model = trained(config)
     passes = 2 if config.train.old_logps == "trainer" else 1
     epochs, done = config.train.epochs, 0.0
-    for role, one in roles.items():
+    for role, role_tokens in roles.items():
         if role not in config.train.left_out:
-            forward, backward = operations(model, one.prompt + one.output, one.output)
-            done += one.rows * epochs * (passes * forward + backward)
+            forward, backward = operations(
+                model, role_tokens.prompt + role_tokens.output, role_tokens.output
+            )
+            done += role_tokens.rows * epochs * (passes * forward + backward)
     pace = gpu.tokens_per_second or _pace(config, gpu, roles)
     sampling = sampled / (pace * gpu.count)
     every, problems = config.validation.every, config.rollout.problems * config.rollout.copies
@@ -84,7 +86,10 @@ def duration(config: Config, gpu: Gpu, lengths: Lengths) -> Duration:
     return Duration(
         roles,
         sampled,
-        sum(one.rows * (one.prompt + one.output) for one in roles.values()),
+        sum(
+            role_tokens.rows * (role_tokens.prompt + role_tokens.output)
+            for role_tokens in roles.values()
+        ),
         done,
         pace,
         seconds,
@@ -100,8 +105,14 @@ def _tokens(config: Config, lengths: Lengths, rows: int, quoted: float) -> RoleT
 def _pace(config: Config, gpu: Gpu, roles: Mapping[str, RoleTokens]) -> float:
     """Output tokens per second: a decoding step reads the weights and the rows' keys and values."""
     size, number = sizes(config), 4 if config.model.dtype == "float32" else 2
-    rows = sum(one.rows for one in roles.values())
-    mean = sum(one.rows * (one.prompt + one.output / 2) for one in roles.values()) / rows
+    rows = sum(role_tokens.rows for role_tokens in roles.values())
+    mean = (
+        sum(
+            role_tokens.rows * (role_tokens.prompt + role_tokens.output / 2)
+            for role_tokens in roles.values()
+        )
+        / rows
+    )
     row = number * size.cached * mean
     held = memory(config, gpu).rows
     if held is None:

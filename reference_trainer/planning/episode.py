@@ -52,8 +52,8 @@ def spans_per_iteration(config: Config) -> Mapping[str, Spans]:
     episodes = config.rollout.problems * config.rollout.copies
     played = _played(config.workflow, config.prompts, config.rules)
     return {
-        role: Spans(one.calls * episodes, one.quoted, one.together * episodes)
-        for role, one in played.items()
+        role: Spans(spans.calls * episodes, spans.quoted, spans.together * episodes)
+        for role, spans in played.items()
     }
 
 

@@ -77,7 +77,7 @@ def memory_of(text: str) -> int:
 def problems(gpu: Gpu, lengths: Lengths) -> list[str]:
     """What is wrong with the assumptions, in the words of the command line."""
     least = {"--gpus": gpu.count, "--question-tokens": lengths.question}
-    found = [
+    wrong = [
         f"{name} must be at least 1, got {value}" for name, value in least.items() if value < 1
     ]
     shares = {
@@ -85,7 +85,7 @@ def problems(gpu: Gpu, lengths: Lengths) -> list[str]:
         "--reading": gpu.reading,
         "--output-share": lengths.output,
     }
-    found += [
+    wrong += [
         f"{name} is a share and must be above 0 and at most 1, got {value:g}"
         for name, value in shares.items()
         if not 0 < value <= 1
@@ -93,7 +93,7 @@ def problems(gpu: Gpu, lengths: Lengths) -> list[str]:
     positive = {"--tflops": gpu.tflops, "--bandwidth": gpu.bandwidth}
     if gpu.tokens_per_second is not None:
         positive["--tokens-per-second"] = gpu.tokens_per_second
-    found += [
+    wrong += [
         f"{name} must be above 0, got {value:g}" for name, value in positive.items() if value <= 0
     ]
-    return found
+    return wrong

@@ -101,7 +101,7 @@ def memory(config: Config, gpu: Gpu) -> Memory:
         "adapters": _FLOAT * size.adapter * policies,
         "moments of the optimizer": _moments(config) * _FLOAT * size.adapter * policies,
     }
-    whole = number * size.base
+    complete = number * size.base
     engine, held = _engine(config, gpu, size, policies)
     update = {
         "base weights": _sharded(config, gpu, size, number),
@@ -111,8 +111,8 @@ def memory(config: Config, gpu: Gpu) -> Memory:
         **_activations(step),
         "monitor": _monitor(config, size),
     }
-    scoring = {"base weights": whole, **always, "activations": once.peak} | _fused(config, size)
-    sampling = {"base weights": whole, **always}
+    scoring = {"base weights": complete, **always, "activations": once.peak} | _fused(config, size)
+    sampling = {"base weights": complete, **always}
     if config.rollout.engine == "vllm":
         for moment in (update, scoring, sampling):
             moment["engine"] = engine
@@ -177,7 +177,7 @@ def _engine(config: Config, gpu: Gpu, size: Sizes, policies: int) -> tuple[int, 
 
 def sampled_together(config: Config, gpu: Gpu) -> int:
     """Most rows that one device is asked for, or allowed to sample, at the same time."""
-    asked = -(-max(one.together for one in spans_per_iteration(config).values()) // gpu.count)
+    asked = -(-max(spans.together for spans in spans_per_iteration(config).values()) // gpu.count)
     limit = config.rollout.max_rows if config.rollout.engine == "transformers" else 0
     return min(asked, limit) if limit else asked
 

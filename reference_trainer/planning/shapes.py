@@ -77,7 +77,9 @@ def model_config(config: Config) -> PretrainedConfig:
     published = resources.files("reference_trainer") / "presets" / "models"
     file = published / f"{folder.name}.json"
     if not file.is_file():
-        known = sorted(one.name[:-5] for one in published.iterdir() if one.name.endswith(".json"))
+        known = sorted(
+            file.name[:-5] for file in published.iterdir() if file.name.endswith(".json")
+        )
         raise SettingsError(
             f"the shapes of model.path {config.model.path!r} are not known: there is no "
             f"config.json in it, and its name is none of {', '.join(known)}. Put the model's "
@@ -101,18 +103,23 @@ def _sizes(text: str, rank: int) -> Sizes:
         model = cast(Any, AutoModelForCausalLM).from_config(config)
     head = model.get_output_embeddings()
     tied = head.weight is model.get_input_embeddings().weight
-    maps = [one for one in model.modules() if isinstance(one, nn.Linear) and one is not head]
+    maps = [
+        module for module in model.modules() if isinstance(module, nn.Linear) and module is not head
+    ]
     heads = config.num_key_value_heads or config.num_attention_heads
     head_size = getattr(config, "head_dim", None) or (
         config.hidden_size // config.num_attention_heads
     )
     return Sizes(
-        base=sum(one.numel() for one in model.parameters()),
+        base=sum(parameter.numel() for parameter in model.parameters()),
         tied=head.weight.numel() if tied else 0,
-        mapped=sum(one.weight.numel() for one in maps),
-        largest=max(sum(one.numel() for one in layer.parameters()) for layer in model.model.layers),
-        broadest=max(max(one.in_features, one.out_features) for one in maps),
-        adapter=sum(rank * (one.in_features + one.out_features) for one in maps),
+        mapped=sum(linear.weight.numel() for linear in maps),
+        largest=max(
+            sum(parameter.numel() for parameter in layer.parameters())
+            for layer in model.model.layers
+        ),
+        broadest=max(max(linear.in_features, linear.out_features) for linear in maps),
+        adapter=sum(rank * (linear.in_features + linear.out_features) for linear in maps),
         cached=2 * config.num_hidden_layers * heads * head_size,
         vocabulary=config.vocab_size,
     )

@@ -49,10 +49,10 @@ def _memory_table(made: Plan) -> Iterator[str]:
 
 def _work(made: Plan, lengths: Lengths) -> Iterator[str]:
     work, gpu, config = made.duration, made.gpu, made.config
-    for role, one in work.roles.items():
+    for role, tokens in work.roles.items():
         yield (
-            f"  {role}: {one.rows} outputs per iteration, {one.prompt:.0f} prompt and "
-            f"{one.output:.0f} output tokens on average"
+            f"  {role}: {tokens.rows} outputs per iteration, {tokens.prompt:.0f} prompt and "
+            f"{tokens.output:.0f} output tokens on average"
         )
     seconds = ", ".join(f"{name} {value:.0f} s" for name, value in work.seconds.items())
     days = gpu_days(made) / gpu.count

@@ -152,7 +152,7 @@ def _decoder(
     """
     layers = int(_configured(trained.config).num_hidden_layers)
 
-    def whole(sequences: int, tokens: int) -> list[int]:
+    def all_layers(sequences: int, tokens: int) -> list[int]:
         few, more = (
             _decoded(bank_on_shapes(trained, count), sequences, tokens, masked, gradients)
             for count in _LAYERS
@@ -161,29 +161,29 @@ def _decoder(
             low + (layers - _LAYERS[0]) * (high - low) for low, high in zip(few, more, strict=True)
         ]
 
-    one, long = whole(1, size), whole(1, 2 * size)
+    short, long = all_layers(1, size), all_layers(1, 2 * size)
     if masked or trained.attention == "eager":
-        two = whole(2, size)
+        two = all_layers(2, size)
         stored, layer = (
-            _through(*values, size) for values in list(zip(one, two, long, strict=True))[:2]
+            _through(*values, size) for values in list(zip(short, two, long, strict=True))[:2]
         )
     else:
         stored, layer = (
             _Part(2 * low - high, (high - low) / size, 0.0)
-            for low, high in zip(one[:2], long[:2], strict=True)
+            for low, high in zip(short[:2], long[:2], strict=True)
         )
     forward, backward = (  # without tokens there is nothing to compute
         _Part(0.0, (4 * low - high) / (2 * size), (high - 2 * low) / (2 * size**2))
-        for low, high in zip(one[2:], long[2:], strict=True)
+        for low, high in zip(short[2:], long[2:], strict=True)
     )
     return stored, layer, forward, backward
 
 
-def _through(one: int, two: int, long: int, size: int) -> _Part:
+def _through(short: int, two: int, long: int, size: int) -> _Part:
     """Through a sequence of ``size`` tokens, two of them, and one of twice as many."""
     pair = (long - two) / (2 * size**2)
-    token = (two - one - pair * size**2) / size
-    return _Part(one - token * size - pair * size**2, token, pair)
+    token = (two - short - pair * size**2) / size
+    return _Part(short - token * size - pair * size**2, token, pair)
 
 
 def _configured(text: str) -> PretrainedConfig:
@@ -202,7 +202,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.live = self.most = self.operations = 0
         self._known = list(known)
-        self._sizes = {one.untyped_storage()._cdata: 0 for one in self._known}
+        self._sizes = {tensor.untyped_storage()._cdata: 0 for tensor in self._known}
 
     def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -236,13 +236,15 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _grouped(args: Sequence[Any]) -> list[Any]:
     """Keys and values with as many heads as queries have: formulas of torch < 2.13 insist on it."""
-    fours = [one.shape for one in args if isinstance(one, Tensor) and one.dim() == 4]
+    fours = [
+        argument.shape for argument in args if isinstance(argument, Tensor) and argument.dim() == 4
+    ]
     heads = max((shape[1] for shape in fours), default=0)
     return [
-        one.new_empty(one.shape[0], heads, *one.shape[2:])
-        if isinstance(one, Tensor) and one.dim() == 4 and one.shape[1] != heads
-        else one
-        for one in args
+        argument.new_empty(argument.shape[0], heads, *argument.shape[2:])
+        if isinstance(argument, Tensor) and argument.dim() == 4 and argument.shape[1] != heads
+        else argument
+        for argument in args
     ]
 
 
@@ -257,8 +259,8 @@ def _decoded(
             mask = torch.zeros(1, 1, tokens, tokens, dtype=torch.bool)
             if model.config._attn_implementation == "eager":
                 mask = mask.to(model.dtype)
-        for one in bank.parameters_of("policy"):  # as if there had been another micro-batch
-            one.grad = torch.zeros_like(one)
+        for parameter in bank.parameters_of("policy"):  # as if there had been another micro-batch
+            parameter.grad = torch.zeros_like(parameter)
     # Ready masks: models with several kinds of attention take one of each.
     kinds = getattr(model.config, "layer_types", None)
     ready = dict.fromkeys(kinds, mask) if kinds else mask

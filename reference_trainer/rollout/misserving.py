@@ -51,7 +51,7 @@ class MisservingEngine:
         if self._stress.kind != "stale":
             return
         self._kept[done] = {
-            policy: [one.detach().clone() for one in self._bank.parameters_of(policy)]
+            policy: [parameter.detach().clone() for parameter in self._bank.parameters_of(policy)]
             for policy in self._hit
         }
         for old in [step for step in self._kept if step < done - self._stress.lag]:
@@ -68,7 +68,7 @@ class MisservingEngine:
     def submit(self, requests: Mapping[int, Request]) -> None:
         """As the wrapped engine, until the stress begins."""
         if self._begun and self._stress.kind == "temperature":
-            requests = {number: self._heated(one) for number, one in requests.items()}
+            requests = {number: self._heated(request) for number, request in requests.items()}
         self._engine.submit(requests)
 
     def collect(self) -> dict[int, Completion]:
@@ -95,15 +95,15 @@ class MisservingEngine:
     def _instead(self, policy: str) -> Iterator[None]:
         """While it is entered, the bank holds the wrong weights for ``policy``."""
         parameters = self._bank.parameters_of(policy)
-        right = [one.data for one in parameters]
+        held = [parameter.data for parameter in parameters]
         if self._stress.kind == "stale":
             wrong = self._kept[min(self._kept)][policy]
         else:
-            wrong = [torch.zeros_like(one) for one in right]
+            wrong = [torch.zeros_like(data) for data in held]
         try:
-            for one, data in zip(parameters, wrong, strict=True):
-                one.data = data
+            for parameter, data in zip(parameters, wrong, strict=True):
+                parameter.data = data
             yield
         finally:
-            for one, data in zip(parameters, right, strict=True):
-                one.data = data
+            for parameter, data in zip(parameters, held, strict=True):
+                parameter.data = data

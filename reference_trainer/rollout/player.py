@@ -147,10 +147,10 @@ def _play(
                 if not episode.open:
                     ready.append(episode)
             able = _able(stage, ready, asking, grading)
-            ready = [one for one in ready if one not in able]
+            ready = [episode for episode in ready if episode not in able]
             for episode in able:
                 _advance(episode)
-            ready += asking.submit([one for one in able if one.outcome is None])
+            ready += asking.submit([episode for episode in able if episode.outcome is None])
     return [_finish(episode, stage.workflow) for episode in episodes]
 
 
@@ -169,12 +169,12 @@ def _able(
         for episode in ready
         if not asking.pending
         or all(
-            grading.is_graded(episode.posed, one.text)
-            for one in episode.new
-            if _is_answer(stage.workflow, one)
+            grading.is_graded(episode.posed, asked.text)
+            for asked in episode.new
+            if _is_answer(stage.workflow, asked)
         )
     ]
-    return sorted(able, key=lambda one: (one.problem, one.copy))
+    return sorted(able, key=lambda episode: (episode.problem, episode.copy))
 
 
 def _is_answer(workflow: Workflow, asked: _Asked) -> bool:
@@ -237,7 +237,7 @@ class _Asking:
         """Wait for outputs; each with its episode, as if the others were still to come."""
         stage = self._stage
         completions = stage.engine.collect() if self.pending else {}
-        outputs = [one.output_ids for one in completions.values()]
+        outputs = [completion.output_ids for completion in completions.values()]
         texts = decode(outputs, stage.tokenizer, released=stage.released_chat)
         for (number, completion), text in zip(completions.items(), texts, strict=True):
             episode, asked = self.pending.pop(number)
@@ -249,8 +249,8 @@ class _Asking:
 def _advance(episode: _Running) -> None:
     """Give the play its replies: it asks again, or ends."""
     replies = [
-        Reply(one.text, one.completion.finish_reason if one.completion else "overflow")
-        for one in episode.new
+        Reply(asked.text, asked.completion.finish_reason if asked.completion else "overflow")
+        for asked in episode.new
     ]
     try:
         episode.asks = episode.play.send(replies)
@@ -262,28 +262,28 @@ def _finish(episode: _Running, workflow: Workflow) -> Episode:
     outcome = episode.outcome
     assert outcome is not None
     answered = [
-        (one, one.completion, judgement)
-        for one, judgement in zip(episode.asked, outcome.judgements, strict=True)
-        if one.completion is not None
+        (asked, asked.completion, judgement)
+        for asked, judgement in zip(episode.asked, outcome.judgements, strict=True)
+        if asked.completion is not None
     ]
     spans = tuple(
         Span(
             problem=episode.problem,
             copy=episode.copy,
-            role=one.ask.role,
-            slot=one.ask.slot,
-            turn=one.ask.turn,
-            policy=workflow.policy_of(one.ask.role),
-            prompt_ids=one.prompt,
+            role=asked.ask.role,
+            slot=asked.ask.slot,
+            turn=asked.ask.turn,
+            policy=workflow.policy_of(asked.ask.role),
+            prompt_ids=asked.prompt,
             output_ids=completion.output_ids,
             logp_rollout=completion.logps,
             finish_reason=completion.finish_reason,
-            text=one.text,
+            text=asked.text,
             parse=judgement.parse,
             correct=judgement.correct,
             reward=float(outcome.correct),
         )
-        for one, completion, judgement in answered
+        for asked, completion, judgement in answered
     )
-    overflowed = tuple(one.ask.role for one in episode.asked if one.completion is None)
+    overflowed = tuple(asked.ask.role for asked in episode.asked if asked.completion is None)
     return Episode(episode.problem, episode.copy, outcome.correct, spans, overflowed)

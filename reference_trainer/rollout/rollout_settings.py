@@ -60,9 +60,9 @@ class RolloutSettings:
 
 def problems(rollout: RolloutSettings) -> list[str]:
     """What is wrong with the settings of the engines although every value has the right type."""
-    found = []
+    wrong = []
     if rollout.engine == "vllm" and rollout.temperature > 2.0:
-        found.append(f"rollout.temperature must be at most 2 for vLLM, got {rollout.temperature}")
+        wrong.append(f"rollout.temperature must be at most 2 for vLLM, got {rollout.temperature}")
     if rollout.max_rows < 0:
-        found.append(f"rollout.max_rows must be 0 or more, got {rollout.max_rows}")
-    return found
+        wrong.append(f"rollout.max_rows must be 0 or more, got {rollout.max_rows}")
+    return wrong

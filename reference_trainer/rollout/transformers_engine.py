@@ -97,7 +97,7 @@ class TransformersEngine:
         """
         while rows := self._next():
             self._waiting = {
-                number: one for number, one in self._waiting.items() if number not in rows
+                number: request for number, request in self._waiting.items() if number not in rows
             }
             completions = self._batch(list(rows.values()))
             if completions is not None:
@@ -112,22 +112,29 @@ class TransformersEngine:
             return {}
         first = next(iter(self._waiting.values()))
         alike = (
-            (number, one)
-            for number, one in self._waiting.items()
-            if one.policy == first.policy and one.sampling == first.sampling
+            (number, request)
+            for number, request in self._waiting.items()
+            if request.policy == first.policy and request.sampling == first.sampling
         )
         return dict(islice(alike, self._max_rows or None))
 
-    @torch.no_grad()
     def _batch(self, rows: Sequence[Request]) -> list[Completion] | None:
         """Outputs of requests of one policy; None if they need more memory than there is."""
         first = rows[0]
-        prompts, seeds = [one.prompt_ids for one in rows], [one.seed for one in rows]
+        prompts, seeds = (
+            [request.prompt_ids for request in rows],
+            [request.seed for request in rows],
+        )
         try:
-            with self._bank.mode(training=False), self._bank.fused(first.policy):
+            with (
+                torch.no_grad(),
+                self._bank.mode(training=False),
+                self._bank.fused(first.policy),
+                torch.inference_mode(),
+            ):
                 outputs = self._loop(prompts, first.sampling, seeds)
-            found = zip(outputs.tokens_BC.tolist(), outputs.logps_BC.tolist(), strict=True)
-            return [self._completion(tokens, logps) for tokens, logps in found]
+            sampled = zip(outputs.tokens_BC.tolist(), outputs.logps_BC.tolist(), strict=True)
+            return [self._completion(tokens, logps) for tokens, logps in sampled]
         except (RuntimeError, MemoryError) as error:
             if not _out_of_memory(error):
                 raise
@@ -135,7 +142,7 @@ class TransformersEngine:
 
     def _lower_limit(self, rows: Sequence[Request]) -> None:
         """Halve the limit after ``rows`` needed more memory than there is; the run goes on."""
-        longest = max(len(one.prompt_ids) for one in rows) + rows[0].sampling.max_new_tokens
+        longest = max(len(request.prompt_ids) for request in rows) + rows[0].sampling.max_new_tokens
         count = "one row" if len(rows) == 1 else f"{len(rows)} rows at a time"
         what = f"there is not enough memory to sample {count} of up to {longest} tokens"
         if len(rows) == 1:
@@ -221,7 +228,7 @@ class TransformersEngine:
         return logits
 
     def _completion(self, tokens: list[int], logps: list[float]) -> Completion:
-        length = next((i for i, one in enumerate(tokens, start=1) if one in self._ends), 0)
+        length = next((i for i, token in enumerate(tokens, start=1) if token in self._ends), 0)
         stopped = length > 0
         length = length or len(tokens)
         return Completion(

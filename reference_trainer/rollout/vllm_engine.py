@@ -140,13 +140,13 @@ class VllmEngine:
         Raises:
             AdapterError: If the weights of a policy were never handed over.
         """
-        adapters = [self._asked(one.policy) for one in requests.values()]
-        for (number, one), adapter in zip(requests.items(), adapters, strict=True):
-            params = self._params(one.sampling, one.seed)
+        adapters = [self._asked(request.policy) for request in requests.values()]
+        for (number, request), adapter in zip(requests.items(), adapters, strict=True):
+            params = self._params(request.sampling, request.seed)
             logprob_temperature(self._llm, params)
             self._llm.llm_engine.add_request(
                 str(number),
-                {"prompt_token_ids": list(one.prompt_ids)},
+                {"prompt_token_ids": list(request.prompt_ids)},
                 params,
                 lora_request=adapter,
             )
@@ -161,7 +161,7 @@ class VllmEngine:
         finished: list[Any] = []
         while not finished and engine.has_unfinished_requests():
             try:
-                finished = [one for one in engine.step() if one.finished]
+                finished = [output for output in engine.step() if output.finished]
             except (RuntimeError, MemoryError, self._dead) as error:
                 raise RolloutError(
                     f"vLLM's engine ended while it sampled: {type(error).__name__}: {error}. If it "
@@ -170,10 +170,10 @@ class VllmEngine:
                 ) from error
         rows = zip(finished, sampled(finished), strict=True)
         return {
-            int(one.request_id): Completion(
+            int(output.request_id): Completion(
                 row.token_ids, row.logps, "length" if row.truncated else "stop"
             )
-            for one, row in rows
+            for output, row in rows
         }
 
     def _asked(self, policy: str) -> Any:

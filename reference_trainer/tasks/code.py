@@ -20,7 +20,7 @@ from typing import Literal
 
 from reference_trainer.tasks import Grade, Problem, Split
 from reference_trainer.tasks.sandbox import Sandbox
-from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
+from reference_trainer.tasks.unit_tests import UnitTest, last_code_block, passes_tests
 
 _VALIDATION_SHARE = 8
 """One chain in eight belongs to validation."""
@@ -165,7 +165,7 @@ def passes_in_sandbox(program: str, cases: str, *, sandbox: Sandbox | None = Non
         UnitTest("functional", function="f", arguments=(given,), expected=wanted)
         for given, wanted in json.loads(cases)
     ]
-    return grade_tests(program, tests, stop_at_first_failure=True, sandbox=sandbox).all_passed
+    return passes_tests(program, tests, sandbox=sandbox)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,9 +91,9 @@ def _files(source: str | Path, config: str | None) -> list[Path] | None:
         # A snapshot of the hub has a folder per configuration.
         folder = path / config if config and (path / config).is_dir() else path
         for suffix in _SUFFIXES:
-            found = sorted(one for one in folder.rglob(f"*{suffix}") if "_verl" not in one.stem)
-            if found:
-                return found
+            files = sorted(file for file in folder.rglob(f"*{suffix}") if "_verl" not in file.stem)
+            if files:
+                return files
         raise DataError(f"{path} holds no {', '.join(_SUFFIXES)} files")
     if isinstance(source, Path) or path.suffix in _SUFFIXES or str(source).count("/") != 1:
         raise DataError(

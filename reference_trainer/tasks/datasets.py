@@ -22,7 +22,7 @@ from reference_trainer.tasks.math_answers import Verifier, grade_math
 from reference_trainer.tasks.released_code import passes_released, released_block
 from reference_trainer.tasks.released_math import grade_released_math, released_verifier
 from reference_trainer.tasks.sandbox import Limits, Sandbox, default_sandbox
-from reference_trainer.tasks.unit_tests import UnitTest, grade_tests, last_code_block
+from reference_trainer.tasks.unit_tests import UnitTest, last_code_block, passes_tests
 
 _STREAMS = (
     "\n\nYour program must read its input from standard input and write the answer, and nothing "
@@ -76,8 +76,7 @@ class DapoMathTask:
     def grade(self, problem: Problem, text: str) -> Grade:
         """Compare the last box of ``text`` with the answer."""
         grader = grade_released_math if self.released else grade_math
-        grade = grader(text, problem.answer, verifier=self.verifier)
-        return Grade(grade.correct, grade.answer or None)
+        return grader(text, problem.answer, verifier=self.verifier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +128,9 @@ class DeepCoderTask:
         program = released_block(text) if self.released else last_code_block(text)
         if program is None:
             return Grade(False, None)
+        passes = passes_released if self.released else passes_tests
         tests = self._tests[problem.id]
-        if self.released:
-            passed = passes_released(program, tests, limits=self.limits, sandbox=self.sandbox)
-            return Grade(passed, program)
-        report = grade_tests(
-            program,
-            tests,
-            limits=self.limits,
-            stop_at_first_failure=True,
-            sandbox=self.sandbox,
-        )
-        return Grade(report.all_passed, program)
+        return Grade(passes(program, tests, limits=self.limits, sandbox=self.sandbox), program)
 
 
 @dataclass(frozen=True, slots=True)

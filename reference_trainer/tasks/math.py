@@ -51,8 +51,8 @@ def evaluate_right(digits: list[int], ops: list[str]) -> int:
 
 def last_boxed(text: str) -> str | None:
     r"""Content of the last ``\boxed{...}`` without surrounding spaces, None if there is none."""
-    found = _BOXED.findall(text)
-    return str(found[-1]).strip() if found else None
+    boxes = _BOXED.findall(text)
+    return str(boxes[-1]).strip() if boxes else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from reference_trainer.tasks import Grade
 
 _TOKEN = re.compile(r"\\boxed\s*\{|\\fbox\s*\{|\\[\\{}]|[{}]")
 _INTEGER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)", re.ASCII)
@@ -32,41 +33,7 @@ _MEMORY = 4 << 30
 _FIRST_ANSWER_SECONDS = 60.0
 """Allowance for loading sympy."""
 
-Reason = Literal["correct", "wrong", "no answer", "too long", "timeout"]
 Rules = Literal["math-verify", "prm800k"]
-
-
-@dataclass(frozen=True, slots=True)
-class MathRewards:
-    """What an answer earns.
-
-    Attributes:
-        correct: For the right answer.
-        wrong: For another.
-        no_answer: For a text without a complete box; below ``wrong`` it is a format penalty. The
-            released code of the paper has none, its appendix speaks of a small one.
-    """
-
-    correct: float = 1.0
-    wrong: float = 0.0
-    no_answer: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class MathGrade:
-    """Judgement of one text.
-
-    Attributes:
-        correct: True if the answer is right.
-        answer: Content of the last box, None if there is none.
-        reward: What it earns.
-        reason: Why.
-    """
-
-    correct: bool
-    answer: str | None
-    reward: float
-    reason: Reason
 
 
 class Verifier:
@@ -90,11 +57,11 @@ class Verifier:
             process = self._started()
             if process is None:
                 return None
-            said = _ask(process, line, self._seconds)
-            if not said:
+            reply = _ask(process, line, self._seconds)
+            if not reply:
                 self._end()
                 return None
-            return said == b"1"
+            return reply == b"1"
 
     def close(self) -> None:
         """End the process."""
@@ -158,45 +125,34 @@ def last_box(text: str) -> str | None:
     text = after if marker else text
     opened: list[tuple[int, bool]] = []
     best: tuple[int, int] | None = None
-    for found in _TOKEN.finditer(text):
-        token = found.group()
+    for match in _TOKEN.finditer(text):
+        token = match.group()
         if token in ("\\\\", "\\{", "\\}"):
             continue
         if token == "}":
             if opened:
                 start, is_box = opened.pop()
                 if is_box and (best is None or start > best[0]):
-                    best = start, found.start()
+                    best = start, match.start()
         else:
-            opened.append((found.end(), token != "{"))
+            opened.append((match.end(), token != "{"))
     return None if best is None else text[best[0] : best[1]].strip()
 
 
-def grade_math(
-    text: str,
-    truth: str,
-    *,
-    rewards: MathRewards | None = None,
-    verifier: Verifier | None = None,
-) -> MathGrade:
+def grade_math(text: str, truth: str, *, verifier: Verifier | None = None) -> Grade:
     r"""Grade the last ``\boxed{...}`` of ``text``. Raises nothing, whatever the text.
 
     Args:
         text: Output of a model.
         truth: The right answer, with or without a box.
-        rewards: What answers earn.
-        verifier: Where to compare; None for the process's own.
+        verifier: Where to compare; None for the process's own. An answer that is not compared in
+            time is wrong.
     """
-    rewards = rewards or MathRewards()
     answer = last_box(text)
     if not answer:
-        return MathGrade(False, answer, rewards.no_answer, "no answer")
-    if len(answer) > _LONGEST:
-        return MathGrade(False, answer, rewards.wrong, "too long")
-    equal = same_answer(answer, truth, verifier)
-    if equal:
-        return MathGrade(True, answer, rewards.correct, "correct")
-    return MathGrade(False, answer, rewards.wrong, "timeout" if equal is None else "wrong")
+        return Grade(False, None)
+    short = len(answer) <= _LONGEST
+    return Grade(short and bool(same_answer(answer, truth, verifier)), answer)
 
 
 def same_answer(answer: str, truth: str, verifier: Verifier | None = None) -> bool | None:

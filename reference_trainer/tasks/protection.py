@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Level = Literal["bwrap", "namespaces", "rlimits"]
+Level = Literal["namespaces", "rlimits"]
 Floor = Literal["namespaces", "confined", "rlimits"]
 
-LEVELS: tuple[Level, ...] = ("bwrap", "namespaces", "rlimits")
+LEVELS: tuple[Level, ...] = ("namespaces", "rlimits")
 """Best first."""
 
 FLOORS: tuple[Floor, ...] = ("namespaces", "confined", "rlimits")
@@ -83,6 +83,6 @@ def shortfall(protection: Protection, floor: Floor) -> str:
     deeds = " and ".join(protection.open) or "see the machine's other processes"
     return (
         f"programs that the model writes would run at protection level {protection.label}, below "
-        f"sandbox.floor = {floor!r}: they could {deeds}. Install bubblewrap or allow user "
-        f"namespaces on this machine, or accept it with sandbox.floor = {protection.strength!r}"
+        f"sandbox.floor = {floor!r}: they could {deeds}. Allow user namespaces "
+        f"on this machine, or accept it with sandbox.floor = {protection.strength!r}"
     )

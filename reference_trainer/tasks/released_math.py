@@ -13,7 +13,8 @@ import re
 from functools import cache
 
 from reference_trainer.errors import SettingsError
-from reference_trainer.tasks.math_answers import MathGrade, Verifier
+from reference_trainer.tasks import Grade
+from reference_trainer.tasks.math_answers import Verifier
 
 _MARKED = re.compile(r"<\|begin_of_box\|>(.*?)<\|end_of_box\|>", re.DOTALL)
 _BOX = "\\boxed"
@@ -56,7 +57,7 @@ def released_box(text: str) -> str | None:
     return None
 
 
-def grade_released_math(text: str, truth: str, *, verifier: Verifier | None = None) -> MathGrade:
+def grade_released_math(text: str, truth: str, *, verifier: Verifier | None = None) -> Grade:
     """Grade the last box of ``text``, after the first ``</think>`` and before a second.
 
     Args:
@@ -69,8 +70,6 @@ def grade_released_math(text: str, truth: str, *, verifier: Verifier | None = No
     if _BOX in truth:
         truth = released_box(truth) or ""
     if answer is None or not truth:
-        return MathGrade(False, answer, 0.0, "no answer")
+        return Grade(False, answer or None)
     equal = answer == truth or (verifier or released_verifier()).equal(answer, truth)
-    if equal:
-        return MathGrade(True, answer, 1.0, "correct")
-    return MathGrade(False, answer, 0.0, "timeout" if equal is None else "wrong")
+    return Grade(bool(equal), answer or None)

@@ -24,13 +24,17 @@ def as_function(source: str) -> str:
         if isinstance(body[-1], ast.If) and _is_main_guard(body[-1]):
             body = [*body[:-1], *body[-1].body]
         imports: list[ast.stmt] = [
-            one for one in body if isinstance(one, ast.Import | ast.ImportFrom)
+            statement for statement in body if isinstance(statement, ast.Import | ast.ImportFrom)
         ]
-        rest = [one for one in body if not isinstance(one, ast.Import | ast.ImportFrom)]
-        whole = ast.parse(f"def {_FUNCTION}(): pass")
-        assert isinstance(whole.body[0], ast.FunctionDef)
-        whole.body[0].body = rest
-        return f"{ast.unparse(ast.Module(imports, []))}\n{ast.unparse(whole)}\n"
+        rest = [
+            statement
+            for statement in body
+            if not isinstance(statement, ast.Import | ast.ImportFrom)
+        ]
+        wrapper = ast.parse(f"def {_FUNCTION}(): pass")
+        assert isinstance(wrapper.body[0], ast.FunctionDef)
+        wrapper.body[0].body = rest
+        return f"{ast.unparse(ast.Module(imports, []))}\n{ast.unparse(wrapper)}\n"
     except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return source
 

@@ -6,8 +6,8 @@ output; when it ends or breaks a limit everything it started is killed. What thi
 decides how that is enforced; :class:`~reference_trainer.tasks.protection.Protection` says what
 holds:
 
-* ``bwrap``: bubblewrap builds the surroundings, each program has its own process namespace;
-* ``namespaces``: the same without bubblewrap;
+* ``namespaces``: the surroundings are built by the kernel's namespaces, of which each program has
+  one of processes for itself;
 * ``rlimits``: the floor where a container forbids namespaces: resource limits, another user (if
   started by root), Landlock and seccomp (if the kernel has them).
 
@@ -135,7 +135,7 @@ class Sandbox:
     Attributes:
         workers: Programs at a time.
         protection: What is in force.
-        launcher_pid: Process id of the launcher, or of bubblewrap around it.
+        launcher_pid: Process id of the launcher.
         first_user: Programs run as this user id and the ``workers - 1`` next; None as the caller's.
 
     Args:
@@ -270,8 +270,6 @@ class Sandbox:
                 raise SandboxError(f"the sandbox's launcher has ended: {error}") from error
 
     def _launch(self, level: Level) -> None:
-        if level == "bwrap" and shutil.which("bwrap") is None:
-            raise SandboxError("bubblewrap is not installed")
         scratch = tempfile.mkdtemp(prefix="sandbox-")
         seccomp, landlock = self._switches
         fence = Fence(level, first_user(), seccomp, landlock, scratch, self._library)
@@ -317,17 +315,6 @@ def default_sandbox() -> Sandbox:
     sandbox = Sandbox()
     atexit.register(sandbox.close)
     return sandbox
-
-
-def run_program(
-    code: str,
-    *,
-    stdin: str = "",
-    limits: Limits | None = None,
-    sandbox: Sandbox | None = None,
-) -> Completed:
-    """Run a program as a script with ``stdin`` as its input."""
-    return (sandbox or default_sandbox()).run(code, stdin=stdin, limits=limits)
 
 
 def run_functional(

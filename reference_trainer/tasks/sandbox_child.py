@@ -83,8 +83,6 @@ def _prepare(fence: Fence) -> Fence:
     sys.path[:] = [path for path in fence.library if os.path.isdir(path)]
     if fence.level == "namespaces":
         _enter_namespaces(fence)
-    elif fence.level == "bwrap":
-        kernel.unmount("/proc")
     fence = replace(fence, seccomp=fence.seccomp and _works(_try_seccomp))
     fence = replace(fence, landlock=fence.landlock and kernel.landlock_version() > 0)
     if fence.own_processes:

@@ -13,8 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from reference_trainer.tasks.sandbox_child import DEVICES, SYSTEM
-from reference_trainer.tasks.sandbox_program import HOME, Fence
+from reference_trainer.tasks.sandbox_program import Fence
 from roledrift import RoleDriftError
 
 _MODULES = ("sandbox_kernel", "sandbox_program", "sandbox_supervisor", "sandbox_child")
@@ -58,10 +57,10 @@ def first_line(control: socket.socket, process: subprocess.Popen[bytes]) -> dict
         process.stderr.close()
         fence: dict[str, Any] = answer["fence"]
         return fence
-    said = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+    lines = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
     process.stderr.close()
     process.wait()
-    raise SandboxError(answer.get("error") or (said[-1] if said else "the launcher ended"))
+    raise SandboxError(answer.get("error") or (lines[-1] if lines else "the launcher ended"))
 
 
 def first_user() -> int | None:
@@ -93,34 +92,4 @@ def launcher_command(fence: Fence, control: int) -> list[str]:
     ]
     boot = {"sources": sources, "control": control, "settings": asdict(fence)}
     interpreter = os.path.realpath(sys.executable)
-    python = [interpreter, "-s", "-P", "-S", "-B", "-c", _BOOT, json.dumps(boot)]
-    return [*_bubblewrap(fence, interpreter), *python] if fence.level == "bwrap" else python
-
-
-def _bubblewrap(fence: Fence, interpreter: str) -> list[str]:
-    command = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    if fence.first_user is None:
-        command += ["--unshare-user"]
-    # The launcher needs them for the namespaces of each program, which drops them.
-    command += ["--cap-add", "ALL", "--proc", "/proc", "--dir", HOME]
-    for path in SYSTEM:
-        if os.path.islink(path) and os.path.isdir(path):
-            command += ["--symlink", os.readlink(path), path]
-        elif os.path.exists(path):
-            command += ["--ro-bind", os.path.realpath(path), path]
-    for path in (*fence.library, *_interpreter_files(interpreter)):
-        for parent in reversed(Path(path).parents[:-1]):
-            if not str(parent).startswith(SYSTEM):
-                command += ["--perms", "0755", "--dir", str(parent)]
-        command += ["--ro-bind", path, path]
-    for path in DEVICES:
-        command += ["--dev-bind", path, path]
-    return [*command, "--remount-ro", "/", "--"]
-
-
-def _interpreter_files(interpreter: str) -> list[str]:
-    """The interpreter and, if it has one, its shared library."""
-    folder = sysconfig.get_config_var("LIBDIR")
-    names = {sysconfig.get_config_var("LDLIBRARY"), sysconfig.get_config_var("INSTSONAME")}
-    shared = [os.path.join(folder, name) for name in names if name and ".so" in name]
-    return [interpreter, *(path for path in shared if os.path.exists(path))]
+    return [interpreter, "-s", "-P", "-S", "-B", "-c", _BOOT, json.dumps(boot)]

@@ -44,7 +44,7 @@ class Fence:
     """How this machine's programs are locked in; the same for all programs of one launcher.
 
     Attributes:
-        level: ``bwrap``, ``namespaces`` or ``rlimits``.
+        level: ``namespaces`` or ``rlimits``.
         first_user: Programs run as this user id plus their slot; None keeps the user.
         seccomp: Filter system calls.
         landlock: Confine files by Landlock.
@@ -247,12 +247,12 @@ def _find(names: dict[str, Any], function: str, given: Any) -> Any:
     it, wherever it is found.
     """
     if "Solution" in names:
-        found = getattr(names["Solution"](), function)
+        value = getattr(names["Solution"](), function)
     else:
-        found = names.get(function, _NOTHING)
-    if found is _NOTHING or found is given:
+        value = names.get(function, _NOTHING)
+    if value is _NOTHING or value is given:
         raise NameError(f"the program defines no function {function!r}")
-    return found
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -47,12 +47,12 @@ class SandboxSettings:
 
 def problems(settings: SandboxSettings) -> list[str]:
     """What is wrong with ``settings``."""
-    found = []
+    wrong = []
     if settings.workers < 0:
-        found.append(f"sandbox.workers must be 0 or more, got {settings.workers}")
+        wrong.append(f"sandbox.workers must be 0 or more, got {settings.workers}")
     if min(settings.seconds, settings.memory_gib) <= 0.0:
-        found.append("sandbox.seconds and sandbox.memory_gib must be greater than 0")
-    return found + [
+        wrong.append("sandbox.seconds and sandbox.memory_gib must be greater than 0")
+    return wrong + [
         f"sandbox.library: there is no folder {folder}; name folders that hold packages, or "
         f"{SITE_PACKAGES!r}"
         for folder in settings.library

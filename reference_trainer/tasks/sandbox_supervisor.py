@@ -233,7 +233,7 @@ def _proc_file(proc: int, name: str) -> bytes:
 
 
 def _descendants(proc: int, root: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     waiting = [root]
     while waiting:
         pid = waiting.pop()
@@ -248,8 +248,8 @@ def _descendants(proc: int, root: int) -> list[int]:
                     children = _proc_file(proc, f"{pid}/task/{thread}/children").split()
                     waiting += [int(child) for child in children]
         if pid != root:
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def _too_full(home: str, limit: int) -> bool:

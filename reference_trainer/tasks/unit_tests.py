@@ -6,7 +6,6 @@ process, which alone knows what is expected. A program that prints a verdict pri
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from typing import Any, Literal
 from reference_trainer.tasks.sandbox import (
     Limits,
     Sandbox,
-    Status,
     default_sandbox,
     run_functional,
 )
@@ -35,7 +33,6 @@ CUSTOMARY_IMPORTS = "\n".join(
 """Names that programs for these data sets take for granted, as LiveCodeBench's grader does."""
 
 _FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
-_SHOWN = 200
 _NUMBER_CHARS = 60
 
 
@@ -61,68 +58,26 @@ class UnitTest:
     expected: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The first test that failed.
-
-    Attributes:
-        index: Number of the test.
-        status: How the run went; ``ok`` means that only the answer was wrong.
-        detail: What was expected and got, or the end of the error output.
-    """
-
-    index: int
-    status: Status
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class TestReport:
-    """How a program did.
-
-    Attributes:
-        passed: Tests passed.
-        total: Tests there are.
-        ran: Tests run; fewer than ``total`` if grading stopped at the first failure or ran out of
-            time. first_failure: None if all tests that ran passed.
-    """
-
-    __test__ = False  # or pytest takes the class for a test
-
-    passed: int
-    total: int
-    ran: int
-    first_failure: Failure | None
-
-    @property
-    def all_passed(self) -> bool:
-        """True if there are tests and the program passed them all."""
-        return 0 < self.total == self.passed
-
-
 def last_code_block(text: str) -> str | None:
     """Content of the last fenced block of a text, of any language; None if there is none."""
     blocks = _FENCE.findall(text)
     return str(blocks[-1]) if blocks else None
 
 
-def grade_tests(
+def passes_tests(
     code: str,
     tests: Sequence[UnitTest],
     *,
     limits: Limits | None = None,
-    stop_at_first_failure: bool = False,
     total_seconds: float | None = None,
     sandbox: Sandbox | None = None,
-) -> TestReport:
-    """Run every test in a fresh process, after :data:`CUSTOMARY_IMPORTS`.
+) -> bool:
+    """Whether a program passes every test, each in a fresh process after :data:`CUSTOMARY_IMPORTS`.
 
     Args:
         code: The program.
-        tests: The tests; a program without tests passes nothing.
+        tests: The tests; a program without tests passes nothing. None is run after a failure.
         limits: Limits of each test.
-        stop_at_first_failure: Leave out the rest after a failure: faster where only
-            ``all_passed`` counts.
         total_seconds: Limit for all tests together; None for ``min(4 * tests + 5, 120)``. Tests
             that are not reached count as failed.
         sandbox: Where to run; None for the process's own.
@@ -130,28 +85,19 @@ def grade_tests(
     limits = limits or Limits()
     sandbox = sandbox or default_sandbox()
     left = min(4.0 * len(tests) + 5.0, 120.0) if total_seconds is None else total_seconds
-    passed = ran = 0
-    first: Failure | None = None
-    for index, test in enumerate(tests):
+    for test in tests:
         if left <= 0.0:
-            first = first or Failure(index, "timeout", "no time was left for this test")
-            break
+            return False
         allowed = replace(limits, seconds=min(limits.seconds, left))
-        failure, seconds = _run_test(code, test, allowed, sandbox)
+        passed, seconds = _run_test(code, test, allowed, sandbox)
+        if not passed:
+            return False
         left -= seconds
-        ran += 1
-        if failure is None:
-            passed += 1
-            continue
-        first = first or replace(failure, index=index)
-        if stop_at_first_failure:
-            break
-    return TestReport(passed, len(tests), ran, first)
+    return bool(tests)
 
 
-def _run_test(
-    code: str, test: UnitTest, limits: Limits, sandbox: Sandbox
-) -> tuple[Failure | None, float]:
+def _run_test(code: str, test: UnitTest, limits: Limits, sandbox: Sandbox) -> tuple[bool, float]:
+    """Whether one test is passed, and the seconds it took."""
     if test.kind == "functional":
         answer = run_functional(
             code,
@@ -161,26 +107,10 @@ def _run_test(
             preamble=CUSTOMARY_IMPORTS,
             sandbox=sandbox,
         )
-        run, got, expected = answer.run, answer.value, test.expected
-        right = answer.returned and same_value(got, expected)
-    else:
-        run = sandbox.run(code, stdin=test.input, limits=limits, preamble=CUSTOMARY_IMPORTS)
-        got, expected = run.stdout, test.output
-        right = run.status == "ok" and same_output(got, expected)
-    if right:
-        return None, run.seconds
-    if run.status != "ok":
-        return Failure(0, run.status, run.stderr[-_SHOWN:]), run.seconds
-    detail = f"expected {_short(expected)}, got {_short(got)}"
-    return Failure(0, "ok", detail), run.seconds
-
-
-def _short(value: Any) -> str:
-    try:
-        text = value if isinstance(value, str) else json.dumps(value)
-    except (ValueError, RecursionError):
-        return "a value that cannot be shown"
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+        passed = answer.returned and same_value(answer.value, test.expected)
+        return passed, answer.run.seconds
+    run = sandbox.run(code, stdin=test.input, limits=limits, preamble=CUSTOMARY_IMPORTS)
+    return run.status == "ok" and same_output(run.stdout, test.output), run.seconds
 
 
 def same_output(got: str, expected: str) -> bool:

@@ -81,7 +81,7 @@ class Script:
     def shaped(self, rules: Rules) -> Workflow:
         """The shape under ``rules``."""
         slots = self.slots(rules) if self.slots else {}
-        roles = (replace(one, slots=slots.get(one.name, one.slots)) for one in self.shape.roles)
+        roles = (replace(role, slots=slots.get(role.name, role.slots)) for role in self.shape.roles)
         return replace(self.shape, roles=tuple(roles))
 
 

@@ -37,15 +37,15 @@ def play(problem: Problem, scene: Scene) -> Play:
         if reply.finish_reason == "overflow":
             return Outcome(False, (*judgements, Judgement(Parse("failed", None), False)))
         messages = judging(problem.question, rounds, reply.text, scene)
-        (said,) = yield [Ask("evaluator", 0, 2 * len(rounds) + 1, messages)]
+        (judged,) = yield [Ask("evaluator", 0, 2 * len(rounds) + 1, messages)]
         # Asked for only now: programs are graded while the evaluator writes.
         grade = scene.task.grade(problem, reply.text)
         judgements.append(Judgement(parse_answer(grade), grade.correct))
-        approves = _approves(said, scene)
+        approves = _approves(judged, scene)
         agrees = approves is not None and approves == grade.correct
-        judgements.append(Judgement(scene.parsers.verdict(said.text), agrees))
-        rounds.append(Round(reply.text, said.text))
-        if said.finish_reason == "overflow":
+        judgements.append(Judgement(scene.parsers.verdict(judged.text), agrees))
+        rounds.append(Round(reply.text, judged.text))
+        if judged.finish_reason == "overflow":
             return Outcome(False, tuple(judgements))
         if approves or len(rounds) == scene.rules.rounds:
             return Outcome(grade.correct, tuple(judgements))
@@ -56,9 +56,9 @@ def solving(question: str, rounds: list[Round], scene: Scene) -> Conversation:
     prompts = scene.prompts
     messages = [Message("user", prompts.fill("generator", question=question))]
     if scene.rules.history == "private":
-        for one in rounds:
-            request = prompts.fill("generator", "revise_private", feedback=one.verdict)
-            messages += [Message("assistant", one.solution), Message("user", request)]
+        for past in rounds:
+            request = prompts.fill("generator", "revise_private", feedback=past.verdict)
+            messages += [Message("assistant", past.solution), Message("user", request)]
     elif rounds:
         messages += _answers(rounds)
         messages.append(Message("user", prompts.fill("generator", "revise_shared")))
@@ -70,9 +70,9 @@ def judging(question: str, rounds: list[Round], solution: str, scene: Scene) -> 
     prompts = scene.prompts
     if scene.rules.history == "private":
         messages = []
-        for one in rounds:
-            messages.append(_request(question, one.solution, prompts))
-            messages.append(Message("assistant", one.verdict))
+        for past in rounds:
+            messages.append(_request(question, past.solution, prompts))
+            messages.append(Message("assistant", past.verdict))
         return (*messages, _request(question, solution, prompts))
     return (
         Message("user", prompts.fill("generator", question=question)),
@@ -87,7 +87,7 @@ def _request(question: str, solution: str, prompts: Prompts) -> Message:
 
 
 def _answers(rounds: list[Round]) -> list[Message]:
-    return [Message("assistant", text) for one in rounds for text in (one.solution, one.verdict)]
+    return [Message("assistant", text) for past in rounds for text in (past.solution, past.verdict)]
 
 
 def _approves(reply: Reply, scene: Scene) -> bool | None:

@@ -69,15 +69,17 @@ def parse_strategies(text: str, *, most: int) -> tuple[Parse, tuple[str, ...]]:
         for head, end in zip(heads, ends, strict=False)
     )
     how: How = "tag"
-    found = [block for _, block in blocks if block.strip()]
-    if not found:
+    strategies = [block for _, block in blocks if block.strip()]
+    if not strategies:
         how = "fallback"
-        found = [item.rstrip() for item in _NUMBERED.findall(text)]
-    if not found:
-        found = [line.rstrip() for line in text.splitlines() if len(line.strip()) > _SHORTEST_LINE]
-    if not found and text.strip():
-        found = [text.rstrip()]
-    if not found:
+        strategies = [item.rstrip() for item in _NUMBERED.findall(text)]
+    if not strategies:
+        strategies = [
+            line.rstrip() for line in text.splitlines() if len(line.strip()) > _SHORTEST_LINE
+        ]
+    if not strategies and text.strip():
+        strategies = [text.rstrip()]
+    if not strategies:
         return Parse("failed", None), ()
-    found = found[:most]
-    return Parse(how, str(len(found))), tuple(found)
+    strategies = strategies[:most]
+    return Parse(how, str(len(strategies))), tuple(strategies)

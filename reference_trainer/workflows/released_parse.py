@@ -50,12 +50,12 @@ def released_strategies(text: str, *, most: int) -> tuple[Parse, tuple[str, ...]
     """
     if blocks := _blocks(_STRATEGY, text):
         return Parse("tag", str(len(blocks[:most]))), blocks[:most]
-    found = _blocks(_NUMBERED, text)
-    if not found:
+    items = _blocks(_NUMBERED, text)
+    if not items:
         lines = (line.strip() for line in text.split("\n"))
-        found = tuple(line for line in lines if len(line) > _SHORTEST_LINE)
-    found = (found or (text.strip(),))[:most]
-    return Parse("fallback", str(len(found))), found
+        items = tuple(line for line in lines if len(line) > _SHORTEST_LINE)
+    items = (items or (text.strip(),))[:most]
+    return Parse("fallback", str(len(items))), items
 
 
 def _blocks(head: re.Pattern[str], text: str) -> tuple[str, ...]:
@@ -66,11 +66,11 @@ def _blocks(head: re.Pattern[str], text: str) -> tuple[str, ...]:
     """
     blocks = []
     at = 0
-    while (found := head.search(text, at)) is not None and found.end() < len(text):
-        begin = found.end()
+    while (match := head.search(text, at)) is not None and match.end() < len(text):
+        begin = match.end()
         while begin < len(text) - 1 and text[begin].isspace():
             begin += 1
         following = head.search(text, begin + 1)
         at = following.start() if following else len(text)
-        blocks.append((int(found[1]), text[begin:at].strip()))
+        blocks.append((int(match[1]), text[begin:at].strip()))
     return tuple(block for _, block in sorted(blocks, key=lambda block: block[0]))

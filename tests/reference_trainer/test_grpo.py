@@ -143,7 +143,7 @@ def loss_of(
     )
     weight_B = None if weights is None else torch.tensor([weights[i] for i in rows])
     whole = Whole(rows=3, tokens=6, limit=LIMIT)
-    loss = aggregate(tokens.values_BC, mask, by=by, whole=whole, weight_B=weight_B)
+    loss = aggregate(tokens.values_BC, mask, by=by, size=whole, weight_B=weight_B)
     (gradient,) = torch.autograd.grad(loss, new)
     return loss.detach(), gradient
 

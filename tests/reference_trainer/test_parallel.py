@@ -41,7 +41,6 @@ SETTINGS: dict[str, Any] = {
     "checkpoint": {"every": 1},
     "interventions": {
         "kl_anchor": {"generator": 0.05},
-        "coherence": {"weights": {"aggregator": 0.5}},
     },
     "monitor": {"gradients_every": 1, "options": {"sampling": {"canaries": 1}}},
 }

@@ -18,7 +18,7 @@ from reference_trainer.ranks import (
     first_decides,
     first_rank_first,
     launched,
-    mine,
+    own_rows,
 )
 
 
@@ -48,7 +48,7 @@ def test_every_item_and_every_row_is_on_one_rank(numbers: list[int], count: int)
     assert [item for part in blocks for item in part] == numbers
     assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
     spans = [span(number) for number in numbers]
-    shares = [mine(spans, one) for one in ranks]
+    shares = [own_rows(spans, one) for one in ranks]
     assert sorted(one.problem for share in shares for one in share) == sorted(numbers)
     # What is compared within a problem is on one rank.
     places = [{one.problem for one in share} for share in shares]

@@ -106,7 +106,7 @@ def our_loss(folder: Path, by: Aggregation, beta: float) -> tuple[float, list[Te
     values_BC = tokens.values_BC
     if beta:
         values_BC = values_BC + beta * anchor(new_BC, new_BC.detach() - 0.3)
-    loss = aggregate(values_BC, BATCH.mask_BC, by=by, whole=_whole(BATCH))
+    loss = aggregate(values_BC, BATCH.mask_BC, by=by, size=_whole(BATCH))
     torch.autograd.backward(loss)
     gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     return float(loss.detach()), gradients

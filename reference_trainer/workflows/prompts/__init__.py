@@ -61,7 +61,7 @@ def load_prompts(family: str, *, workflow: str = "voting") -> Prompts:
     folder = resources.files(__name__)
     file = folder / f"{family}.toml"
     if not file.is_file():
-        known = sorted(one.name[:-5] for one in folder.iterdir() if one.name.endswith(".toml"))
+        known = sorted(file.name[:-5] for file in folder.iterdir() if file.name.endswith(".toml"))
         raise SettingsError(
             f"prompts: there is no family {family!r}: set it to one of {', '.join(known)}, or to "
             "the path of a prompt.json of the paper's code"

@@ -84,8 +84,8 @@ def _has(sections: Any, name: str) -> bool:
 
 
 def _template(sections: Any, section: str, name: str, file: Path) -> str:
-    found = sections[section].get(name) if _has(sections, section) else None
-    template = found.get("template") if isinstance(found, Mapping) else None
+    text = sections[section].get(name) if _has(sections, section) else None
+    template = text.get("template") if isinstance(text, Mapping) else None
     if not isinstance(template, str):
         raise SettingsError(
             f"prompts: {file} has no template {section}.{name}, which the released code's prompt "

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reference_trainer.tasks import Grade
 from reference_trainer.tasks.math_answers import (
-    MathRewards,
     Verifier,
     grade_math,
     last_box,
@@ -73,19 +73,18 @@ def test_answers_are_compared_by_meaning(
     assert same_answer(answer, truth, verifier) is same
 
 
-def test_rewards_and_reasons(verifier: Verifier) -> None:
-    rewards = MathRewards(correct=1.0, wrong=-0.1, no_answer=-0.5)
-
-    def graded(text: str) -> tuple[bool, float, str]:
-        grade = grade_math(text, "3", rewards=rewards, verifier=verifier)
-        return grade.correct, grade.reward, grade.reason
-
-    assert graded(r"\boxed{3}") == (True, 1.0, "correct")
-    assert graded(r"\boxed{4}") == (False, -0.1, "wrong")
-    assert graded("3") == (False, -0.5, "no answer")
-    assert graded(r"\boxed{3") == (False, -0.5, "no answer")
-    assert graded(r"\boxed{" + "1" * 2000 + "}") == (False, -0.1, "too long")
-    assert grade_math("3", "3").reward == 0.0
+def test_only_a_complete_box_with_the_right_answer_counts(verifier: Verifier) -> None:
+    long = "1" * 2000
+    for text, grade in (
+        (r"\boxed{3}", Grade(True, "3")),
+        (r"\boxed{4}", Grade(False, "4")),
+        ("3", Grade(False, None)),
+        (r"\boxed{3", Grade(False, None)),
+        (r"\boxed{}", Grade(False, None)),
+        (rf"\boxed{{{long}}}", Grade(False, long)),
+    ):
+        assert grade_math(text, "3", verifier=verifier) == grade
+    assert not grade_math(rf"\boxed{{{long}}}", long, verifier=verifier).correct
 
 
 HOSTILE = [
@@ -110,16 +109,16 @@ def test_hostile_answers_are_wrong_and_end(verifier: Verifier, answer: str) -> N
 
 
 def test_it_works_outside_the_main_thread(verifier: Verifier) -> None:
-    found: list[str] = []
+    verdicts: list[bool | None] = []
 
     def work() -> None:
         for answer in (r"\frac{6}{4}", "9^{9^{9^{9}}}"):
-            found.append(grade_math(f"\\boxed{{{answer}}}", "1.5", verifier=verifier).reason)
+            verdicts.append(same_answer(answer, "1.5", verifier))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == ["correct", "timeout"]
+    assert verdicts == [True, None]
 
 
 @given(st.text(alphabet="\\boxed{}<think/>fbox 1$", max_size=80))

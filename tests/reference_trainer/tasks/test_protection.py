@@ -14,7 +14,7 @@ SPACES = Protection("namespaces", own_user=True, seccomp=True, landlock=False)
         (CONFINED, "confined", "rlimits (seccomp, Landlock)"),
         (SPACES, "namespaces", "namespaces (own user, seccomp)"),
         (Protection("rlimits", True, True, False), "rlimits", "rlimits (own user, seccomp)"),
-        (Protection("bwrap", False, False, False), "namespaces", "bwrap (bare)"),
+        (Protection("namespaces", False, False, False), "namespaces", "namespaces (bare)"),
     ],
 )
 def test_strength_and_label(protection: Protection, strength: str, label: str) -> None:
@@ -26,6 +26,6 @@ def test_strength_and_label(protection: Protection, strength: str, label: str) -
 
 def test_a_shortfall_says_what_programs_could_do_and_what_helps() -> None:
     said = shortfall(BARE, "confined")
-    for part in ("network", "private files", "bubblewrap", "sandbox.floor = 'rlimits'"):
+    for part in ("network", "private files", "user namespaces", "sandbox.floor = 'rlimits'"):
         assert part in said
     assert "write outside" in shortfall(Protection("rlimits", True, True, False), "confined")

@@ -9,7 +9,7 @@ def test_rewards_are_those_of_the_papers_code() -> None:
     other = {
         (fact["text"], fact["truth"])
         for fact in FACTS["math"]
-        if grade_released_math(fact["text"], fact["truth"]).reward != fact["reward"]
+        if grade_released_math(fact["text"], fact["truth"]).correct != (fact["reward"] == 1.0)
     }
     assert len(FACTS["math"]) > 100
     assert other == set()
@@ -24,8 +24,7 @@ def test_the_box() -> None:
 def test_what_sympy_would_never_end_is_wrong_in_time() -> None:
     verifier = Verifier(0.5, rules="prm800k")
     try:
-        grade = grade_released_math("\\boxed{9**9**9**9}", "0.5", verifier=verifier)
-        assert (grade.correct, grade.reason) == (False, "timeout")
+        assert not grade_released_math("\\boxed{9**9**9**9}", "0.5", verifier=verifier).correct
         assert grade_released_math("\\boxed{\\frac12}", "0.5", verifier=verifier).correct
     finally:
         verifier.close()

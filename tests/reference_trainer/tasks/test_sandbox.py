@@ -25,9 +25,8 @@ from reference_trainer.tasks.sandbox import (
     SandboxError,
     default_sandbox,
     run_functional,
-    run_program,
 )
-from reference_trainer.tasks.unit_tests import UnitTest, grade_tests
+from reference_trainer.tasks.unit_tests import UnitTest, passes_tests
 
 LIMITS = Limits(seconds=0.8, memory=400 << 20, output=1 << 20, disk=16 << 20)
 SECRET = "s3cr3t-0f-the-caller"
@@ -162,8 +161,6 @@ def _leftovers(sandbox: Sandbox) -> list[str]:
 
 
 def _wait_until_gone(sandbox: Sandbox) -> None:
-    if sandbox.first_user is None and sandbox.protection.level == "bwrap":
-        return  # the launcher runs below bubblewrap's own process 1: not ours to find
     deadline = time.monotonic() + 5.0
     while left := _leftovers(sandbox):
         assert time.monotonic() < deadline, f"still running: {left}"
@@ -191,9 +188,8 @@ def test_attack(sandbox: Sandbox, world: World, attack: Attack) -> None:
     assert len(run.stdout) <= LIMITS.output
     assert len(run.stderr) <= 4096
     if attack.graded:
-        report = grade_tests(code, TESTS[attack.graded], limits=limits, sandbox=sandbox)
-        assert report.passed == 0
-        assert report.first_failure is not None
+        for test in TESTS[attack.graded]:
+            assert not passes_tests(code, [test], limits=limits, sandbox=sandbox)
     assert world.victim.poll() is None, "a bystander was killed"
     assert (world.keep / "file").read_text() == "kept"
     _wait_until_gone(sandbox)
@@ -231,19 +227,19 @@ with tempfile.TemporaryFile() as file: file.write(b"x")
 open("here.txt", "w").write("é")
 print(out[0], open("here.txt").read(), sorted(os.listdir(".")), __name__)
 """
-    run = run_program(code, stdin="1 2 3\n", sandbox=sandbox)
+    run = sandbox.run(code, stdin="1 2 3\n")
     assert (run.status, run.stderr) == ("ok", "")
     assert run.stdout == "6 é ['here.txt'] __main__\n"
     assert run.level == sandbox.protection.level
 
 
 def test_statuses_tell_what_happened(sandbox: Sandbox) -> None:
-    assert run_program("raise ValueError('why')", sandbox=sandbox).status == "error"
-    assert "why" in run_program("raise ValueError('why')", sandbox=sandbox).stderr
-    assert run_program("import sys; sys.exit(3)", sandbox=sandbox).status == "error"
-    assert run_program("import sys; sys.exit()", sandbox=sandbox).status == "ok"
-    assert run_program("def (", sandbox=sandbox).status == "error"
-    assert run_program("", sandbox=sandbox).status == "ok"
+    assert sandbox.run("raise ValueError('why')").status == "error"
+    assert "why" in sandbox.run("raise ValueError('why')").stderr
+    assert sandbox.run("import sys; sys.exit(3)").status == "error"
+    assert sandbox.run("import sys; sys.exit()").status == "ok"
+    assert sandbox.run("def (").status == "error"
+    assert sandbox.run("").status == "ok"
 
 
 def test_a_program_may_leave_as_an_interpreter_lets_it(sandbox: Sandbox) -> None:
@@ -255,30 +251,30 @@ def test_a_program_may_leave_as_an_interpreter_lets_it(sandbox: Sandbox) -> None
 
 
 def test_the_environment_is_clean(sandbox: Sandbox) -> None:
-    run = run_program("import os; print(sorted(os.environ))", sandbox=sandbox)
+    run = sandbox.run("import os; print(sorted(os.environ))")
     names = set(eval(run.stdout))
     expected = {"PATH", "LANG", "PYTHONHASHSEED", "MALLOC_ARENA_MAX", "HOME", "TMPDIR"}
     assert expected <= names <= expected | {"PWD", "LC_CTYPE"}
 
 
 def test_programs_see_nothing_of_earlier_ones(sandbox: Sandbox) -> None:
-    run_program("open('left', 'w').write('x'); marker = 'a marker in memory'", sandbox=sandbox)
+    sandbox.run("open('left', 'w').write('x'); marker = 'a marker in memory'")
     search = (
         "import gc, os\nprint(os.listdir('.'))\n"
         "print('a mark' + 'er in memory' in [v for o in gc.get_objects() if type(o) is dict for v in o.values()"
         " if type(v) is str])"
     )
-    assert run_program(search, sandbox=sandbox).stdout == "[]\nFalse\n"
+    assert sandbox.run(search).stdout == "[]\nFalse\n"
 
 
 def test_sets_are_ordered_alike_in_every_run(sandbox: Sandbox) -> None:
     code = "print(list({'a', 'b', 'c', 'd', 'e', 'f', 'g'}))"
-    assert len({run_program(code, sandbox=sandbox).stdout for _ in range(3)}) == 1
+    assert len({sandbox.run(code).stdout for _ in range(3)}) == 1
 
 
 def test_large_input_and_output_pass(sandbox: Sandbox) -> None:
     text = "x" * (3 << 20)
-    run = run_program("print(input(), end='')", stdin=text, sandbox=sandbox)
+    run = sandbox.run("print(input(), end='')", stdin=text)
     assert run.stdout == text
 
 
@@ -347,7 +343,7 @@ def _quietly(sandbox: Sandbox) -> None:
 
 def test_the_best_level_is_taken_and_a_closed_sandbox_says_so() -> None:
     assert default_sandbox().protection.level == AVAILABLE[0]
-    assert run_program("print(1)").stdout == "1\n"
+    assert default_sandbox().run("print(1)").stdout == "1\n"
     one = Sandbox("rlimits", workers=1)
     one.close()
     with pytest.raises(SandboxError, match="has ended"):
