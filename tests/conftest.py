@@ -15,8 +15,12 @@ import pytest
 from roledrift import extensions
 from roledrift.detect import catalogue
 from roledrift.measure.catalogue import statistics
+from tests import ranks
 
 Install = Callable[..., None]
+
+# Until the tests are collected: a fifth of that would be looking for garbage among modules.
+gc.disable()
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -33,15 +37,17 @@ with suppress(ImportError):  # not in every environment of tests/envs
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests first: begun last, one would keep a worker busy while the other has nothing."""
-    early = ("ranks", "slow")
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, early)))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """What is imported stays: looking through it for garbage would be half of a small training."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+    gc.enable()
+    forks = any(item.get_closest_marker("ranks") for item in session.items)
+    if forks and not session.config.option.collectonly:
+        ranks.share_imports()
 
 
 def _register(place: Path, name: str, points: Mapping[str, Mapping[str, str]]) -> None:

@@ -1,7 +1,10 @@
 """Processes of one test, forked from a process that has imported what they need.
 
-A start of torch, transformers and TRL takes seconds of processor time. All processes of a worker of
-the suite share one; tests that use it are marked ``ranks``, so that they are in one worker.
+A start of torch, transformers and TRL takes seconds of processor time. Each worker of the suite has
+imported them once its tests are collected, and :func:`share_imports` then forks a server off it,
+which forks all processes that tests start later. It is forked before any test runs, because torch
+and gloo start threads that a fork would lose. Tests that start processes this way are marked
+``ranks``.
 """
 
 from __future__ import annotations
@@ -9,25 +12,64 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Sequence
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import ForkServerProcess
+from multiprocessing.reduction import DupFd
 from typing import Any
-
-PRELOADED = [
-    "tests.integrations.trl_tiny",
-    "reference_trainer.setup",
-    "reference_trainer.trainer",
-    "tests.frozen",  # last
-]
+from unittest.mock import patch
 
 
-def context() -> ForkServerContext:
-    """Makes processes that have imported everything."""
-    made = multiprocessing.get_context("forkserver")
-    made.set_forkserver_preload(PRELOADED)
-    return made
+class _Output:
+    """Makes the process that receives it write where its sender does: into its test's output."""
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        return _write_to, (DupFd(1), DupFd(2))
+
+
+def _write_to(*outputs: Any) -> None:
+    for number, output in enumerate(outputs, 1):
+        os.dup2(output.detach(), number)
+
+
+def process(target: Callable[..., Any], *arguments: Any) -> ForkServerProcess:
+    """A process, not yet started, that has imported everything."""
+    made = multiprocessing.get_context("forkserver").Process
+    return made(target=_call, args=(_Output(), target, arguments))
+
+
+def _call(_: None, target: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    target(*arguments)
+
+
+def share_imports() -> None:
+    """Start the fork server as a fork of this process instead of as a fresh interpreter."""
+    resource_tracker.ensure_running()  # remains a process of its own
+    multiprocessing.set_forkserver_preload([])
+    if "tqdm" in sys.modules:
+        # One lock for all processes: those that are killed leave none of their own behind.
+        sys.modules["tqdm"].tqdm.get_lock()
+    with patch.object(util, "spawnv_passfds", _forked):
+        forkserver.ensure_running()
+
+
+def _forked(path: str, arguments: Sequence[str], passed: Sequence[int]) -> int:
+    """Run what the interpreter is told on its command line, with the given descriptors alone."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for name in os.listdir("/dev/fd"):
+            if int(name) not in (0, 1, 2, nothing, *passed):
+                # Among others pytest-xdist's: its other end waits until no process has it open.
+                os.dup2(nothing, int(name))
+        exec(arguments[-1])
+    finally:
+        os._exit(0)
 
 
 def free_port() -> int:
@@ -49,19 +91,19 @@ def together(
     pipes, processes = [], []
     for arguments in calls:
         here, there = multiprocessing.Pipe(duplex=False)
-        process = context().Process(target=_answer, args=(there, target, arguments))
-        process.start()
+        started = process(_answer, there, target, arguments)
+        started.start()
         there.close()
         pipes.append(here)
-        processes.append(process)
+        processes.append(started)
     try:
         for pipe in pipes:
             assert pipe.poll(timeout), "a process does not answer"
         answers = [pipe.recv() for pipe in pipes]
     finally:
-        for process in processes:
-            process.kill()
-            process.join()
+        for started in processes:
+            started.kill()
+            started.join()
     assert all(done for done, _ in answers), "\n".join(said for done, said in answers if not done)
     return [result for _, result in answers]
 

@@ -11,11 +11,10 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.detection import goals, page, tables
 from benchmarks.detection.evaluation import run_all
-from benchmarks.detection.figures import SIMULATIONS, measure
+from benchmarks.detection.figures import measure
 from benchmarks.detection.replays import AS_RECORDED
 from benchmarks.detection.suite import load_suite
 from benchmarks.detection.variants import VARIANTS
@@ -28,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--goals", action="store_true", help="also the table of goals, which takes every variant"
     )
     parser.add_argument("--why", default="", help="why the runs for reporting are looked at")
-    parser.add_argument("--simulations", type=Path, default=SIMULATIONS)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
     reports = options.seeds == "report"
@@ -45,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for lines in (tables.scenarios(ours), tables.families(ours), tables.wrong(ours)):
         print("\n".join(lines), end="\n\n")
     if everything:
-        figures = measure(runs, run_all(suite, "tune") if reports else runs, options.simulations)
+        figures = measure(runs, run_all(suite, "tune") if reports else runs)
         print("\n".join(goals.table(figures)))
         if reports:
             page.write(figures)

@@ -20,7 +20,7 @@ from benchmarks.detection.evaluation import Runs
 from benchmarks.detection.intervals import Share
 from benchmarks.detection.judging import SCALES, Finding
 from benchmarks.detection.recordings import load
-from benchmarks.detection.replays import alerts_of
+from benchmarks.detection.replays import PROCESSES, alerts_of
 from benchmarks.detection.suite import Place
 from roledrift import StepRecord, replay
 
@@ -33,12 +33,11 @@ LENGTHS = (100, 500)
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One run to make: which recording, how long, and the seed of the blocks."""
+    """One run to make: which recording, and how long."""
 
     scenario: str
     place: Place
     steps: int
-    draw: int
 
 
 def lengthened(records: Sequence[StepRecord], steps: int, seed: int) -> list[StepRecord]:
@@ -57,17 +56,14 @@ def lengthened(records: Sequence[StepRecord], steps: int, seed: int) -> list[Ste
 def findings_in(draw: Draw) -> tuple[Finding, ...]:
     """What the detectors say about one such run."""
     recording = load(draw.scenario, draw.place.seed, base=draw.place.base)
-    records = lengthened(recording.steps, draw.steps, draw.draw)
+    records = lengthened(recording.steps, draw.steps, seed=0)
     return alerts_of(replay(records, recording.workflow).alerts)
 
 
-def rates(runs: Runs, *, times: int = 1, processes: int = 2) -> list[dict[str, Any]]:
+def rates(runs: Runs) -> list[dict[str, Any]]:
     """Share of lengthened healthy runs in which anything is told, by length and scale.
 
-    Args:
-        runs: Recorded runs; the healthy ones with enough steps are used.
-        times: Draws per recorded run at the shortest length; longer ones get half as many runs.
-        processes: Side by side.
+    Those with enough steps are drawn from; of longer runs half as many are made.
     """
     keys = [
         key
@@ -77,8 +73,8 @@ def rates(runs: Runs, *, times: int = 1, processes: int = 2) -> list[dict[str, A
     rows = []
     for length in LENGTHS:
         chosen = keys if length == LENGTHS[0] else keys[::2]
-        draws = [Draw(*key, length, draw) for key in chosen for draw in range(times)]
-        with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        draws = [Draw(*key, length) for key in chosen]
+        with ProcessPoolExecutor(PROCESSES, mp_context=get_context("fork")) as pool:
             findings = list(pool.map(findings_in, draws, chunksize=2))
         names = sorted({f"{run.severity}: {run.name}" for some in findings for run in some})
         shares = {

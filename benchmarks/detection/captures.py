@@ -28,9 +28,9 @@ LEAST_START = 0.5
 """A role that began less terse than this has no terse form to lose: ``none``."""
 
 
-def capture(recording: Recording, role: str = "aggregator") -> Capture:
-    """What happened to ``role`` in a recorded run."""
-    return capture_of(recording.terse.get(role, ()))
+def capture(recording: Recording) -> Capture:
+    """What happened to the aggregator in a recorded run."""
+    return capture_of(recording.terse.get("aggregator", ()))
 
 
 def capture_of(terse: Sequence[float]) -> Capture:

@@ -61,7 +61,7 @@ class Figures:
     simulated: Sequence[Mapping[str, Any]]
 
 
-def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
+def measure(runs: Runs, tune: Runs) -> Figures:
     """Everything about ``runs``; rivals get their thresholds from ``tune``."""
     ours = runs.ours()
     keys = list(runs.replayed)
@@ -73,7 +73,7 @@ def measure(runs: Runs, tune: Runs, simulations: Path = SIMULATIONS) -> Figures:
         rivals=against(runs, tune, ours),
         standing={names[key]: runs.replayed[key].open for key in keys},
         bootstrap=rates(runs),
-        simulated=json.loads(simulations.read_text("utf-8")) if simulations.is_file() else [],
+        simulated=json.loads(SIMULATIONS.read_text("utf-8")),
     )
 
 
@@ -171,16 +171,9 @@ def _stands(figures: Figures, outcome: Outcome) -> bool:
     return any(name == CAPTURE for _, name in figures.standing.get(outcome.name, ()))
 
 
-def simulated(
-    figures: Figures, *words: str, failing: bool | None = None
-) -> list[Mapping[str, Any]]:
+def simulated(figures: Figures, *words: str) -> list[Mapping[str, Any]]:
     """Rows of the simulations whose name contains one of ``words``."""
-    return [
-        row
-        for row in figures.simulated
-        if any(word in row["cell"] for word in words)
-        and (failing is None or row["failing"] == failing)
-    ]
+    return [row for row in figures.simulated if any(word in row["cell"] for word in words)]
 
 
 def pooled(rows: Iterable[Mapping[str, Any]], field: str) -> Share:

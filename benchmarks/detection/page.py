@@ -36,7 +36,7 @@ def write(figures: Figures) -> None:
     """The page, ``results.md`` and ``results.json``."""
     PAGE.write_text(filled(PAGE.read_text("utf-8"), sections(figures)), "utf-8")
     long = ["# Run by run", "", *tables.scenarios(figures.ours), "", "# Simulated cells", ""]
-    long += tables.simulated(figures)
+    long += tables.simulated(figures.simulated)
     (HERE / "results.md").write_text("\n".join(long) + "\n", "utf-8")
     (HERE / "results.json").write_text(json.dumps(numbers(figures), indent=1) + "\n", "utf-8")
 

@@ -67,9 +67,9 @@ def place(scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None =
     return folder / f"{scenario}-{'' if base is None else f'b{base}-'}{seed}.json.xz"
 
 
-def exists(scenario: str, seed: int, folder: Path = FOLDER, *, base: int | None = None) -> bool:
+def exists(scenario: str, seed: int, *, base: int | None = None) -> bool:
     """Whether the run was recorded."""
-    return place(scenario, seed, folder, base=base).is_file()
+    return place(scenario, seed, base=base).is_file()
 
 
 def record(

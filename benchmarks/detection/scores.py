@@ -85,13 +85,9 @@ def recall(outcomes: Sequence[Outcome], family: Family, scale: Scale) -> Recall:
     )
 
 
-def cliffs(outcomes: Sequence[Outcome], scale: Scale, family: Family | None = None) -> Cliffs:
-    """Of all failures that end in one, or of one family."""
-    fell = [
-        outcome
-        for outcome in outcomes
-        if outcome.reported and outcome.cliff is not None and family in (None, outcome.truth.family)
-    ]
+def cliffs(outcomes: Sequence[Outcome], scale: Scale) -> Cliffs:
+    """Of all failures that end in one."""
+    fell = [outcome for outcome in outcomes if outcome.reported and outcome.cliff is not None]
     can = [outcome for outcome in fell if outcome.leadable]
     leads = [-math.inf if (lead := outcome.lead(scale)) is None else lead for outcome in can]
     return Cliffs(len(fell), Share.of(lead > 0 for lead in leads), Median.of(leads))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from benchmarks.detection.figures import Against, Captures, Figures, best, captures, detected
 from benchmarks.detection.judging import SCALES, Outcome, Scale
@@ -129,14 +130,14 @@ def lengthened(figures: Figures) -> list[str]:
     return lines
 
 
-def simulated(figures: Figures) -> list[str]:
+def simulated(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Every simulated cell."""
     lines = [
         "| cell | | failing or input problem | any alert | before the fall, any | before the fall, "
         "failing | accuracy within 3 validations | delay | told |",
         "| --- | --- |" + " ---: |" * 6 + " --- |",
     ]
-    for row in figures.simulated:
+    for row in rows:
         cells = [
             row["cell"],
             "failing" if row["failing"] else "healthy",

@@ -114,11 +114,11 @@ def of_ours(seed: int) -> Iterator[Log]:
         yield Log("roledrift", scenario, seed, tuple(rows), accepted)
 
 
-def learning(seed: int, steps: int = 300) -> list[Row]:
+def learning(seed: int) -> list[Row]:
     """A run that learns as real ones do: rewards of few groups, heavy-tailed gradients."""
     rng = np.random.default_rng(seed)
     rows = []
-    for step in range(1, steps + 1):
+    for step in range(1, 301):
         skill = 0.2 + 0.5 / (1 + math.exp(-(step - 120) / 40))
         solved = rng.binomial(
             1, np.clip(rng.beta(2 * skill, 2 * (1 - skill), (16, 1)), 0, 1), (16, 8)

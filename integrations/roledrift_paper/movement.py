@@ -54,7 +54,7 @@ def table_2(summaries: Sequence[Summary]) -> Table:
         "Perplexity": [ppl for run in summaries for ppl in of(run).ppl.values()],
     }
     for title, measured in courses.items():
-        names = sorted({statistic_name(it.source) for it in measured})
+        names = sorted({statistic_name(course.source) for course in measured})
         caption += f" {title} is: {', '.join(names)}." if names else ""
     title = "Table 2: peak over first"
     return Table(columns, tuple(rows), title, caption, key="table2", sortable=True)

@@ -142,7 +142,7 @@ def _names(
 ) -> tuple[Cell, ...]:
     """The first cells of a row: whose texts these are, and from when."""
     first, low, high = runs[0], min(steps), max(steps)
-    problems = sum(max((role.problems for role in roles.values()), default=0) for roles in here)
+    problems = sum(max((words.problems for words in roles.values()), default=0) for roles in here)
     single = len(runs) == 1
     return (
         Cell(first.name if single else place(first).label, href=first.href),

@@ -94,8 +94,8 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
         for sample in samples
         if sample.turn == first and (sample.prompt or sample.episode) in shown
     ]
-    texts = [it.text[:_LIMIT] for it in counted_samples]
-    tokens = sorted(it.tokens for it in counted_samples)
+    texts = [sample.text[:_LIMIT] for sample in counted_samples]
+    tokens = sorted(sample.tokens for sample in counted_samples)
     counted = any(tokens)
     verdicts = [verdict(text) for text in texts]
     stamps = [
@@ -114,7 +114,7 @@ def wording(step: int, role: str, samples: Sequence[Sample]) -> Wording:
         length=sum(tokens) / len(tokens) if counted else math.nan,
         p50=float(_quantile(tokens, 0.5)) if counted else math.nan,
         p95=float(_quantile(tokens, 0.95)) if counted else math.nan,
-        truncated=share([it.finish == "length" for it in counted_samples]),
+        truncated=share([sample.finish == "length" for sample in counted_samples]),
         boxed=share([boxed(text) for text in texts]),
         hedging=share([hedging(text) for text in texts]),
         terse=share(

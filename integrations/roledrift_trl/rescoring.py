@@ -82,7 +82,7 @@ def score_all(rows: Sequence[Rows], score: Callable[..., Any], *, trainer: Any) 
     model = trainer.model_wrapped if sharded else trainer.model
     chunk = int(trainer.args.per_device_train_batch_size)
     with evaluating(model):
-        return [score_again(row, score, model=model, chunk=chunk) for row in rows]
+        return [score_again(part, score, model=model, chunk=chunk) for part in rows]
 
 
 @contextmanager

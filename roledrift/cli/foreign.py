@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from roledrift.cli import console
 from roledrift.cli.options import Importing
 from roledrift.cli.settings import DEFAULT_DIR
-from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.errors import ConfigError, RoleDriftError, StoreError
 from roledrift.store.reader import find_runs
 
 if TYPE_CHECKING:
@@ -59,23 +59,15 @@ def import_(source: str, wanted: Importing) -> int:
     remarks = _Remarks(source)
     try:
         todo = _todo(source, target, wanted)
+        for shown, imported in _all(todo, wanted, failed):
+            done.append(imported)
+            if not wanted.as_json:
+                remarks.add(shown, imported)
+                printer.print(summary(imported), soft_wrap=True)
+                if imported.out is not None:
+                    printer.print(str(imported.out), soft_wrap=True)
     except RoleDriftError as error:
         return _failed(error, source, wanted)
-    for each in todo:
-        try:
-            imported = _import(each, wanted)
-        except (RoleDriftError, OSError) as error:
-            if len(todo) == 1:
-                return _failed(error, source, wanted)
-            failed[each.shown] = console.failure_of(error, each.source).message
-            console.say(f"{each.shown}: not imported: {failed[each.shown]}")
-            continue
-        done.append(imported)
-        if not wanted.as_json:
-            remarks.add(each.shown, imported)
-            printer.print(summary(imported), soft_wrap=True)
-            if imported.out is not None:
-                printer.print(str(imported.out), soft_wrap=True)
     remarks.say()
     if wanted.as_json:
         sys.stdout.write(document(done, failed) + "\n")
@@ -90,7 +82,7 @@ def _stem(source: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", named.run) or named.path.resolve().stem or "run"
 
 
-def _failed(error: RoleDriftError | OSError, source: str, wanted: Importing) -> int:
+def _failed(error: RoleDriftError, source: str, wanted: Importing) -> int:
     if Path(source).is_dir() and not wanted.form and find_runs(source):
         message = f"{source}: holds a run already; `roledrift check {source}` judges it"
         return console.fail(console.failure("unreadable", message), as_json=wanted.as_json)
@@ -150,6 +142,24 @@ def _in_a_database(run: Found, path: Path) -> bool:
     """Whether a folder's only run lies in a file that holds runs: nobody else would look there."""
     (*_, source) = run.sources
     return source.form.runs is not None and source.path != path
+
+
+def _all(
+    todo: Sequence[_Todo], wanted: Importing, failed: dict[str, str]
+) -> Iterator[tuple[str, Imported]]:
+    """Import runs; of several, those that cannot be are named, and the others still come."""
+    for each in todo:
+        try:
+            imported = _import(each, wanted)
+        except (RoleDriftError, OSError) as error:
+            if len(todo) == 1 and isinstance(error, RoleDriftError):
+                raise
+            if len(todo) == 1:  # an OSError is one of the output to those who print
+                raise StoreError(str(error)) from error
+            failed[each.shown] = console.failure_of(error, each.source).message
+            console.say(f"{each.shown}: not imported: {failed[each.shown]}")
+        else:
+            yield each.shown, imported
 
 
 def _import(todo: _Todo, wanted: Importing) -> Imported:
@@ -251,15 +261,7 @@ def _place(path: str, folder: Path) -> str:
         except RoleDriftError:
             return path  # a folder without runs, or a file that nobody knows; the command says so
     remarks = _Remarks(path)
-    for each in todo:
-        try:
-            done = _import(each, Importing())
-        except (RoleDriftError, OSError) as error:
-            if len(todo) == 1:
-                raise
-            # The others are still to be looked at.
-            console.say(f"{each.shown}: not imported: {console.failure_of(error, path).message}")
-            continue
-        remarks.add(each.shown, done, f"imported as {done.format} ({done.reason})")
+    for shown, done in _all(todo, Importing(), {}):
+        remarks.add(shown, done, f"imported as {done.format} ({done.reason})")
     remarks.say()
     return str(target)

@@ -89,20 +89,18 @@ class Collector:
 
     Args:
         ledger: Where rows without a place are counted.
-        sampling: Which texts are kept, beside those of the first problems of every step.
         count: Number of tokens in a text, for sources that do not say; None leaves them unknown.
     """
 
     def __init__(
         self,
         ledger: Ledger,
-        sampling: SamplingConfig | None = None,
         count: Callable[[str], int] | None = None,
     ) -> None:
         self.tally = Tally()
         self._count = count
         self._ledger = ledger
-        self._sampler = TextSampler(sampling or SamplingConfig())
+        self._sampler = TextSampler(SamplingConfig())
         self._open: dict[int, _Step] = {}
         self._closed: set[int] = set()
         self._text = 0

@@ -24,7 +24,6 @@ from roledrift.ingest.collect import (
     without_single_slots,
 )
 from roledrift.ingest.form import Facts, Format, Job
-from roledrift.ingest.ledger import Ledger
 from roledrift.ingest.roles import RoleMap, workflow_of
 from roledrift.measure.milestones import ONE_OF_THE_FIRST, milestones
 from roledrift.records import RunHeader, Sample, StepRecord
@@ -210,7 +209,6 @@ def job_for(
     *,
     roles: str = "",
     mapping: Path | None = None,
-    ledger: Ledger | None = None,
     tokenizer: str = "",
     address: str = "",
 ) -> Job:
@@ -227,7 +225,6 @@ def job_for(
         source=source,
         roles=RoleMap(roles),
         mapping=None if mapping is None else load_mapping(mapping),
-        ledger=ledger or Ledger(),
         tokenizer=tokenizer,
         address=address,
         count=counter(tokenizer) if tokenizer else None,

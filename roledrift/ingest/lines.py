@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from roledrift.ingest.ledger import Ledger
-from roledrift.ingest.unpacking import BROKEN, UTF8_MARK, Recoded, opened
+from roledrift.ingest.unpacking import BROKEN, UTF8_MARK, opened
 
 MAX_LINE = 64 * 2**20
 """Longest line that is read, in bytes; longer ones are skipped without being held in memory."""
@@ -30,8 +30,6 @@ def lines(path: Path, ledger: Ledger) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with opened(path) as file:
-            if isinstance(file, Recoded):
-                ledger.skip("file in UTF-16", path.name)
             while line := file.readline(MAX_LINE):
                 number += 1
                 if len(line) >= MAX_LINE and not line.endswith(b"\n"):

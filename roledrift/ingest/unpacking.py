@@ -1,4 +1,4 @@
-"""Files as they lie around: compressed or not, in UTF-8 or UTF-16; told by their first bytes."""
+"""Files as they lie around: compressed or not, as their first bytes tell."""
 
 from __future__ import annotations
 
@@ -20,36 +20,10 @@ SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
 """Of compressed files. Only their names are judged by it, what is in them by its first bytes."""
 
 UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-
-class Recoded(io.RawIOBase):
-    """UTF-16 as UTF-8 bytes, a line at a time: what a Windows shell redirects is of that kind."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        # Without newline="\n" every lone carriage return of a progress bar would end a line.
-        self._text = io.TextIOWrapper(file, "utf-16", errors="replace", newline="\n")
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        """At most ``size`` characters of a line."""
-        return self._text.readline(-1 if size is None else size).encode("utf-8", "replace")
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """At most ``size`` characters."""
-        return self._text.read(-1 if size is None else size).encode("utf-8", "replace")
-
-    def close(self) -> None:
-        """Close the file below, too."""
-        self._text.close()
-        super().close()
 
 
 def opened(path: Path) -> IO[bytes]:
-    """The bytes of a file: unpacked, and as UTF-8 if they were UTF-16.
+    """The bytes of a file, unpacked.
 
     Raises:
         OSError: If it cannot be opened or is a pipe or device, which could keep us waiting for
@@ -59,13 +33,8 @@ def opened(path: Path) -> IO[bytes]:
         start = raw.read(6)
     # Opened anew: what unpacks does not close a file that it was handed.
     makers = (make for magic, make in _PACKED.items() if start.startswith(magic))
-    file: Any = next(makers, _raw)(path)
-    try:
-        start = file.peek(2)
-        return Recoded(file) if start.startswith(_UTF16_MARKS) else file  # type: ignore[return-value]
-    except BROKEN:
-        file.close()
-        raise
+    file: IO[bytes] = next(makers, _raw)(path)
+    return file
 
 
 def _raw(path: Path) -> IO[bytes]:

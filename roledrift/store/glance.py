@@ -73,7 +73,7 @@ def glance(path: Path) -> Glance:
     steps = layout.writers(names, "steps")
     newest: tuple[int, str, bool] | None = None
     for writer in steps:
-        last = _last(path / layout.steps_file(writer))
+        last = _last(path / layout.lines_file("steps", writer))
         if last is not None and (newest is None or last[:2] >= newest[:2]):
             newest = last
     judges = layout.writers(names, "incidents")
@@ -104,7 +104,7 @@ def _last(file: Path) -> tuple[int, str, bool] | None:
 def _incidents(path: Path, writer: str) -> list[Incident]:
     incidents = []
     try:
-        lines = (path / layout.incidents_file(writer)).read_bytes().split(b"\n")
+        lines = (path / layout.lines_file("incidents", writer)).read_bytes().split(b"\n")
     except OSError:
         return []
     for line in lines:

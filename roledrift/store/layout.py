@@ -20,10 +20,12 @@ import platform
 import re
 import time
 from pathlib import Path
+from typing import Literal
 
 from roledrift.errors import StoreError
 from roledrift.store import regular
 
+Kind = Literal["steps", "alerts", "incidents"]
 HEADER = "run.json"
 STARTS = "starts.json"
 SAMPLES = "samples"
@@ -49,19 +51,9 @@ def safe_name(name: str) -> str:
     return _UNSAFE.sub("-", name).strip("-")[:80] or "writer"
 
 
-def steps_file(writer: str) -> str:
-    """Name of the file a writer appends its steps to."""
-    return f"steps.{writer}.jsonl"
-
-
-def alerts_file(writer: str) -> str:
-    """Name of the file a writer appends its alerts to."""
-    return f"alerts.{writer}.jsonl"
-
-
-def incidents_file(writer: str) -> str:
-    """Name of the file a writer appends the changes of incidents to."""
-    return f"incidents.{writer}.jsonl"
+def lines_file(kind: Kind, writer: str) -> str:
+    """Name of the file that a writer appends its steps, alerts or changes of incidents to."""
+    return f"{kind}.{writer}.jsonl"
 
 
 def samples_file(step: int, writer: str) -> str:
@@ -69,8 +61,8 @@ def samples_file(step: int, writer: str) -> str:
     return f"{SAMPLES}/{step:08d}-{writer}.parquet"
 
 
-def writers(names: list[str], kind: str) -> list[str]:
-    """Writers with a file of ``kind`` (``"steps"``, ``"alerts"``, ``"incidents"``), sorted."""
+def writers(names: list[str], kind: Kind) -> list[str]:
+    """Writers with a file of that kind, sorted."""
     matches = (_LINES.match(name) for name in names)
     return sorted(match[2] for match in matches if match and match[1] == kind)
 

@@ -8,8 +8,8 @@ Only a newer schema stops the reader: guessing at it would be worse than saying 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -191,21 +191,21 @@ class StoredRun:
         latest = {incident.id: incident for incident in self._in_order("incidents", Incident)}
         return tuple(sorted(latest.values(), key=lambda incident: incident.rank))
 
-    def _in_order(self, kind: str, of: type[_Told]) -> list[_Told]:
+    def _in_order(self, kind: layout.Kind, of: type[_Told]) -> list[_Told]:
         """Records of all writers by step, then by segment; none of a step that was replayed."""
         replaced = self._merged[1]
         order = {segment.writer: rank for rank, segment in enumerate(self.segments)}
         placed = [
             (record.step, order.get(writer, -1), record)
             for writer in layout.writers(layout.names(self.path), kind)
-            for body, where in self._lines(f"{kind}.{writer}.jsonl")
+            for body, where in self._lines(layout.lines_file(kind, writer))
             if (record := self._decoded(body, where, of)) is not None
             and (writer, record.step) not in replaced
         ]
         return [record for _, _, record in sorted(placed, key=lambda item: item[:2])]
 
     def _segment(self, writer: str) -> Segment:
-        name = layout.steps_file(writer)
+        name = layout.lines_file("steps", writer)
         known = self._chunks.get(name, Chunk())
         lines, size, count = self._lines_after(name, known)
         if size < known.size:  # it was written anew
@@ -298,21 +298,10 @@ def open_run(path: Path | str) -> StoredRun:
         StoreError: If there is no run at ``path``, or its header cannot be read.
         SchemaError: If the run was written by a newer version.
     """
-    layout.refuse_url(path)
-    path = Path(path)
-    path = path.parent if path.name == layout.HEADER else path
-    try:
-        if not path.is_dir():
-            raise StoreError(_no_directory(path, "`roledrift ls DIR` lists the runs in DIR"))
-        if layout.HEADER not in layout.names(path):
-            raise StoreError(no_header(path))
-        return StoredRun(path, read_header(path))
-    except StoreError:
-        raise
-    except OSError as error:
-        raise StoreError(
-            f"{path}: cannot be read ({error.strerror or error}); check path and permissions"
-        ) from error
+    with _looking_at(path, "be read", "`roledrift ls DIR` lists the runs in DIR") as folder:
+        if layout.HEADER not in layout.names(folder):
+            raise StoreError(no_header(folder))
+        return StoredRun(folder, read_header(folder))
 
 
 def reference_steps(path: str, workflow: Workflow) -> list[StepRecord]:
@@ -343,19 +332,8 @@ def find_runs(path: Path | str) -> list[Path]:
     Raises:
         StoreError: If there is no such directory.
     """
-    layout.refuse_url(path)
-    path = Path(path)
-    path = path.parent if path.name == layout.HEADER else path
-    try:
-        if not path.is_dir():
-            raise StoreError(_no_directory(path, "give a run directory or a folder of runs"))
-        return layout.runs_below(path)
-    except StoreError:
-        raise
-    except OSError as error:
-        raise StoreError(
-            f"{path}: cannot be listed ({error.strerror or error}); check path and permissions"
-        ) from error
+    with _looking_at(path, "be listed", "give a run directory or a folder of runs") as folder:
+        return layout.runs_below(folder)
 
 
 def is_run(path: Path | str) -> bool:
@@ -364,6 +342,30 @@ def is_run(path: Path | str) -> bool:
         return find_runs(path) == [Path(path)]
     except StoreError:
         return False
+
+
+@contextmanager
+def _looking_at(path: Path | str, what: str, advice: str) -> Iterator[Path]:
+    """The directory that a path names, or that of the header that it names.
+
+    Args:
+        path: As the user gave it.
+        what: What cannot be done if it fails.
+        advice: What to do if there is no such directory.
+    """
+    layout.refuse_url(path)
+    path = Path(path)
+    path = path.parent if path.name == layout.HEADER else path
+    try:
+        if not path.is_dir():
+            raise StoreError(_no_directory(path, advice))
+        yield path
+    except StoreError:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot {what} ({error.strerror or error}); check path and permissions"
+        ) from error
 
 
 def _no_directory(path: Path, advice: str) -> str:

@@ -86,7 +86,7 @@ class RunWriter:
             start = {"kind": "start", "writer": self.writer, "segment": segment, "time": _now()}
             self._steps.append(json.dumps({"v": SCHEMA, **start}, separators=(",", ":")))
             if judged:
-                (self.path / layout.incidents_file(self.writer)).touch()
+                (self.path / layout.lines_file("incidents", self.writer)).touch()
 
     def write_step(self, record: StepRecord) -> None:
         """Append one step, stamped with this writer's name and a running number.
@@ -107,11 +107,11 @@ class RunWriter:
 
     def write_alert(self, alert: Alert) -> None:
         """Append one alert and wait until it is on the disk; raises like :meth:`write_step`."""
-        self._keep(layout.alerts_file(self.writer), to_json(alert))
+        self._keep(layout.lines_file("alerts", self.writer), to_json(alert))
 
     def write_incident(self, incident: Incident) -> None:
         """Append a state of an incident and wait until it is on the disk; the last one counts."""
-        self._keep(layout.incidents_file(self.writer), to_json(incident))
+        self._keep(layout.lines_file("incidents", self.writer), to_json(incident))
 
     def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
         """Keep the texts of one step in a file of their own; raises like :meth:`write_step`."""
@@ -193,7 +193,7 @@ class RunWriter:
         for number in count(1):
             name = base if number == 1 else f"{base}-{number}"
             try:
-                return name, LineFile(self.path / layout.steps_file(name), new=True)
+                return name, LineFile(self.path / layout.lines_file("steps", name), new=True)
             except FileExistsError:
                 continue
         raise AssertionError("unreachable: count() never ends")
@@ -240,7 +240,7 @@ def _next_segment(path: Path) -> int:
     """One more than the highest number so far: a clock that needs no synchronised hosts."""
     highest = -1
     for writer in layout.writers(os.listdir(path), "steps"):
-        with opened(path / layout.steps_file(writer)) as file:
+        with opened(path / layout.lines_file("steps", writer)) as file:
             highest = max(highest, segment_of(file.readline())[0])
     return highest + 1
 

@@ -1,10 +1,6 @@
-import gzip
 import json
-import math
 import shutil
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -163,62 +159,3 @@ def test_garbage_is_refused_in_one_sentence(
                 import_run((form, "forced"), job_for(source), folder / "run")
     with pytest.raises(StoreError):
         open_run(folder / "run")
-
-
-ODD = st.sampled_from(
-    [None, True, -1, 2**70, 1e308, math.nan, "", "x" * 5000, [], {}, [[]], {"a": {}}, "\ud800"]
-)
-RECORDED = [
-    "paper/voting-qwen3_1.7b-multi_lora-math", "paper-training", "paper-wandb/shared", "verl",
-    "verl-legacy", "tinker", "rllm", "prime-rl", "pettingllms", "trl",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RECORDED)
-@settings(max_examples=12, deadline=None)
-@given(data=st.data())
-def test_what_frameworks_wrote_may_be_damaged(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
-) -> None:
-    """Bytes changed, cut off, recoded or packed; or whole JSON with odd values in it."""
-    root = tmp_path_factory.mktemp("d") / "s"
-    shutil.copytree(FIXTURES / name, root)
-    files = sorted(one for one in root.rglob("*") if one.is_file() and one.stat().st_size)
-    file = data.draw(st.sampled_from(files))
-    raw = file.read_bytes()
-    how = data.draw(st.sampled_from(["bytes", "cut", "utf-16", "packed", "values", "values"]))
-    if how == "values" and file.suffix in (".json", ".jsonl"):
-        lines = [raw.decode()] if file.suffix == ".json" else raw.decode().splitlines()
-        at = data.draw(st.integers(0, len(lines) - 1))
-        lines[at] = json.dumps(odder(json.loads(lines[at]), data))
-        file.write_text("\n".join(lines))
-    elif how == "utf-16":
-        file.write_bytes(raw.decode("latin-1").encode("utf-16"))
-    elif how == "packed":
-        packed = gzip.compress(raw)
-        file.write_bytes(packed[: data.draw(st.integers(3, len(packed)))])
-    else:
-        changed = bytearray(raw)
-        for _ in range(data.draw(st.integers(1, 5))):
-            changed[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-        file.write_bytes(
-            changed[: data.draw(st.integers(1, len(raw)))] if how == "cut" else changed
-        )
-    with suppress(RoleDriftError):
-        done = import_run(sniff(root), job_for(root), root.parent / "run")
-        assert open_run(root.parent / "run").steps()
-        assert done.tally.steps
-
-
-def odder(body: Any, data: st.DataObject) -> Any:
-    """A JSON document with one of its values replaced, however deep it lies."""
-    keys: list[Any] = []
-    if isinstance(body, dict):
-        keys = list(body)
-    elif isinstance(body, list):
-        keys = list(range(len(body)))
-    if not keys or data.draw(st.integers(0, 5)) == 0:
-        return data.draw(ODD)
-    key = data.draw(st.sampled_from(keys))
-    body[key] = odder(body[key], data)
-    return body

@@ -51,9 +51,9 @@ def _columns(path: Path) -> Path:
     return file
 
 
-def _csv(path: Path, delimiter: str = ",", encoding: str = "utf-8", prefix: str = "") -> Path:
+def _csv(path: Path, delimiter: str = ",", prefix: str = "") -> Path:
     file = path / "log.csv"
-    with file.open("w", newline="", encoding=encoding) as out:
+    with file.open("w", newline="") as out:
         names = [prefix + key if key != "step" else key for key in ROWS[0]]
         writer = csv.writer(out, delimiter=delimiter)
         writer.writerow(names)
@@ -65,10 +65,6 @@ def _csv(path: Path, delimiter: str = ",", encoding: str = "utf-8", prefix: str 
 
 def _semicolons(path: Path) -> Path:
     return _csv(path, ";")
-
-
-def _utf16(path: Path) -> Path:
-    return _csv(path, encoding="utf-16")
 
 
 def _exported(path: Path) -> Path:
@@ -84,7 +80,7 @@ def _console(path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "write",
-    [_jsonl, _nested, _list, _state, _columns, _csv, _semicolons, _utf16, _exported, _console],
+    [_jsonl, _nested, _list, _state, _columns, _csv, _semicolons, _exported, _console],
 )
 def test_rows_are_understood_wherever_they_are(
     write: Callable[[Path], Path], tmp_path: Path

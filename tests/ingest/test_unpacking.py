@@ -26,22 +26,20 @@ PACK = {
 }
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 @pytest.mark.parametrize("how", PACK)
 def test_files_are_told_by_their_first_bytes(tmp_path: Path, how: str, encoding: str) -> None:
-    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
     file = tmp_path / "a.jsonl"  # whatever it is called
-    file.write_bytes(PACK[how](mark + TEXT.encode(encoding)))
+    file.write_bytes(PACK[how](TEXT.encode()))
     ledger = Ledger()
     assert [line.decode() for _, line in lines(file, ledger)] == ['{"a": "é"}', '{"a": 2}']
-    assert ledger.counts == ({"file in UTF-16": 1} if "16" in encoding else {})
+    assert ledger.counts == {}
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("how", PACK)
-def test_nothing_stays_open(tmp_path: Path, how: str, encoding: str) -> None:
+def test_nothing_stays_open(tmp_path: Path, how: str) -> None:
     file = tmp_path / "a"
-    file.write_bytes(PACK[how](TEXT.encode(encoding)))
+    file.write_bytes(PACK[how](TEXT.encode()))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with opened(file) as stream:

@@ -26,11 +26,14 @@ def server() -> Iterator[str]:
         yield address
 
 
-def ask(home: Path, server: str, *arguments: str, key: str = KEY) -> tuple[int, str]:
-    """``roledrift`` with these arguments, as somebody whose home and settings are empty."""
+def ask(home: Path, server: str, *arguments: str, key: str = KEY, **more: str) -> tuple[int, str]:
+    """``roledrift`` with these arguments, as somebody whose home and settings are empty.
+
+    ``more`` are variables of the environment.
+    """
     clean = {name: value for name, value in os.environ.items() if not name.startswith("WANDB")}
     names = ("HOME", "WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR")
-    env = clean | {name: str(home) for name in names} | {"WANDB_BASE_URL": server}
+    env = clean | {name: str(home) for name in names} | {"WANDB_BASE_URL": server} | more
     done = subprocess.run(
         [sys.executable, "-m", "roledrift", *arguments],
         env=env | ({"WANDB_API_KEY": key} if key else {}),
@@ -76,11 +79,11 @@ def test_what_is_in_the_way_is_said(
     assert (code, line.startswith(f"roledrift: {address}: "), told in line) == (2, True, True), said
 
 
-@pytest.mark.slow  # the client tries several times
 def test_without_network(tmp_path: Path) -> None:
     with serving([], {}) as address:
         pass  # now nobody listens there
-    code, said = ask(tmp_path, address, "check", "wandb://ent/proj/r1")
+    wait = {"WANDB_HTTP_TIMEOUT": "2"}  # seconds for which the client tries again, 19 by default
+    code, said = ask(tmp_path, address, "check", "wandb://ent/proj/r1", **wait)
     assert (code, "cannot be reached" in said, "local folder" in said) == (2, True, True), said
 
 

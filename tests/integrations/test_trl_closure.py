@@ -18,7 +18,7 @@ SKETCH = {"tier": "full", "gradients": {"store": "sketch"}}
 
 
 def test_lora_covers_the_norm_that_trl_logs(tmp_path: Path) -> None:
-    trainer, steps = watched(tmp_path, config={"tier": "full"})
+    trainer, steps = watched(tmp_path, model=tiny_model(layers=2), config={"tier": "full"})
     logged = [row["grad_norm"] for row in trainer.state.log_history if "grad_norm" in row]
     assert len(steps) == len(logged) == 3
     for record, norm in zip(steps, logged, strict=True):
@@ -31,7 +31,7 @@ def test_lora_covers_the_norm_that_trl_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tied", [False, True])
 def test_the_fused_output_layer_is_named_as_not_covered(tmp_path: Path, tied: bool) -> None:
     """TRL 1.16 computes log-probabilities from ``lm_head.weight``, past the layer."""
-    model = tiny_model()
+    model = tiny_model(layers=2)
     if tied:
         model.config.tie_word_embeddings = True
         model.lm_head.weight = model.get_input_embeddings().weight
@@ -55,7 +55,7 @@ def test_a_trained_copy_of_the_output_layer_is_named_as_not_covered(tmp_path: Pa
 
     lora = LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["lm_head"])
     _, steps = watched(
-        tmp_path, lora=False, model=get_peft_model(tiny_model(), lora), config=SKETCH
+        tmp_path, lora=False, model=get_peft_model(tiny_model(layers=2), lora), config=SKETCH
     )
     said = [name for record in steps for name in record.faults]
     said += [one for record in steps for gram in record.gradients for one in gram.bypassed]
@@ -66,16 +66,16 @@ def test_a_trained_copy_of_the_output_layer_is_named_as_not_covered(tmp_path: Pa
 @pytest.mark.slow
 def test_torch_compile_is_left_alone(tmp_path: Path) -> None:
     found: dict[str, Any] = {}
-    compiled = {"torch_compile": True, "torch_compile_backend": "eager"}
+    compiled = {"torch_compile": True, "torch_compile_backend": "eager", "max_steps": 2}
     for name in ("plain", "watched"):
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
         torch.manual_seed(0)
         if name == "plain":
-            trainer = make_trainer(tmp_path / name, [], model=tiny_model(layers=1), **compiled)
+            trainer = make_trainer(tmp_path / name, [], model=tiny_model(), **compiled)
             trainer.train()
         else:
-            model = tiny_model(layers=1)
+            model = tiny_model()
             trainer, steps = watched(
                 tmp_path / name, config={"tier": "full"}, model=model, **compiled
             )

@@ -44,7 +44,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def tiny_model(vocabulary: int = len(WORDS), *, layers: int = 2) -> Qwen3ForCausalLM:
+def tiny_model(vocabulary: int = len(WORDS), *, layers: int = 1) -> Qwen3ForCausalLM:
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=vocabulary,

@@ -37,7 +37,7 @@ def noisy(smoke: Config) -> Config:
     return replace(smoke, stress=Stress("reward_noise", share=1.0))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_bank(base_folder: Path) -> Callable[..., AdapterBank]:
     def make(
         *policies: str,

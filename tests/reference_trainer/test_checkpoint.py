@@ -167,16 +167,26 @@ def flip(file: Path) -> None:
     file.write_bytes(content)
 
 
+@pytest.fixture(scope="module")
+def three(
+    make_bank: Callable[..., AdapterBank], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[AdapterBank, Path]:
+    """A bank and its checkpoints 1 to 3."""
+    bank, folder = make_bank("shared"), tmp_path_factory.mktemp("three")
+    for step in (1, 2, 3):
+        save_checkpoint(bank, folder, Position(step, 0), keep=0)
+    return bank, folder
+
+
 @pytest.mark.parametrize("harm", [cut, flip, Path.unlink])
 @pytest.mark.parametrize(
     "file", ["state.pt", "position.json", "actor/lora_adapter/adapter_model.safetensors"]
 )
 def test_a_damaged_checkpoint_is_named_and_the_newest_whole_one_is_taken(
-    make_bank: Callable[..., AdapterBank], tmp_path: Path, file: str, harm: Callable[[Path], None]
+    three: tuple[AdapterBank, Path], tmp_path: Path, file: str, harm: Callable[[Path], None]
 ) -> None:
-    bank = make_bank("shared")
-    for step in (1, 2, 3):
-        save_checkpoint(bank, tmp_path, Position(step, 0), keep=0)
+    bank, folder = three
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     assert latest_whole(tmp_path) == (tmp_path / "global_step_3", ())
     harm(tmp_path / "global_step_3" / file)
     found, (sentence,) = latest_whole(tmp_path)

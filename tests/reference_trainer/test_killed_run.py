@@ -14,7 +14,7 @@ from reference_trainer.config import CheckpointSettings, Config, load
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import StepReport, train
 from roledrift import open_run
-from tests.ranks import context
+from tests.ranks import process
 from tests.reference_trainer.test_checkpoint import assert_it_moves, lines, same, weights
 
 
@@ -69,9 +69,8 @@ def test_killed_again_and_again_it_ends_in_the_same_bits(
     train(whole, out=tmp_path / "whole")
     assert_it_moves(tmp_path / "whole")
     run = tmp_path / "killed"
-    processes = context()
     for kind, value in KILLS:
-        child = processes.Process(target=killed_run, args=(run, cache, kind, value))
+        child = process(killed_run, run, cache, kind, value)
         child.start()
         child.join(120)
         assert child.exitcode == -signal.SIGKILL

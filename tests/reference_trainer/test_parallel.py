@@ -28,7 +28,7 @@ from reference_trainer.run_folder import RunFolder
 from reference_trainer.setup import prepare
 from reference_trainer.trainer import train
 from roledrift import open_run
-from tests.ranks import as_rank, context, free_port, together
+from tests.ranks import as_rank, free_port, process, together
 
 pytestmark = [pytest.mark.slow, pytest.mark.ranks]
 
@@ -112,10 +112,7 @@ def fork(source: Path, out: Path, *more: str, cache: Path, count: int) -> list[A
     """As a launcher starts ranks, but from one process that has imported torch."""
     arguments = ["train", str(source), "--out", str(out), "--cache", str(cache), *more]
     port, errors = free_port(), out.with_suffix(".errors")
-    ranks = [
-        context().Process(target=a_rank, args=(rank, count, port, errors, arguments))
-        for rank in range(count)
-    ]
+    ranks = [process(a_rank, rank, count, port, errors, arguments) for rank in range(count)]
     for rank in ranks:
         rank.start()
     return ranks

@@ -1,18 +1,21 @@
-import subprocess
-import sys
 import threading
 from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from reference_trainer import pretrain
 from reference_trainer.config import Config, load
 from reference_trainer.exercises import Noise
 from reference_trainer.pretrain import _schedule, cache_key, load_base, pretrained
 from reference_trainer.tasks.code import CodeTask
 from reference_trainer.tasks.math import MathTask
 from reference_trainer.warm_up import PretrainSettings, Until
+from tests.ranks import process
 
 
 def test_the_key_is_everything_the_weights_depend_on(smoke: Config) -> None:
@@ -45,31 +48,35 @@ def test_the_cached_model_is_used_and_nothing_else_is_left(
     assert all((one / "model.safetensors").is_file() for one in there), "a draft was left behind"
 
 
+def warm_up_when_told(teller: Connection, settings: PretrainSettings, cache: Path) -> None:
+    real = pretrain.warm_up
+
+    def told(*arguments: Any, **more: Any) -> Any:
+        teller.send("begun")
+        teller.recv()
+        return real(*arguments, **more)
+
+    pretrain.warm_up = told
+    pretrained(settings, load("tiny-smoke").task, prompts="tiny", cache=cache)
+
+
+@pytest.mark.ranks
 def test_a_process_waits_for_another_that_warms_up_the_same_model(
-    tmp_path: Path, smoke: Config, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, smoke: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = replace(smoke.pretrain, steps=2)
-    command = (
-        "from pathlib import Path; from reference_trainer.config import load;"
-        "from dataclasses import replace; from reference_trainer.pretrain import pretrained;"
-        "import reference_trainer.pretrain as p; real = p.warm_up;"
-        "p.warm_up = lambda *a, **k: (print('trained', flush=True), input(), real(*a, **k))[2];"
-        "c = load('tiny-smoke'); s = replace(c.pretrain, steps=2);"
-        f"pretrained(s, c.task, prompts='tiny', cache=Path({str(tmp_path)!r}))"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdin is not None
-        assert other.stdout is not None
-        assert other.stdout.readline() == "trained\n"
-        # It holds the lock now, and goes on a little later than this process wants the model.
-        timer = threading.Timer(0.5, lambda: other.communicate("\n"))
-        timer.start()
-        folder = pretrained(settings, smoke.task, prompts="tiny", cache=tmp_path)
-        timer.join()
-    assert other.returncode == 0
-    assert "waiting" in capfd.readouterr().err
+    here, there = Pipe()
+    other = process(warm_up_when_told, there, settings, tmp_path)
+    other.start()
+    there.close()
+    assert here.recv() == "begun"
+    # It holds the lock now, and goes on a little later than this process wants the model.
+    timer = threading.Timer(0.5, lambda: here.send("go on"))
+    timer.start()
+    folder = pretrained(settings, smoke.task, prompts="tiny", cache=tmp_path)
+    other.join(60)
+    assert other.exitcode == 0
+    assert "waiting" in capsys.readouterr().err
     assert (folder / "model.safetensors").is_file()
     assert sorted(one.name for one in tmp_path.iterdir()) == [".locks", folder.name]
 

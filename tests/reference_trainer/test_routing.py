@@ -86,7 +86,7 @@ def test_one_optimizer_for_all_gives_the_run_that_one_per_policy_gives(
     traces = []
     for optimizers in ("per_policy", "one"):
         adam = replace(chain.train.adam, optimizers=optimizers)
-        config = replace(chain, routing=ROUTINGS[2], train=replace(chain.train, adam=adam))
+        config = replace(chain, routing=ROUTINGS[2], train=replace(chain.train, steps=2, adam=adam))
         setup, result = run(config, cache)
         weights = [one for policy in ("left", "right") for one in setup.bank.parameters_of(policy)]
         traces.append(([replace(one, seconds={}) for one in result.steps], weights))
@@ -107,6 +107,16 @@ def test_a_schedule_is_the_iterations_and_compat_ticks_are_not(chain: Config, ca
     assert not setup.bank.moved("shared")  # the first update of a run has a rate of zero
 
 
+@pytest.fixture(scope="module")
+def first_updates(noisy: Config, cache: Path) -> tuple[Config, list[torch.Tensor]]:
+    """A configuration of one iteration with several updates, and what its run ends with."""
+    settings = replace(noisy.train, minibatch=10, steps=1)
+    validation = replace(noisy.validation, every=0)
+    config = replace(noisy, routing="shared", train=settings, validation=validation)
+    setup, _ = run(config, cache)
+    return config, list(setup.bank.parameters_of("shared"))
+
+
 @pytest.mark.parametrize(
     "switch",
     [
@@ -117,13 +127,11 @@ def test_a_schedule_is_the_iterations_and_compat_ticks_are_not(chain: Config, ca
     ],
 )
 def test_each_switch_changes_a_run_by_itself(
-    noisy: Config, cache: Path, switch: dict[str, Any]
+    first_updates: tuple[Config, list[torch.Tensor]], cache: Path, switch: dict[str, Any]
 ) -> None:
-    train_settings = replace(noisy.train, minibatch=10)
-    config = replace(noisy, routing="shared", train=train_settings)
-    plain, _ = run(config, cache)
+    config, plain = first_updates
     other, result = run(replace(config, paper_compat=replace(config.paper_compat, **switch)), cache)
-    pairs = zip(plain.bank.parameters_of("shared"), other.bank.parameters_of("shared"), strict=True)
+    pairs = zip(plain, other.bank.parameters_of("shared"), strict=True)
     assert not all(torch.equal(a, b) for a, b in pairs)
     assert result.steps[0].policies["shared"].updates == 4
 
@@ -131,8 +139,9 @@ def test_each_switch_changes_a_run_by_itself(
 def test_switches_that_only_change_what_is_compared(
     noisy: Config, cache: Path, tmp_path: Path
 ) -> None:
-    rollout = replace(noisy.rollout, temperature=0.7)
-    config = replace(noisy, rollout=rollout)
+    rollout, settings = replace(noisy.rollout, temperature=0.7), replace(noisy.train, steps=2)
+    validation = replace(noisy.validation, every=0)
+    config = replace(noisy, rollout=rollout, train=settings, validation=validation)
     plain, sampled = run(config, cache)
     compat = replace(config.paper_compat, rollout_logps_at_one=True)
     other, at_one = run(replace(config, paper_compat=compat), cache, tmp_path / "run")
@@ -149,7 +158,7 @@ def test_switches_that_only_change_what_is_compared(
     assert floor is not None
     assert abs(same) < 1e-4
     assert floor > 1e-2
-    single = replace(noisy, train=replace(noisy.train, minibatch=64))
+    single = replace(config, rollout=noisy.rollout, train=replace(settings, minibatch=64))
     compat = replace(single.paper_compat, on_policy_single=True)
     _, result = run(replace(single, paper_compat=compat), cache)
     assert all(one.clipped == 0 for step in result.steps for one in step.policies.values())

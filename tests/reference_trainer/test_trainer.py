@@ -22,6 +22,12 @@ def run(config: Config, cache: Path, out: Path | None = None) -> tuple[Result, l
     return result, weights
 
 
+@pytest.fixture(scope="module")
+def plain(smoke: Config, cache: Path) -> tuple[Result, list[torch.Tensor]]:
+    """The run of the preset, which nobody watches."""
+    return run(smoke, cache)
+
+
 def trace(result: Result) -> list[Any]:
     return [replace(report, seconds={}) for report in result.steps]
 
@@ -132,9 +138,9 @@ def test_a_role_left_out_of_the_loss_is_measured_all_the_same(
 
 
 def test_the_same_seed_gives_the_same_trace_and_another_does_not(
-    smoke: Config, cache: Path
+    smoke: Config, cache: Path, plain: tuple[Result, list[torch.Tensor]]
 ) -> None:
-    one, _ = run(smoke, cache)
+    one, _ = plain
     again, _ = run(smoke, cache)
     assert trace(one) == trace(again)
     assert one.before == again.before
@@ -142,9 +148,11 @@ def test_the_same_seed_gives_the_same_trace_and_another_does_not(
     assert trace(one) != trace(other)
 
 
-def test_validating_more_often_changes_nothing_else(smoke: Config, cache: Path) -> None:
+def test_validating_more_often_changes_nothing_else(
+    smoke: Config, cache: Path, plain: tuple[Result, list[torch.Tensor]]
+) -> None:
     rare = replace(smoke, validation=replace(smoke.validation, every=0))
-    one, weights = run(smoke, cache)
+    one, weights = plain
     other, others = run(rare, cache)
     assert all(torch.equal(a, b) for a, b in zip(weights, others, strict=True))
     assert other.before is None
@@ -152,6 +160,7 @@ def test_validating_more_often_changes_nothing_else(smoke: Config, cache: Path) 
 
 
 def test_single_and_mixed_routings_run(smoke: Config, cache: Path) -> None:
+    smoke = replace(smoke, train=replace(smoke.train, steps=1))
     single, _ = run(replace(smoke, workflow="single", routing="shared"), cache)
     assert set(single.steps[0].roles) == {"generator"}
     routed = {"generator": "solver", "aggregator": "chooser"}
@@ -176,6 +185,7 @@ def test_an_alert_stops_the_run(cache: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_holds_a_run_is_refused(smoke: Config, cache: Path, tmp_path: Path) -> None:
+    smoke = replace(smoke, train=replace(smoke.train, steps=1))
     run(smoke, cache, tmp_path)
     with pytest.raises(RoleDriftError):
         run(smoke, cache, tmp_path)

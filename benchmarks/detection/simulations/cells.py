@@ -50,9 +50,9 @@ def voting(
     )  # fmt: skip
 
 
-def rising(steps: int = STEPS, start: float = 0.3, end: float = 0.5) -> Array:
+def rising(start: float = 0.3, end: float = 0.5) -> Array:
     """Accuracy of a healthy run."""
-    return course(steps, {1: start, steps // 2: start + 0.8 * (end - start), steps: end})
+    return course(STEPS, {1: start, STEPS // 2: start + 0.8 * (end - start), STEPS: end})
 
 
 def collapses(times: int) -> Iterator[Trial]:

@@ -82,9 +82,9 @@ HARDER = (
 CONDITIONS = (*PLAIN, *HARDER)
 
 
-def healthy_plan(condition: Condition, steps: int | None = None) -> RunPlan:
+def healthy_plan(condition: Condition) -> RunPlan:
     """A run of that kind: accuracy rises and levels off, nothing else changes."""
-    steps = steps or condition.steps
+    steps = condition.steps
     workflow = WORKFLOWS[condition.workflow]
     roles = {}
     for role in workflow.roles:

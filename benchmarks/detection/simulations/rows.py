@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from benchmarks.detection.intervals import Median, Share
 from benchmarks.detection.judging import Finding, Scale
+from benchmarks.detection.scores import plain
 from benchmarks.detection.simulations.trials import Tried
 
 VALIDATIONS = 3
@@ -32,9 +33,9 @@ class Row:
             findings or input problems.
         soon: Share in which a failing finding about accuracy comes within three validations of
             the fall; None where it does not fall.
-        delay: Steps from the onset to the first finding about the right role.
         withheld: Share with a verdict withheld at the end.
-        findings: What was told, most frequent first.
+        delay: Steps from the onset to the first finding about the right role.
+        summary: What was told, most frequent first.
     """
 
     cell: str
@@ -46,43 +47,16 @@ class Row:
     ahead: Share | None
     ahead_serious: Share | None
     soon: Share | None
-    delay: Median
     withheld: Share
-    findings: str
-
-    def text(self) -> str:
-        """One line for the terminal."""
-        parts = [f"serious {self.serious}", f"any {self.any}"]
-        for name, share in (
-            ("ahead", self.ahead),
-            ("ahead serious", self.ahead_serious),
-            ("soon", self.soon),
-            ("early", self.early),
-        ):
-            if share is not None:
-                parts.append(f"{name} {share}")
-        if self.failing:
-            parts.append(f"cause {self.cause}")
-            parts.append(f"delay {self.delay.text()}")
-        if self.withheld.hits:
-            parts.append(f"withheld {self.withheld}")
-        state = "FAIL" if self.failing else "ok  "
-        return f"{state} {self.cell}: {'; '.join(parts)} | {self.findings}"
+    delay: Median
+    summary: str
 
     def plain(self) -> dict[str, Any]:
         """JSON-ready."""
-        shares = {
-            name: None if share is None else share.plain()
-            for name, share in (
-                ("serious", self.serious), ("any", self.any), ("cause", self.cause),
-                ("early", self.early), ("ahead", self.ahead), ("ahead_serious", self.ahead_serious),
-                ("soon", self.soon), ("withheld", self.withheld),
-            )
-        }  # fmt: skip
         return {
-            "cell": self.cell, "failing": self.failing, **shares,
-            "delay": self.delay.plain(), "told": self.findings,
-        }  # fmt: skip
+            "told" if field.name == "summary" else field.name: plain(getattr(self, field.name))
+            for field in fields(self)
+        }
 
 
 def row_of(cell: str, runs: Sequence[Tried]) -> Row:
@@ -115,7 +89,7 @@ def row_of(cell: str, runs: Sequence[Tried]) -> Row:
         soon=Share.of(_soon(run) for run in runs) if falls else None,
         delay=Median.of(delays if failing else []),
         withheld=Share.of(bool(run.withheld) for run in runs),
-        findings="; ".join(f"{times}x {what}" for what, times in counts.most_common(6)),
+        summary="; ".join(f"{times}x {what}" for what, times in counts.most_common(6)),
     )
 
 
