@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -232,16 +232,10 @@ def _seconds(
     records: Sequence[StepRecord], strides: Sequence[float], roles: Sequence[str]
 ) -> tuple[float | None, str]:
     """Wall time of all steps, and where it comes from."""
-    ways: tuple[Callable[[], tuple[float, float, str] | None], ...] = (
-        lambda: _from_timestamps(records),
-        lambda: _from_step_times(records, strides, roles),
-    )
-    total = math.fsum(strides)
-    for way in ways:
-        timed = way()
-        if timed is not None:
-            seconds, covered, basis = timed
-            return seconds * total / covered, basis
+    timed = _from_timestamps(records) or _from_step_times(records, strides, roles)
+    if timed is not None:
+        seconds, covered, basis = timed
+        return seconds * math.fsum(strides) / covered, basis
     for record in reversed(records):
         seconds = record.totals.get("runtime", 0.0)
         if seconds > 0 and math.isfinite(seconds):

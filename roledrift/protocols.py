@@ -124,31 +124,6 @@ class Closable(Protocol):
         ...
 
 
-class Pulse(Protocol):
-    """Watches for a run that has gone silent."""
-
-    def beat(self, step: int) -> None:
-        """Note that a step was finished."""
-        ...
-
-    def close(self) -> None:
-        """Note that the run is over, so that silence is expected."""
-        ...
-
-
-class Judge(Protocol):
-    """All detectors together: records in, alerts and incidents out."""
-
-    @property
-    def changed(self) -> tuple[Incident, ...]:
-        """Incidents that the latest record opened or changed, as they are now."""
-        ...
-
-    def update(self, record: StepRecord) -> Sequence[Alert]:
-        """Return the transitions caused by this record."""
-        ...
-
-
 class Reducer(Protocol):
     """Adds sums over ranks and broadcasts decisions."""
 

@@ -264,13 +264,8 @@ def counted(name: str, times: Mapping[str, int], groups: Iterable[str]) -> Sums:
 
 
 def _plus(key: Key, known: Summable, value: Summable) -> Summable:
-    if isinstance(known, Mean) and isinstance(value, Mean):
-        return known + value
-    if isinstance(known, Moments) and isinstance(value, Moments):
-        return known + value
-    if isinstance(known, Distinct) and isinstance(value, Distinct):
-        return known + value
-    if isinstance(known, Profile) and isinstance(value, Profile):
-        return known + value
-    kinds = f"{type(value).__name__} to {type(known).__name__}"
-    raise TypeError(f"cannot add {kinds} under {key.group}:{key.name}")
+    if type(known) is not type(value):
+        kinds = f"{type(value).__name__} to {type(known).__name__}"
+        raise TypeError(f"cannot add {kinds} under {key.group}:{key.name}")
+    total: Summable = known + value  # type: ignore[operator]
+    return total

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roledrift import gram
+from roledrift.report.judged_run import JudgedRun, thinned
 from roledrift.report.sweep.overviews import PAPER
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View, thinned
 from roledrift.sums import EVERYONE
 from roledrift_paper.texts import Wording, wordings
 
@@ -67,21 +67,21 @@ def of(summary: Summary) -> Measured:
     return measured
 
 
-def measure(view: View) -> Measured:
+def measure(run: JudgedRun) -> Measured:
     """Read one run."""
     return Measured(
-        chi2=_courses(view, CHI2),
-        ppl=_courses(view, PPL),
-        norm=_norms(view),
-        entropy=course("entropy", view.curve(EVERYONE, "entropy")),
-        rows=_rows(view),
-        wording=wordings(view),
+        chi2=_courses(run, CHI2),
+        ppl=_courses(run, PPL),
+        norm=_norms(run),
+        entropy=course("entropy", run.curve(EVERYONE, "entropy")),
+        rows=_rows(run),
+        wording=wordings(run),
     )
 
 
-def _courses(view: View, names: tuple[str, ...]) -> dict[str, Course]:
+def _courses(run: JudgedRun, names: tuple[str, ...]) -> dict[str, Course]:
     """The first of some statistics that was measured, per role and for all together."""
-    courses = {group: _first_of(view, group, names) for group in (*view.roles, EVERYONE)}
+    courses = {group: _first_of(run, group, names) for group in (*run.roles, EVERYONE)}
     return {group: course for group, course in courses.items() if course is not None}
 
 
@@ -96,19 +96,19 @@ def course(source: str, curve: Mapping[int, float]) -> Course | None:
     return Course(source, finite[steps[0]], finite[peak], peak, low, thinned(finite, _POINTS))
 
 
-def _first_of(view: View, group: str, names: tuple[str, ...]) -> Course | None:
-    courses = (course(name, view.curve(group, name)) for name in names)
+def _first_of(run: JudgedRun, group: str, names: tuple[str, ...]) -> Course | None:
+    courses = (course(name, run.curve(group, name)) for name in names)
     return next((measured for measured in courses if measured is not None), None)
 
 
-def _norms(view: View) -> dict[str, Course]:
+def _norms(run: JudgedRun) -> dict[str, Course]:
     """Gradient norm per role, and of a policy's whole gradient under the policy's name.
 
     Where no gradients were measured, the norms that the trainer logged: per role, and for all
     roles together under ``*``.
     """
     curves: dict[str, dict[int, float]] = {}
-    for record in view.records:
+    for record in run.records:
         for measured in record.gradients:
             roles = gram.by_role(measured)
             for role, norm in zip(roles.labels, gram.norms(roles).tolist(), strict=True):
@@ -116,15 +116,15 @@ def _norms(view: View) -> dict[str, Course]:
             curves.setdefault(f"policy {measured.policy}", {})[record.step] = gram.total_norm(roles)
     courses = {name: course("gradient norm", curve) for name, curve in curves.items()}
     if not curves:
-        groups = (*view.roles, EVERYONE)
-        courses = {name: course("grad_norm", view.curve(name, "grad_norm")) for name in groups}
+        groups = (*run.roles, EVERYONE)
+        courses = {name: course("grad_norm", run.curve(name, "grad_norm")) for name in groups}
     return {name: measured for name, measured in courses.items() if measured is not None}
 
 
-def _rows(view: View) -> dict[str, float]:
+def _rows(run: JudgedRun) -> dict[str, float]:
     rows = {}
-    for role in view.roles:
-        stats = (record.stat(role, "length") for record in view.records)
+    for role in run.roles:
+        stats = (record.stat(role, "length") for record in run.records)
         counts = sorted(stat.n for stat in stats if stat is not None)
         if counts:
             rows[role] = counts[len(counts) // 2]

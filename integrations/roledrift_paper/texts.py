@@ -19,7 +19,7 @@ from roledrift.measure.shape import (
 from roledrift.measure.verdicts import verdict
 from roledrift.measure.wording import opener, overlap
 from roledrift.records import Sample
-from roledrift.report.view import VALIDATION, View
+from roledrift.report.judged_run import VALIDATION, JudgedRun
 
 _LIMIT = 20_000
 
@@ -59,22 +59,22 @@ class Wording:
     openers: int
 
 
-def wordings(view: View) -> tuple[Wording, ...]:
+def wordings(run: JudgedRun) -> tuple[Wording, ...]:
     """One row per checkpoint and role, at up to three checkpoints of the run.
 
     The checkpoints are the paper's: early (halfway from the first to the best validation), best,
     and the last. Texts may not have been kept exactly there: the nearest step that has some counts.
     """
-    kept = sorted({sample.step for sample in view.counted})
+    kept = sorted({sample.step for sample in run.counted})
     if not kept:
         return ()
     placed: dict[tuple[int, str], list[Sample]] = defaultdict(list)
-    for sample in view.counted:
+    for sample in run.counted:
         placed[sample.step, sample.role].append(sample)
     return tuple(
         wording(step, role, placed[step, role])
-        for step in milestones(kept, view.total(VALIDATION))
-        for role in view.roles
+        for step in milestones(kept, run.total(VALIDATION))
+        for role in run.roles
         if placed[step, role]
     )
 

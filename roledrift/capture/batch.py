@@ -243,21 +243,10 @@ class RoleBatch:
         Raises:
             CaptureError: As for :meth:`from_padded`.
         """
-        return cls(
-            roles=workflow.role_names,
-            role_B=_role_column(workflow, role, mask.device),
-            mask_BT=mask,
-            **_fields(
-                {
-                    **columns,
-                    "logp": after,
-                    "before_logp": before,
-                    "steps_between": steps,
-                    "outputs": False,
-                },
-                mask.device,
-            ),
-        )
+        columns |= {
+            "logp": after, "before_logp": before, "steps_between": steps, "outputs": False
+        }  # fmt: skip
+        return cls.from_padded(workflow, role=role, mask=mask, **columns)
 
 
 _FIELDS: dict[str, str] = {

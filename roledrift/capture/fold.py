@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from roledrift.capture.gradient_sums import GradientSums
+
 FOLD_WIDTH = 32_749
 """Largest width of a folded gradient: the largest prime below 2^15."""
 BUDGET_BYTES = 1 << 20
@@ -26,7 +28,7 @@ _STRIDE = 20_011
 independent signs; the stride visits all offsets before it repeats one."""
 
 
-class FoldStore:
+class FoldStore(GradientSums):
     """Keeps the fold of every group's gradient.
 
     On a CPU every weight gradient is folded at once. On an accelerator that would be a dozen tiny
@@ -59,10 +61,6 @@ class FoldStore:
             most = stage // (self._sums.element_size() * (n_groups + 1))
             self._stage = _Stage(shapes, self._sums, self._signs, most=most)
 
-    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
-        """Nothing is projected."""
-        return dy_ND, x_ND
-
     def add(self, weight: int, group: int, product: Tensor) -> None:
         """Fold a weight gradient ``(out, in)`` of a group."""
         if self._stage is not None:
@@ -70,10 +68,6 @@ class FoldStore:
             return
         flat = product.t() if self._turned[weight] else product
         fold_into(self._rows[group], self._signs, flat, self._starts[weight])
-
-    def add_whole(self, weight: int, gradient: Tensor) -> None:
-        """Fold a weight's whole gradient."""
-        self.add(weight, -1, gradient)
 
     def tensors(self) -> list[Tensor]:
         """The sums."""

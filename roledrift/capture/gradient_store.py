@@ -1,19 +1,16 @@
-"""Where the gradients of groups are kept until the optimizer step: in full, folded or sketched.
-
-Every store is linear in the gradient, so it may be added over micro-batches and averaged over ranks
-before any inner product is formed.
-"""
+"""Where the gradients of groups are kept until the optimizer step: in full, folded or sketched."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, distributed
 
 from roledrift.capture.fold import FoldStore
+from roledrift.capture.gradient_sums import GradientSums
 
 StoreKind = Literal["fold", "full", "sketch"]
 
@@ -21,50 +18,7 @@ SKETCH_SIDE = 16
 """Rows and columns of a sketched weight gradient."""
 
 
-class Summed(Protocol):
-    """Something that must be added over ranks."""
-
-    def tensors(self) -> list[Tensor]:
-        """What must be added."""
-        ...
-
-
-class GradientStore(Summed, Protocol):
-    """Keeps one gradient per group of one policy, and in a last row the whole gradient.
-
-    The whole gradient is what the groups must add up to.
-    """
-
-    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:
-        """What takes the place of output gradients and inputs before they are multiplied."""
-        ...
-
-    def add(self, weight: int, group: int, product: Tensor) -> None:
-        """Add a weight gradient ``(out, in)``, or the product of what was projected."""
-        ...
-
-    def add_whole(self, weight: int, gradient: Tensor) -> None:
-        """Add a weight's whole gradient ``(out, in)`` of one backward pass to the last row."""
-        ...
-
-    def memory(self) -> int:
-        """Bytes that are kept."""
-        ...
-
-    def gram(self) -> Tensor:
-        """``(G + 1, G + 1)`` inner products of the groups' and the whole gradient, float64."""
-        ...
-
-    def relative_error(self) -> float:
-        """Stated relative standard error of a norm; waits for the device."""
-        ...
-
-    def clear(self) -> None:
-        """Set everything to zero."""
-        ...
-
-
-class FullStore:
+class FullStore(GradientSums):
     """Every entry of every group's gradient: exact."""
 
     def __init__(
@@ -77,17 +31,9 @@ class FullStore:
     ) -> None:
         self._sums = [torch.zeros(n_groups + 1, *two, dtype=dtype, device=device) for two in shapes]
 
-    def project(self, weight: int, dy_ND: Tensor, x_ND: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002 - one shape for all stores
-        """Nothing is projected."""
-        return dy_ND, x_ND
-
     def add(self, weight: int, group: int, product: Tensor) -> None:
         """Add a weight gradient ``(out, in)`` of a group."""
         self._sums[weight][group].add_(product)
-
-    def add_whole(self, weight: int, gradient: Tensor) -> None:
-        """Add a weight's whole gradient."""
-        self._sums[weight][-1].add_(gradient)
 
     def group(self, index: int) -> list[Tensor]:
         """The gradient of one group, weight by weight."""
@@ -96,10 +42,6 @@ class FullStore:
     def tensors(self) -> list[Tensor]:
         """The sums."""
         return self._sums
-
-    def memory(self) -> int:
-        """Bytes of the sums."""
-        return sum(buffer.numel() * buffer.element_size() for buffer in self._sums)
 
     def gram(self) -> Tensor:
         """``(G + 1, G + 1)`` inner products, float64."""
@@ -110,17 +52,8 @@ class FullStore:
             total += flat @ flat.t()
         return total
 
-    def relative_error(self) -> float:
-        """Zero."""
-        return 0.0
 
-    def clear(self) -> None:
-        """Set everything to zero."""
-        for buffer in self._sums:
-            buffer.zero_()
-
-
-class SketchStore:
+class SketchStore(GradientSums):
     """``P^T G Q`` of each weight gradient, from ``dY P`` and ``X Q``, without forming ``G``.
 
     P and Q hold random signs. Inner products are unbiased; for one weight the relative variance of
@@ -166,10 +99,6 @@ class SketchStore:
         """The sums."""
         return [self._sums]
 
-    def memory(self) -> int:
-        """Bytes of the sums."""
-        return self._sums.numel() * self._sums.element_size()
-
     def gram(self) -> Tensor:
         """``(G + 1, G + 1)`` inner products, float64."""
         flat = self._sums.flatten(1).double() / SKETCH_SIDE
@@ -182,10 +111,6 @@ class SketchStore:
         worst = float(share.nan_to_num(0.0).max())
         return 0.5 * math.sqrt((1 + 2 / SKETCH_SIDE) ** 2 - 1) * worst
 
-    def clear(self) -> None:
-        """Set everything to zero."""
-        self._sums.zero_()
-
 
 def open_store(
     kind: StoreKind,
@@ -194,7 +119,7 @@ def open_store(
     *,
     signs: Tensor | None,
     like: Tensor,
-) -> GradientStore:
+) -> GradientSums:
     """An empty store.
 
     Args:
@@ -223,10 +148,10 @@ def rank_count() -> int:
     return distributed.get_world_size()
 
 
-def add_over_ranks(store: Summed) -> None:
-    """Sum over ranks, in place. All ranks call it for the same stores in the same order."""
+def add_over_ranks(tensors: Sequence[Tensor]) -> None:
+    """Sum over ranks, in place. All ranks call it for the same tensors in the same order."""
     if rank_count() > 1:
-        for tensor in store.tensors():
+        for tensor in tensors:
             distributed.all_reduce(tensor)
 
 

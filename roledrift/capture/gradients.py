@@ -324,8 +324,7 @@ class RoleGradientProbe:
             return self._refused(ledger.policy, Closing(untouched=True))
         if not any(counts):
             return "its policy had no rows"
-        for summed in (store, closure):
-            add_over_ranks(summed)
+        add_over_ranks([*store.tensors(), *closure.tensors()])
         products = store.gram().cpu()
         names = [name for name, flag in zip(ledger.names, flags, strict=True) if flag]
         checked = not missed and (arrived or names)

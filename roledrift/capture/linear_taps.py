@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from roledrift.capture.gradient_store import GradientStore
+from roledrift.capture.gradient_sums import GradientSums
 from roledrift.capture.hooks import WeakHook
 from roledrift.capture.row_groups import Pieces, RowGroups
 
@@ -38,7 +38,7 @@ class Accumulator:
         self.n_groups = n_groups
         self.names: list[str] = []
         self.shapes: list[tuple[int, int]] = []
-        self.store: GradientStore | None = None
+        self.store: GradientSums | None = None
         self.counts: Tensor | None = None
         self.strange: Tensor | None = None
         self.misfits = 0

@@ -54,9 +54,6 @@ class _Sums:
                 fold_into(out, self.signs, grad, start)
         return out
 
-    def tensors(self) -> list[Tensor]:
-        return [self.groups]
-
 
 class RoleOrderedGradients:
     """Splits gradients by reading ``.grad`` after each group's micro-batches.
@@ -237,7 +234,7 @@ class RoleOrderedGradients:
         if not sums.sharded:
             # Gradients that are reduced already are the same on all ranks and keep their mean;
             # those that wait for the last micro-batch's reduction get it here.
-            add_over_ranks(sums)
+            add_over_ranks([sums.groups])
             flat = sums.groups.double() / rank_count()
             return (flat @ flat.t()).cpu()
         # Each rank holds other entries of the reduced gradient: inner products add.

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from roledrift.capture.batch import BEHIND, WHOLE_COLUMNS, RoleBatch
 from roledrift.errors import CaptureError
-from roledrift.spans import Comparison, Ints, Kind, SpanTable, concat
+from roledrift.spans import Comparison, Ints, Kind, Provenance, SpanTable, concat
 from roledrift.sums import RATIO_BINS, RATIO_EDGES
 from roledrift.workflow import Workflow
 
@@ -33,22 +33,12 @@ _Reals = dict[tuple[str, ...], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class _ComparedAt:
-    """How a comparison came about; part of what makes two batches alike."""
-
-    kind: Kind
-    temperature_a: float | None
-    temperature_b: float | None
-    steps_between: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class _PackedColumns:
     """Names of the columns of a packed batch: whole numbers, bins of each pair, real ones."""
 
     integers: tuple[str, ...]
     real: tuple[str, ...]
-    pairs: tuple[_ComparedAt, ...]
+    pairs: tuple[tuple[Kind, Provenance], ...]
     double: bool
     with_text: bool
 
@@ -278,11 +268,12 @@ def _compare(
     return none_PBR.scatter_add_(2, bin_PBT, ones_PBT)
 
 
-def _pair(batch: RoleBatch, kind: Kind) -> _ComparedAt:
+def _pair(batch: RoleBatch, kind: Kind) -> tuple[Kind, Provenance]:
+    """A comparison and how it came about: part of what makes two batches alike."""
     rollout = kind == "rollout"
     behind = batch.rollout_temperature if rollout else batch.temperature
     steps = None if kind == "reference" else batch.steps_between
-    return _ComparedAt(kind, batch.temperature, behind, steps)
+    return kind, Provenance(batch.temperature, behind, steps)
 
 
 def _pack(
@@ -307,11 +298,11 @@ def _table(roles: tuple[str, ...], held: _Held, packed_BK: Ints) -> SpanTable:
         name: packed_BK[:, index].copy() for index, name in enumerate(layout.integers)
     }
     first, count = len(layout.integers), (RATIO_BINS + 1) // 2
-    for number, pair in enumerate(layout.pairs):
+    for number, (kind, _) in enumerate(layout.pairs):
         begin = first + number * count
         two_BK = np.ascontiguousarray(packed_BK[:, begin : begin + count])
         bins_BR = two_BK.view(np.int32)[:, :RATIO_BINS]
-        columns[f"{pair.kind}.bins_N"] = bins_BR.astype(np.int64)
+        columns[f"{kind}.bins_N"] = bins_BR.astype(np.int64)
     bits_BK = np.ascontiguousarray(packed_BK[:, first + len(layout.pairs) * count :])
     real_BK = (
         bits_BK.view(np.float64)
@@ -321,21 +312,15 @@ def _table(roles: tuple[str, ...], held: _Held, packed_BK: Ints) -> SpanTable:
     columns |= {name: real_BK[:, index].copy() for index, name in enumerate(layout.real)}
     if "truncated_N" in columns:
         columns["truncated_N"] = columns["truncated_N"] != 0
-    comparisons = tuple(_comparison(pair, columns) for pair in layout.pairs)
+    comparisons = tuple(_comparison(*pair, columns) for pair in layout.pairs)
     plain: dict[str, Any] = {name: value for name, value in columns.items() if "." not in name}
     return SpanTable(roles, **plain, comparisons=comparisons, text_N=held.text)
 
 
-def _comparison(pair: _ComparedAt, columns: dict[str, NDArray[Any]]) -> Comparison:
-    prefix = f"{pair.kind}."
+def _comparison(kind: Kind, source: Provenance, columns: dict[str, NDArray[Any]]) -> Comparison:
+    prefix = f"{kind}."
     sums = {name[len(prefix) :]: v for name, v in columns.items() if name.startswith(prefix)}
     sums["tokens_N"] = sums["tokens_N"].astype(np.int64)
     peak_N = np.maximum(np.maximum(sums["high_N"], -sums["low_N"]), 0.0)
-    return Comparison(
-        pair.kind,
-        **sums,
-        peak_N=peak_N,
-        temperature_a=pair.temperature_a,
-        temperature_b=pair.temperature_b,
-        steps_between=pair.steps_between,
-    )
+    known: dict[str, Any] = {**sums, "peak_N": peak_N, **source._asdict()}
+    return Comparison(kind, **known)

@@ -19,7 +19,7 @@ from roledrift.notify.console import printable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from roledrift.report.view import View
+    from roledrift.report.judged_run import JudgedRun
 
 RESAMPLES = 2_000
 _FEWEST = 5
@@ -75,7 +75,7 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
         The exit code: 0, 2 if a run cannot be read, 3 if the two share nothing to compare.
     """
     from roledrift.report.build import build_report
-    from roledrift.report.view import load
+    from roledrift.report.judged_run import load
     from roledrift.report.write import write_report
 
     try:
@@ -121,7 +121,7 @@ def compare(first: str, second: str, *, out: Path | None = None, as_json: bool =
     return console.CLEAN if differing else console.INCONCLUSIVE
 
 
-def _unpaired(a: View, b: View) -> tuple[list[int], list[int]]:
+def _unpaired(a: JudgedRun, b: JudgedRun) -> tuple[list[int], list[int]]:
     """Steps that only the first run has, and those that only the second has."""
     first, second = ({record.step for record in view.records} for view in (a, b))
     return sorted(first - second), sorted(second - first)
@@ -134,7 +134,7 @@ def _counted(steps: Sequence[int]) -> str:
     return f"{len(steps)} steps ({steps[0]} to {steps[-1]})"
 
 
-def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
+def _changed(a: JudgedRun, b: JudgedRun) -> list[tuple[str, str, str]]:
     """Settings in which two runs differ: name, and both values."""
     from roledrift.report.sweep.summary import settings
 
@@ -144,7 +144,7 @@ def _changed(a: View, b: View) -> list[tuple[str, str, str]]:
     return [row for row in rows if row[1] != row[2]]
 
 
-def differences(a: View, b: View) -> tuple[Difference, ...]:
+def differences(a: JudgedRun, b: JudgedRun) -> tuple[Difference, ...]:
     """Compare the statistics of each role by step, and reward and tokens of texts by prompt."""
     differing: list[Difference] = []
     roles = [role for role in a.roles if role in b.roles]
@@ -196,7 +196,7 @@ def _difference(
 
 def _print(
     names: tuple[str, str],
-    views: tuple[View, View],
+    views: tuple[JudgedRun, JudgedRun],
     differing: Sequence[Difference],
     changed: Sequence[tuple[str, str, str]],
 ) -> None:

@@ -24,7 +24,7 @@ from roledrift.store.reader import find_runs
 
 if TYPE_CHECKING:
     from roledrift.judgement import Verdict
-    from roledrift.report.view import View
+    from roledrift.report.judged_run import JudgedRun
 
 _LIBRARIES = ("numpy", "pyarrow", "matplotlib", "jinja2", "typer", "rich")
 _OPTIONAL = {
@@ -127,7 +127,7 @@ def of_runs(path: str) -> Sequence[Item]:
 def of_run(path: str) -> Sequence[Item]:
     """List what a run can and cannot answer, with the setting that would supply the rest."""
     from roledrift.measure.catalogue import charted
-    from roledrift.report.view import load
+    from roledrift.report.judged_run import load
 
     view = load(Path(path), "run1")
     items = [Item("run", "ok", f"{view.name}: {len(view.records)} steps, {view.state}")]
@@ -157,7 +157,7 @@ def _judged(detector: str, verdicts: Sequence[Verdict]) -> Item:
     return Item(detector, "absent", reason or "no verdict", advice)
 
 
-def _rest(view: View) -> list[Item]:
+def _rest(view: JudgedRun) -> list[Item]:
     texts, validated = view.texts, bool(view.validation)
     asked = (
         ("texts", bool(texts), f"{texts} kept", "text in RoleBatch, [sampling] per_role above 0"),
@@ -169,7 +169,7 @@ def _rest(view: View) -> list[Item]:
     ]
 
 
-def _gradients(view: View) -> Item:
+def _gradients(view: JudgedRun) -> Item:
     """Whether role gradients were measured, and how much of the gradient they are."""
     from roledrift.report.sections.gradients import closure, refusals
 

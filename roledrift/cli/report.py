@@ -89,7 +89,7 @@ def _write(
 
     from roledrift.report.build import build_report
     from roledrift.report.folder import FolderOptions, write_folder
-    from roledrift.report.view import Sharing
+    from roledrift.report.judged_run import Sharing
     from roledrift.report.write import write_report
 
     redact = re.compile(how.redact) if how.redact else None

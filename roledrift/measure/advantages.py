@@ -1,85 +1,113 @@
-"""Rewards, advantages, how much of them a role gets, what they pay for, and groups without any."""
+"""Rewards, advantages, how much of them a role gets, what they pay for, and groups without any.
+
+An advantage group (GRPO group) is one value of ``group_N`` within one role. Tables must not cut
+through a group, or its halves count as two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
-from roledrift.measure.groups import Columns, PerSpan, Pooled, SpanProbe, groups
+from roledrift.measure.groups import Columns, OfRows, PerSpan, Pooled, given, span_probe
 from roledrift.spans import Floats, Ints, SpanTable
-from roledrift.sums import Key, Mean, Moments, Sums
-from roledrift.workflow import Workflow
+from roledrift.sums import Mean, Moments
 
 
-def rewards(workflow: Workflow) -> SpanProbe:
+@span_probe("reward_N")
+def rewards(spans: SpanTable) -> Columns:
     """``reward``: reward per span."""
-    return SpanProbe("rewards", frozenset({"reward_N"}), workflow, _rewards)
+    return {"reward": PerSpan(given(spans.reward_N))}
 
 
-def advantages(workflow: Workflow) -> SpanProbe:
+@span_probe("advantage_N")
+def advantages(spans: SpanTable) -> Columns:
     """``advantage``: advantage per span."""
-    return SpanProbe("advantages", frozenset({"advantage_N"}), workflow, _advantages)
+    return {"advantage": PerSpan(given(spans.advantage_N))}
 
 
-def credit(workflow: Workflow) -> SpanProbe:
+@span_probe("advantage_N", "tokens_N")
+def credit(spans: SpanTable) -> Columns:
     """``credit``: ``|advantage|`` per token, pooled over tokens.
 
     Its total is the credit mass of a role: the sum over its tokens of ``|A|``, which is what weighs
     its gradient under a token-mean loss. An advantage that differs from token to token enters with
     its mean over the span. Spans whose advantage is not finite are left out.
     """
-    return SpanProbe("credit", frozenset({"advantage_N", "tokens_N"}), workflow, _credit)
+    advantage_N = given(spans.advantage_N)
+    finite_N = np.isfinite(advantage_N)
+    tokens_N = given(spans.tokens_N) * finite_N
+    return {"credit": Pooled(tokens_N, np.abs(np.where(finite_N, advantage_N, 0)) * tokens_N)}
 
 
-@dataclass(frozen=True, slots=True)
-class AdvantageGroupProbe:
-    """A :class:`roledrift.protocols.Probe` of advantage groups (GRPO groups).
-
-    An advantage group is one value of ``group_N`` within one role. Tables must not cut through a
-    group, or its halves count as two.
+class _AdvantageGroups(NamedTuple):
+    """The advantage groups of some rows.
 
     Attributes:
-        name: Name of the probe and of its one statistic.
-        needs: Columns without which it measures nothing.
-        workflow: Says which roles have slots.
-        read: Spans and rows to the sum over the advantage groups of those rows.
+        first_G: Place of each group's first row; ``size_G``: how many it has.
+        of_N: Group of each row.
     """
 
-    name: str
-    needs: frozenset[str]
-    workflow: Workflow
-    read: Callable[[SpanTable, Ints], Mean | Moments]
+    first_G: Ints
+    of_N: Ints
+    size_G: Ints
 
-    def measure(self, spans: SpanTable) -> Sums:
-        """The sum in each group of the record; one in which nothing was seen has no entry."""
-        sums = ((group, self.read(spans, rows)) for group, rows in groups(spans, self.workflow))
-        return {Key(group, self.name): value for group, value in sums if value.n}
+    def total(self, values_N: Floats) -> Floats:
+        """Sum of the values in each group."""
+        return np.bincount(self.of_N, weights=values_N, minlength=len(self.size_G)).astype(float)
 
 
-def zero_variance(workflow: Workflow) -> AdvantageGroupProbe:
+def _advantage_groups(spans: SpanTable, rows: Ints) -> _AdvantageGroups:
+    address_N2 = np.stack([spans.role_N[rows], given(spans.group_N)[rows]], axis=1)
+    _, first_G, of_N, size_G = np.unique(
+        address_N2, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    return _AdvantageGroups(first_G, of_N.reshape(-1), size_G)
+
+
+@span_probe("group_N", "reward_N")
+def zero_variance(spans: SpanTable) -> Columns:
     """``zero_variance``: share of advantage groups whose rewards are all equal.
 
     Their gradient is zero. A group with a single row is left out: it has no variance to lose.
     """
-    needs = frozenset({"group_N", "reward_N"})
-    return AdvantageGroupProbe("zero_variance", needs, workflow, _equal)
+
+    def equal(rows: Ints) -> Mean:
+        groups, reward_N = _advantage_groups(spans, rows), given(spans.reward_N)[rows]
+        # Not equal to the group's first reward, also where either is NaN.
+        differs_N = ~(reward_N == reward_N[groups.first_G][groups.of_N])
+        several_G = groups.size_G > 1
+        alike_G = several_G & (groups.total(differs_N) == 0)
+        return Mean(float(several_G.sum()), float(alike_G.sum()))
+
+    return {"zero_variance": OfRows(equal)}
 
 
-def reward_spread(workflow: Workflow) -> AdvantageGroupProbe:
+@span_probe("group_N", "reward_N")
+def reward_spread(spans: SpanTable) -> Columns:
     """``reward_spread``: standard deviation of rewards within advantage groups.
 
     The mean over groups of several rows of the population standard deviation within each: what is
     left to learn from, and one of the three signs of the echo trap (RAGEN, arXiv 2504.20073). A
     group with a reward that is not finite is left out.
     """
-    needs = frozenset({"group_N", "reward_N"})
-    return AdvantageGroupProbe("reward_spread", needs, workflow, _spread)
+
+    def spread(rows: Ints) -> Mean:
+        groups, reward_N = _advantage_groups(spans, rows), given(spans.reward_N)[rows]
+        with np.errstate(invalid="ignore"):
+            # Two passes: the difference of squares would lose small spreads of large rewards.
+            squares_N = (reward_N - (groups.total(reward_N) / groups.size_G)[groups.of_N]) ** 2
+            sd_G = np.sqrt(groups.total(squares_N) / groups.size_G)
+        counted_G = (groups.size_G > 1) & np.isfinite(sd_G)
+        return Mean(float(counted_G.sum()), float(sd_G[counted_G].sum()))
+
+    return {"reward_spread": OfRows(spread)}
 
 
-def length_credit(workflow: Workflow) -> AdvantageGroupProbe:
+@span_probe("group_N", "advantage_N", "tokens_N")
+def length_credit(spans: SpanTable) -> Columns:
     """``length_credit``: correlation of advantage and length within advantage groups.
 
     Pearson's r of the lengths and advantages of a group's rows, averaged over the groups of at
@@ -87,84 +115,25 @@ def length_credit(workflow: Workflow) -> AdvantageGroupProbe:
     standard error. Positive where longer texts are paid for. Rows whose advantage is not finite are
     left out.
     """
-    needs = frozenset({"group_N", "advantage_N", "tokens_N"})
-    return AdvantageGroupProbe("length_credit", needs, workflow, _correlations)
 
+    def correlations(rows: Ints) -> Moments:
+        rows = rows[np.isfinite(given(spans.advantage_N)[rows])]
+        groups = _advantage_groups(spans, rows)
+        size_G = groups.size_G
 
-def _correlations(spans: SpanTable, rows: Ints) -> Moments:
-    """Of Pearson's r of length and advantage, one per advantage group that has one."""
-    if spans.group_N is None or spans.advantage_N is None or spans.tokens_N is None:
-        return Moments.of(np.zeros(0))
-    rows = rows[np.isfinite(spans.advantage_N[rows])]
-    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
-    _, inverse_N, size_G = np.unique(address_N2, axis=0, return_inverse=True, return_counts=True)
-    of_N = inverse_N.reshape(-1)
+        def centred(values_N: Floats) -> Floats:
+            off_N: Floats = values_N - (groups.total(values_N) / size_G)[groups.of_N]
+            return off_N
 
-    def per_group(values_N: Floats) -> Floats:
-        return np.bincount(of_N, weights=values_N, minlength=len(size_G)).astype(np.float64)
+        length_N = centred(given(spans.tokens_N)[rows].astype(np.float64))
+        advantage_N = centred(given(spans.advantage_N)[rows].astype(np.float64))
+        square_G = groups.total(length_N**2) * groups.total(advantage_N**2)
+        # Equal values leave rounding errors behind, not zeros: what varies less is constant.
+        defined_G = (size_G >= 3) & (square_G > 1e-18 * size_G.astype(np.float64) ** 2)
+        products_G = groups.total(length_N * advantage_N)
+        return Moments.of(products_G[defined_G] / np.sqrt(square_G[defined_G]))
 
-    def centred(values_N: Floats) -> Floats:
-        off_N: Floats = values_N - (per_group(values_N) / size_G)[of_N]
-        return off_N
-
-    length_N = centred(spans.tokens_N[rows].astype(np.float64))
-    advantage_N = centred(spans.advantage_N[rows].astype(np.float64))
-    square_G = per_group(length_N**2) * per_group(advantage_N**2)
-    # Equal values leave rounding errors behind, not zeros: what varies less than that is constant.
-    defined_G = (size_G >= 3) & (square_G > 1e-18 * size_G.astype(np.float64) ** 2)
-    r_G: Floats = per_group(length_N * advantage_N)[defined_G] / np.sqrt(square_G[defined_G])
-    return Moments.of(r_G)
-
-
-def _equal(spans: SpanTable, rows: Ints) -> Mean:
-    if spans.group_N is None or spans.reward_N is None:
-        return Mean(0.0, 0.0)
-    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
-    _, first_G, inverse_N, size_G = np.unique(
-        address_N2, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
-    reward_N = spans.reward_N[rows]
-    # Not equal to the group's first reward, also where either is NaN.
-    differs_N = ~(reward_N == reward_N[first_G][inverse_N.reshape(-1)])
-    differing_G = np.bincount(inverse_N.reshape(-1), weights=differs_N, minlength=len(size_G))
-    several_G = size_G > 1
-    return Mean(float(several_G.sum()), float((several_G & (differing_G == 0)).sum()))
-
-
-def _rewards(spans: SpanTable) -> Columns:
-    if spans.reward_N is None:
-        return {}
-    return {"reward": PerSpan(spans.reward_N, np.ones(len(spans), dtype=np.bool_))}
-
-
-def _advantages(spans: SpanTable) -> Columns:
-    if spans.advantage_N is None:
-        return {}
-    return {"advantage": PerSpan(spans.advantage_N, np.ones(len(spans), dtype=np.bool_))}
-
-
-def _credit(spans: SpanTable) -> Columns:
-    if spans.advantage_N is None or spans.tokens_N is None:
-        return {}
-    finite_N = np.isfinite(spans.advantage_N)
-    tokens_N = spans.tokens_N * finite_N
-    return {"credit": Pooled(tokens_N, np.abs(np.where(finite_N, spans.advantage_N, 0)) * tokens_N)}
-
-
-def _spread(spans: SpanTable, rows: Ints) -> Mean:
-    if spans.group_N is None or spans.reward_N is None:
-        return Mean(0.0, 0.0)
-    address_N2 = np.stack([spans.role_N[rows], spans.group_N[rows]], axis=1)
-    _, inverse_N, size_G = np.unique(address_N2, axis=0, return_inverse=True, return_counts=True)
-    inverse_N, reward_N = inverse_N.reshape(-1), spans.reward_N[rows]
-
-    sums_G = np.bincount(inverse_N, weights=reward_N, minlength=len(size_G))
-    with np.errstate(invalid="ignore"):
-        # Two passes: the difference of squares would lose small spreads of large rewards.
-        squares_N = (reward_N - (sums_G / size_G)[inverse_N]) ** 2
-        sd_G = np.sqrt(np.bincount(inverse_N, weights=squares_N, minlength=len(size_G)) / size_G)
-    counted_G = (size_G > 1) & np.isfinite(sd_G)
-    return Mean(float(counted_G.sum()), float(sd_G[counted_G].sum()))
+    return {"length_credit": OfRows(correlations)}
 
 
 CARDS = (

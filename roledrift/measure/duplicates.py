@@ -5,26 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
-from roledrift.measure.groups import Columns, Pooled, SpanProbe
+from roledrift.measure.groups import Columns, Pooled, span_probe
 from roledrift.spans import SpanTable
-from roledrift.workflow import Workflow
 
 
-def duplicates(workflow: Workflow) -> SpanProbe:
+@span_probe("episode_N", "slot_N", "turn_N", "tokens_N")
+def duplicates(spans: SpanTable) -> Columns:
     """``duplicates``: share of spans that repeat one with the same address and length.
 
     The address is role, problem (where known), episode, slot and turn. Trainers pad a batch to the
     number of devices with copies of its first rows; where the copies are not masked they carry
     gradient. A table must not cut through an episode, or its copies are lost.
     """
-    needs = frozenset({"episode_N", "slot_N", "turn_N", "tokens_N"})
-    return SpanProbe("duplicates", needs, workflow, _duplicates)
-
-
-def _duplicates(spans: SpanTable) -> Columns:
     known = (spans.prompt_N, spans.episode_N, spans.slot_N, spans.turn_N, spans.tokens_N)
-    if spans.episode_N is None:
-        return {}
     columns = [spans.role_N, *(column for column in known if column is not None)]
     _, first_G = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)
     repeats_N = np.ones(len(spans), dtype=np.bool_)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from roledrift.spans import Bools, Floats, Ints, SpanTable
 from roledrift.sums import EVERYONE, Histogram, Key, Mean, Moments, Summable, Sums
 from roledrift.workflow import Workflow
+
+_Column = TypeVar("_Column")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +21,17 @@ class PerSpan:
 
     Attributes:
         values_N: One value per span.
-        valid_N: Spans that have a value.
+        valid_N: Spans that have a value; None for all.
         quantiles: Keep bins too; the values are then whole numbers >= 0.
     """
 
     values_N: Floats | Ints
-    valid_N: Bools
+    valid_N: Bools | None = None
     quantiles: bool = False
 
     def over(self, rows: Ints) -> Summable:
         """Moments of the values in ``rows``."""
-        kept = rows[self.valid_N[rows]]
+        kept = rows if self.valid_N is None else rows[self.valid_N[rows]]
         return Moments.of(self.values_N[kept], quantiles=self.quantiles)
 
 
@@ -82,7 +85,18 @@ class Ratios:
         )
 
 
-Column = PerSpan | Pooled | Ratios
+@dataclass(frozen=True, slots=True)
+class OfRows:
+    """A statistic of what several spans make up together, such as advantage groups.
+
+    Attributes:
+        over: Rows to the sum over what they make up.
+    """
+
+    over: Callable[[Ints], Summable]
+
+
+Column = PerSpan | Pooled | Ratios | OfRows
 Columns = Mapping[str, Column]
 
 
@@ -97,14 +111,37 @@ class SpanProbe:
 
     def measure(self, spans: SpanTable) -> Sums:
         """Sums of each statistic in each group; a group in which nothing was seen has no entry."""
-        columns = self.read(spans)
         sums: Sums = {}
+        if not self.needs <= spans.present:
+            return sums
+        columns = self.read(spans)
         for group, rows in groups(spans, self.workflow):
             for name, column in columns.items():
                 value = column.over(rows)
                 if value.n:
                     sums[Key(group, name)] = value
         return sums
+
+
+def span_probe(
+    *needs: str,
+) -> Callable[[Callable[[SpanTable], Columns]], Callable[[Workflow], SpanProbe]]:
+    """Turn a function from spans to columns into the maker of the probe of its name.
+
+    Args:
+        needs: Columns without which it measures nothing; the function is not called without them.
+    """
+
+    def maker(read: Callable[[SpanTable], Columns]) -> Callable[[Workflow], SpanProbe]:
+        return lambda workflow: SpanProbe(read.__name__, frozenset(needs), workflow, read)
+
+    return maker
+
+
+def given(column: _Column | None) -> _Column:
+    """Return a column that the probe needs, and so has."""
+    assert column is not None
+    return column
 
 
 def groups(spans: SpanTable, workflow: Workflow) -> Iterator[tuple[str, Ints]]:

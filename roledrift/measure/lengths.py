@@ -5,41 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
-from roledrift.measure.groups import Columns, PerSpan, Pooled, SpanProbe
+from roledrift.measure.groups import Columns, PerSpan, Pooled, given, span_probe
 from roledrift.spans import SpanTable
-from roledrift.workflow import Workflow
 
 
-def lengths(workflow: Workflow) -> SpanProbe:
+@span_probe("tokens_N")
+def lengths(spans: SpanTable) -> Columns:
     """``length``: trainable tokens per span, with quantiles."""
-    return SpanProbe("lengths", frozenset({"tokens_N"}), workflow, _lengths)
+    return {"length": PerSpan(given(spans.tokens_N), quantiles=True)}
 
 
-def truncation(workflow: Workflow) -> SpanProbe:
+@span_probe("truncated_N")
+def truncation(spans: SpanTable) -> Columns:
     """``truncated``: share of spans that the length limit cut."""
-    return SpanProbe("truncation", frozenset({"truncated_N"}), workflow, _truncation)
+    return {"truncated": Pooled(np.ones(len(spans)), given(spans.truncated_N))}
 
 
-def chars(workflow: Workflow) -> SpanProbe:
+@span_probe("text_N")
+def chars(spans: SpanTable) -> Columns:
     """``chars``: characters per span with text, with quantiles."""
-    return SpanProbe("chars", frozenset({"text_N"}), workflow, _chars)
-
-
-def _lengths(spans: SpanTable) -> Columns:
-    if spans.tokens_N is None:
-        return {}
-    everyone_N = np.ones(len(spans), dtype=np.bool_)
-    return {"length": PerSpan(spans.tokens_N, everyone_N, quantiles=True)}
-
-
-def _truncation(spans: SpanTable) -> Columns:
-    if spans.truncated_N is None:
-        return {}
-    return {"truncated": Pooled(np.ones(len(spans)), spans.truncated_N)}
-
-
-def _chars(spans: SpanTable) -> Columns:
-    text_N = spans.text_N or (None,) * len(spans)
+    text_N = given(spans.text_N)
     valid_N = np.array([text is not None for text in text_N], dtype=np.bool_)
     chars_N = np.array([len(text or "") for text in text_N], dtype=np.int64)
     return {"chars": PerSpan(chars_N, valid_N, quantiles=True)}

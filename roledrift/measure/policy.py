@@ -11,34 +11,41 @@ from __future__ import annotations
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
-from roledrift.measure.groups import Column, Columns, PerSpan, Pooled, Ratios, SpanProbe
+from roledrift.measure.groups import Column, Columns, PerSpan, Pooled, Ratios, given, span_probe
 from roledrift.spans import Bools, Comparison, Floats, Ints, SpanTable
-from roledrift.workflow import Workflow
 
 _CLAMP = 20.0
 
 
-def perplexity(workflow: Workflow) -> SpanProbe:
+@span_probe("scored_N", "nll_N")
+def perplexity(spans: SpanTable) -> Columns:
     """``ppl``: mean over spans of ``exp(nll per token)``; not the exp of the mean."""
-    return SpanProbe("perplexity", frozenset({"scored_N", "nll_N"}), workflow, _perplexity)
+    scored_N = given(spans.scored_N)
+    with np.errstate(over="ignore"):
+        ppl_N = np.exp(_per_token(given(spans.nll_N), scored_N))
+    return {"ppl": PerSpan(ppl_N, scored_N > 0)}
 
 
-def entropy(workflow: Workflow) -> SpanProbe:
+@span_probe("scored_N", "entropy_N")
+def entropy(spans: SpanTable) -> Columns:
     """``entropy``: nats per token, pooled over tokens."""
-    return SpanProbe("entropy", frozenset({"scored_N", "entropy_N"}), workflow, _entropy)
+    return {"entropy": Pooled(given(spans.scored_N), given(spans.entropy_N))}
 
 
-def clipping(workflow: Workflow) -> SpanProbe:
+@span_probe("scored_N", "clipped_N")
+def clipping(spans: SpanTable) -> Columns:
     """``clip_fraction``: share of tokens whose clipped loss was active, pooled over tokens."""
-    return SpanProbe("clipping", frozenset({"scored_N", "clipped_N"}), workflow, _clipping)
+    return {"clip_fraction": Pooled(given(spans.scored_N), given(spans.clipped_N))}
 
 
-def nonfinite(workflow: Workflow) -> SpanProbe:
+@span_probe("nonfinite_N")
+def nonfinite(spans: SpanTable) -> Columns:
     """``nonfinite``: trainable tokens per span whose log-probability or entropy was not finite."""
-    return SpanProbe("nonfinite", frozenset({"nonfinite_N"}), workflow, _nonfinite)
+    return {"nonfinite": PerSpan(given(spans.nonfinite_N))}
 
 
-def comparisons(workflow: Workflow) -> SpanProbe:
+@span_probe()
+def comparisons(spans: SpanTable) -> Columns:
     """How far apart two policies are, for each kind ``K`` of comparison that the spans hold.
 
     ==================== ================================================================
@@ -58,37 +65,6 @@ def comparisons(workflow: Workflow) -> SpanProbe:
                          1, over the number of spans refused
     ==================== ================================================================
     """
-    return SpanProbe("comparisons", frozenset(), workflow, _comparisons)
-
-
-def _perplexity(spans: SpanTable) -> Columns:
-    if spans.scored_N is None or spans.nll_N is None:
-        return {}
-    valid_N = spans.scored_N > 0
-    with np.errstate(over="ignore"):
-        ppl_N = np.exp(_per_token(spans.nll_N, spans.scored_N))
-    return {"ppl": PerSpan(ppl_N, valid_N)}
-
-
-def _entropy(spans: SpanTable) -> Columns:
-    if spans.scored_N is None or spans.entropy_N is None:
-        return {}
-    return {"entropy": Pooled(spans.scored_N, spans.entropy_N)}
-
-
-def _clipping(spans: SpanTable) -> Columns:
-    if spans.scored_N is None or spans.clipped_N is None:
-        return {}
-    return {"clip_fraction": Pooled(spans.scored_N, spans.clipped_N)}
-
-
-def _nonfinite(spans: SpanTable) -> Columns:
-    if spans.nonfinite_N is None:
-        return {}
-    return {"nonfinite": PerSpan(spans.nonfinite_N, np.ones(len(spans), dtype=np.bool_))}
-
-
-def _comparisons(spans: SpanTable) -> Columns:
     columns: dict[str, Column] = {}
     for comparison in spans.comparisons:
         measured = _moved(comparison) if comparison.comparable else _refused(comparison)

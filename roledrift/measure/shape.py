@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
-from roledrift.measure.groups import Columns, Pooled, SpanProbe
+from roledrift.measure.groups import Columns, Pooled, given, span_probe
 from roledrift.spans import SpanTable
-from roledrift.workflow import Workflow
 
 TERSE_TOKENS = 30
 MIN_BODY_LINES = 3
@@ -100,17 +99,14 @@ def hedging(text: str) -> bool:
     return _HEDGE.search(text) is not None
 
 
-def shape(workflow: Workflow) -> SpanProbe:
+@span_probe("text_N")
+def shape(spans: SpanTable) -> Columns:
     r"""Shares of spans with text that have each shape; ``terse`` only where lengths are known.
 
     ``verdict_tag`` is the share with an evaluator's verdict: ``\boxed{Correct}`` or
     ``\boxed{Incorrect}``, in any case.
     """
-    return SpanProbe("shape", frozenset({"text_N"}), workflow, _shapes)
-
-
-def _shapes(spans: SpanTable) -> Columns:
-    text_N = spans.text_N or (None,) * len(spans)
+    text_N = given(spans.text_N)
     there_N = np.array([text is not None for text in text_N], dtype=np.bool_)
 
     # Looked for once for the three shapes that are about boxes: it is the dear part.

@@ -16,6 +16,7 @@ from itertools import combinations
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
+from roledrift.measure.groups import given
 from roledrift.measure.shape import boxes
 from roledrift.measure.wording import overlap
 from roledrift.spans import Ints, SpanTable
@@ -40,6 +41,8 @@ class SiblingProbe:
     def measure(self, spans: SpanTable) -> Sums:
         """Sums per role with siblings, and over all such roles."""
         sums: Sums = {}
+        if not self.needs <= spans.present:
+            return sums
         for role, pairs in _families(spans, self.workflow):
             value = self.read(spans, pairs)
             if not value.n:
@@ -51,18 +54,33 @@ class SiblingProbe:
         return sums
 
 
-def sign_agreement(workflow: Workflow) -> SiblingProbe:
+def _sibling_probe(
+    *needs: str,
+) -> Callable[[Callable[[SpanTable, list[Pair]], Mean]], Callable[[Workflow], SiblingProbe]]:
+    """Turn a function from spans and pairs to a sum into the maker of the probe of its name."""
+
+    def maker(read: Callable[[SpanTable, list[Pair]], Mean]) -> Callable[[Workflow], SiblingProbe]:
+        return lambda workflow: SiblingProbe(read.__name__, frozenset(needs), workflow, read)
+
+    return maker
+
+
+@_sibling_probe("episode_N", "advantage_N")
+def sign_agreement(spans: SpanTable, pairs: list[Pair]) -> Mean:
     """``sign_agreement``: share of pairs of siblings whose advantages have the same sign.
 
     0.5 for unrelated signs, 1 if an episode pushes all slots the same way, which is what adds their
     gradients up on one policy (the mechanism of gradient amplification in arXiv 2605.24202). Pairs
     in which an advantage is zero or not finite push nothing and are left out.
     """
-    needs = frozenset({"episode_N", "advantage_N"})
-    return SiblingProbe("sign_agreement", needs, workflow, _same_sign)
+    advantage_N = given(spans.advantage_N)
+    signs = [np.sign(advantage_N[[i, j]]) for i, j in pairs]
+    pushing = [(a, b) for a, b in signs if abs(a) == abs(b) == 1]
+    return Mean(float(len(pushing)), float(sum(a == b for a, b in pushing)))
 
 
-def sibling_jaccard(workflow: Workflow) -> SiblingProbe:
+@_sibling_probe("episode_N", "text_N")
+def sibling_jaccard(spans: SpanTable, pairs: list[Pair]) -> Mean:
     """``sibling_jaccard``: overlap of the word 3-grams of siblings, averaged over families.
 
     Paper (arXiv 2605.24202, tables 4 and 6): 3-gram set overlap for each pair of the same-role
@@ -70,20 +88,22 @@ def sibling_jaccard(workflow: Workflow) -> SiblingProbe:
     Here: of lower-cased words (:func:`roledrift.measure.wording.overlap`), averaged in the
     episode, then over episodes. Pairs of two empty texts are left out.
     """
-    return SiblingProbe("sibling_jaccard", frozenset({"episode_N", "text_N"}), workflow, _overlap)
+    return _overlap(spans, pairs)
 
 
-def wrong_jaccard(workflow: Workflow) -> SiblingProbe:
+@_sibling_probe("episode_N", "text_N", "reward_N")
+def wrong_jaccard(spans: SpanTable, pairs: list[Pair]) -> Mean:
     """``wrong_jaccard``: :func:`sibling_jaccard` among wrong siblings only, averaged over families.
 
     Siblings that are right agree because they are right, and ever more so in a run that learns.
     Wrong means a reward of at most 0, as for :func:`wrong_agreement`. Not in the paper.
     """
-    needs = frozenset({"episode_N", "text_N", "reward_N"})
-    return SiblingProbe("wrong_jaccard", needs, workflow, _wrong_overlap)
+    reward_N = given(spans.reward_N)
+    return _overlap(spans, [(i, j) for i, j in pairs if reward_N[i] <= 0 and reward_N[j] <= 0])
 
 
-def wrong_agreement(workflow: Workflow) -> SiblingProbe:
+@_sibling_probe("episode_N", "text_N", "reward_N")
+def wrong_agreement(spans: SpanTable, pairs: list[Pair]) -> Mean:
     r"""``wrong_agreement``: share of pairs of wrong siblings that give the same wrong answer.
 
     Paper: slots agree more sharply on the same wrong answer than before training; not tabulated.
@@ -92,14 +112,18 @@ def wrong_agreement(workflow: Workflow) -> SiblingProbe:
     compared as text: 1/2 and 0.5 differ. It tells about the slots only if the reward is that of the
     span, not one that the workflow's outcome gives to all.
     """
-    needs = frozenset({"episode_N", "text_N", "reward_N"})
-    return SiblingProbe("wrong_agreement", needs, workflow, _same_mistake)
+    text_N, reward_N = given(spans.text_N), given(spans.reward_N)
+    answers: dict[int, str] = {}
+    for row in {row for pair in pairs for row in pair}:
+        contents = boxes(text_N[row] or "") if reward_N[row] <= 0 else []
+        if contents:
+            answers[row] = "".join(contents[-1].split())
+    both = [(answers[i], answers[j]) for i, j in pairs if i in answers and j in answers]
+    return Mean(float(len(both)), float(sum(a == b for a, b in both)))
 
 
 def _families(spans: SpanTable, workflow: Workflow) -> Iterator[tuple[str, list[Pair]]]:
     """Each family's role and its pairs of rows; families of one are left out."""
-    if spans.episode_N is None:
-        return
     known = (spans.episode_N, spans.prompt_N, spans.turn_N)
     columns = [column for column in known if column is not None]
     for role in workflow.roles:
@@ -126,39 +150,11 @@ def _alike(address_NK: Ints, rows: Ints) -> list[Ints]:
     return np.split(rows[order], borders)
 
 
-def _same_sign(spans: SpanTable, pairs: list[Pair]) -> Mean:
-    if spans.advantage_N is None:
-        return Mean(0.0, 0.0)
-    signs = [np.sign(spans.advantage_N[[i, j]]) for i, j in pairs]
-    pushing = [(a, b) for a, b in signs if abs(a) == abs(b) == 1]
-    return Mean(float(len(pushing)), float(sum(a == b for a, b in pushing)))
-
-
 def _overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
-    text_N = spans.text_N or ()
+    text_N = given(spans.text_N)
     texts = [(text_N[i], text_N[j]) for i, j in pairs]
     mean = overlap((a, b) for a, b in texts if a is not None and b is not None)
     return Mean(0.0, 0.0) if math.isnan(mean) else Mean(1.0, mean)
-
-
-def _wrong_overlap(spans: SpanTable, pairs: list[Pair]) -> Mean:
-    reward_N = spans.reward_N
-    if reward_N is None:
-        return Mean(0.0, 0.0)
-    return _overlap(spans, [(i, j) for i, j in pairs if reward_N[i] <= 0 and reward_N[j] <= 0])
-
-
-def _same_mistake(spans: SpanTable, pairs: list[Pair]) -> Mean:
-    text_N, reward_N = spans.text_N or (), spans.reward_N
-    if reward_N is None:
-        return Mean(0.0, 0.0)
-    answers: dict[int, str] = {}
-    for row in {row for pair in pairs for row in pair}:
-        contents = boxes(text_N[row] or "") if reward_N[row] <= 0 else []
-        if contents:
-            answers[row] = "".join(contents[-1].split())
-    both = [(answers[i], answers[j]) for i, j in pairs if i in answers and j in answers]
-    return Mean(float(len(both)), float(sum(a == b for a, b in both)))
 
 
 def _several(workflow: Workflow) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
-from roledrift.measure.groups import Columns, Pooled, SpanProbe
+from roledrift.measure.groups import Columns, Pooled, SpanProbe, given
 from roledrift.measure.shape import boxes
 from roledrift.spans import SpanTable
 from roledrift.workflow import Workflow
@@ -36,7 +36,7 @@ def _verdicts(spans: SpanTable, workflow: Workflow) -> Columns:
     judging = [index for index, name in enumerate(spans.roles) if name in judges]
     given_N = np.zeros(len(spans), dtype=np.bool_)
     correct_N = np.zeros(len(spans), dtype=np.bool_)
-    text_N = spans.text_N or (None,) * len(spans)
+    text_N = given(spans.text_N)
     for row in np.flatnonzero(np.isin(spans.role_N, judging)).tolist():
         correct = verdict(text_N[row] or "")
         given_N[row], correct_N[row] = correct is not None, correct is True

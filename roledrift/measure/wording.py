@@ -16,8 +16,8 @@ from functools import lru_cache
 import numpy as np
 
 from roledrift.measure.cards import ProbeCard, Statistic
-from roledrift.measure.groups import Columns, PerSpan, SpanProbe, groups
-from roledrift.spans import Floats, SpanTable
+from roledrift.measure.groups import Columns, OfRows, PerSpan, SpanProbe, given, span_probe
+from roledrift.spans import Floats, Ints, SpanTable
 from roledrift.sums import Distinct, Key, Profile, Sums
 from roledrift.workflow import Workflow
 
@@ -65,42 +65,24 @@ def opener(text: str) -> str:
     return " ".join(text.split(None, 3)[:3]).lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Openers:
-    """Probe ``openers``: number of different 3-word openers, over ``n`` texts.
+@span_probe("text_N")
+def openers(spans: SpanTable) -> Columns:
+    """``openers``: number of different 3-word openers, over ``n`` texts.
 
     Paper (table 6): number of unique 3-word openers over the 100 episodes. Here: over the texts of
     the step, whose number is ``n``; empty texts have no opener. A role that has collapsed opens all
     its answers alike. The number grows with ``n``: compare steps with equal ``n``.
     """
+    kinds = [
+        _number(opener(text)) if text and not text.isspace() else None
+        for text in given(spans.text_N)
+    ]
 
-    workflow: Workflow
+    def different(rows: Ints) -> Distinct:
+        known = [kind for row in rows.tolist() if (kind := kinds[row]) is not None]
+        return Distinct(len(known), frozenset(known))
 
-    @property
-    def name(self) -> str:
-        """Name of the probe."""
-        return "openers"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Columns without which it measures nothing."""
-        return frozenset({"text_N"})
-
-    def measure(self, spans: SpanTable) -> Sums:
-        """The different openers of each group."""
-        text_N = spans.text_N or (None,) * len(spans)
-        kinds = [_number(opener(text)) if text and not text.isspace() else None for text in text_N]
-        sums: Sums = {}
-        for group, rows in groups(spans, self.workflow):
-            known = [kind for row in rows.tolist() if (kind := kinds[row]) is not None]
-            if known:
-                sums[Key(group, "openers")] = Distinct(len(known), frozenset(known))
-        return sums
-
-
-def openers(workflow: Workflow) -> Openers:
-    """``openers``: see :class:`Openers`."""
-    return Openers(workflow)
+    return {"openers": OfRows(different)}
 
 
 def copied(workflow: Workflow) -> SpanProbe:
@@ -125,7 +107,7 @@ def copies(workflow: Workflow) -> bool:
 
 
 def _copied(spans: SpanTable, workflow: Workflow) -> Columns:
-    text_N = spans.text_N or (None,) * len(spans)
+    text_N = given(spans.text_N)
     values_N: Floats = np.zeros(len(spans))
     valid_N = np.zeros(len(spans), dtype=np.bool_)
     for readers, sources in _episodes(spans, workflow):
@@ -180,16 +162,8 @@ class Words:
     """
 
     workflow: Workflow
-
-    @property
-    def name(self) -> str:
-        """Name of the probe."""
-        return "words"
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Columns without which it measures nothing."""
-        return frozenset({"text_N"})
+    name: str = "words"
+    needs: frozenset[str] = frozenset({"text_N"})
 
     def measure(self, spans: SpanTable) -> Sums:
         """Profile of each role; slots of a role write alike, and all roles together say nothing."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from roledrift.detect.suite import DetectorSuite
 from roledrift.monitor.budget import Budget
-from roledrift.protocols import Judge, Notifier, Probe, Pulse, Reducer, Sink
+from roledrift.notify.heartbeat import Heartbeat
+from roledrift.protocols import Notifier, Probe, Reducer, Sink
 from roledrift.records import Sample, StepRecord
 
 
@@ -28,12 +30,12 @@ class MonitorComponents:
     """
 
     probes: Sequence[Probe] = ()
-    judge: Judge | None = None
+    judge: DetectorSuite | None = None
     sinks: Sequence[Sink] = ()
     notifiers: Sequence[Notifier] = ()
     reducer: Reducer | None = None
     history: Callable[[], Iterable[StepRecord]] | None = None
     texts: Callable[[], Iterable[Sample]] | None = None
     conclusion: Callable[[int], str] | None = None
-    pulse: Pulse | None = None
+    pulse: Heartbeat | None = None
     budget: Budget = field(default_factory=lambda: Budget(0.0))

@@ -84,14 +84,13 @@ class MetricMonitor(Monitor):
         if not closed and self._say is not None:
             self._say(self.closing_line(self.out))
 
-    def add_metrics(self, metrics: Mapping[str, Any], *, name_unknown: bool = True) -> bool:
+    def add_metrics(self, metrics: Mapping[str, Any]) -> bool:
         """Take metrics for the current step's record, in loops that call :meth:`end_step`.
 
         A statistic that is measured in the same step counts more than a logged one.
 
         Args:
             metrics: As for :meth:`log`.
-            name_unknown: Whether to name the keys that are not understood.
 
         Returns:
             Whether they say anything about the training itself.
@@ -113,7 +112,7 @@ class MetricMonitor(Monitor):
             self._mentioned.update(unknown)
             if not (understood or totals or evaluated):
                 raise CaptureError(_nothing(numbers))
-            if unknown and name_unknown:
+            if unknown:
                 _LOG.warning("metrics that are not understood: %s", not_understood(unknown))
         return understood
 

@@ -56,7 +56,6 @@ class Monitor:
         parts: Probes, judge, sinks, notifiers.
         strict: Let exceptions through instead of counting them (for tests).
         clock: Seconds, monotonic; for the cost of watching.
-        now: UTC time as text, for records.
     """
 
     def __init__(
@@ -66,11 +65,9 @@ class Monitor:
         *,
         strict: bool = False,
         clock: Callable[[], float] = time.perf_counter,
-        now: Callable[[], str] | None = None,
     ) -> None:
         self.header, self.workflow = header, header.workflow
         self._parts, self._strict, self._clock = parts, strict, clock
-        self._now = now or _utc_now
         self._sources: list[SpanSource | GradientSource] = []
         self._pending = Pending()
         self._base = BasePolicy()
@@ -276,7 +273,7 @@ class Monitor:
         if not late or self._last is None or not self._is_first():
             return
         solved = self._pending.solved
-        record = StepRecord(self._last, time=self._now(), totals=late, solved=solved)
+        record = StepRecord(self._last, time=_utc_now(), totals=late, solved=solved)
         for sink in self._parts.sinks:
             with self.fenced("write"):
                 sink.write_step(record)
@@ -336,7 +333,7 @@ class Monitor:
             measured["base"] = summarise({**relative(base), **base})
         with self.fenced("checkpoints", into=pending):
             measured["checkpoints"] = self._checkpoints.news()
-        record = replace(pending.record(step, self._now()), **measured)
+        record = replace(pending.record(step, _utc_now()), **measured)
         alerts: list[Alert] = []
         changed, notices = tuple[Incident, ...](), tuple[Notice, ...]()
         if self._parts.judge is not None:

@@ -90,7 +90,7 @@ def open_monitor(  # noqa: PLR0913 (everything after ``out`` is optional and nam
     settings = read_config(config)
     header = _header(roles, out, settings, facts)
     strict, off = _on("ROLEDRIFT_STRICT"), _on("ROLEDRIFT_DISABLED")
-    probes = () if off else (*_probes(settings, roles), *probes)
+    probes = () if off else (*probes_for(settings.tier, roles), *installed_probes(roles), *probes)
     parts = MonitorComponents(probes, reducer=reducer, budget=Budget(settings.budget))
     if off or (reducer is not None and not reducer.is_first()):
         return MetricMonitor(header, parts, strict=strict, out=out)
@@ -190,10 +190,6 @@ def _summary(judge: DetectorSuite) -> tuple[str, str, Starts]:
     board = judge.board
     conclusion = conclude(judge.verdicts, judge.incidents, board.records)
     return conclusion.outcome, conclusion.sentence, board.starts()
-
-
-def _probes(config: Config, roles: Workflow) -> tuple[Probe, ...]:
-    return (*probes_for(config.tier, roles), *installed_probes(roles))
 
 
 def disabled() -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from roledrift.errors import ConfigError
 from roledrift.judgement import Incident
@@ -75,19 +75,18 @@ class TrackioNotifier:
         trackio.alert(title=title, text=text, level=levels[notice.level])
 
 
-class Logbook(Protocol):
+class Logbook:
     """An experiment log that takes statistics."""
 
     def log(self, values: Mapping[str, float], step: int) -> None:
-        """Log the values of a step."""
-        ...
+        """Log the values of a step, if a run is open."""
+        raise NotImplementedError
 
     def incident(self, incident: Incident) -> None:
         """Log the state of an incident, unless a notifier already does."""
-        ...
 
 
-class WandbLog:
+class WandbLog(Logbook):
     """Statistics into the open wandb run.
 
     A row that we commit moves wandb's step counter, and rows that the program logs under smaller
@@ -104,11 +103,8 @@ class WandbLog:
         if run is not None:
             run.log({**values, "roledrift/step": step}, commit=self._rows)
 
-    def incident(self, incident: Incident) -> None:
-        """:class:`WandbNotifier` passes incidents on."""
 
-
-class TrackioLog:
+class TrackioLog(Logbook):
     """Statistics into the open trackio run, as rows of their own under the step."""
 
     def log(self, values: Mapping[str, float], step: int) -> None:
@@ -117,11 +113,8 @@ class TrackioLog:
         if run is not None:
             run.log(dict(values), step=step)
 
-    def incident(self, incident: Incident) -> None:
-        """:class:`TrackioNotifier` passes incidents on."""
 
-
-class MlflowLog:
+class MlflowLog(Logbook):
     """Statistics and incidents into the active mlflow run; incidents become tags."""
 
     def log(self, values: Mapping[str, float], step: int) -> None:
@@ -138,7 +131,7 @@ class MlflowLog:
             mlflow.set_tag(f"roledrift.incident.{incident.id}", text)
 
 
-class SummaryLog:
+class SummaryLog(Logbook):
     """Statistics and incidents into a TensorBoard ``SummaryWriter``."""
 
     def __init__(self, writer: Any) -> None:

@@ -66,7 +66,7 @@ class StatisticsLog:
         return {name: total / n for name, (n, total) in pooled.items()}
 
 
-class MetricLogger:
+class MetricLogger(StatisticsLog):
     """A :class:`roledrift.protocols.Sink` that logs the statistics of every step, for own loops.
 
     Args:
@@ -79,26 +79,17 @@ class MetricLogger:
     """
 
     def __init__(self, roles: Sequence[str], *places: Any) -> None:
-        self._pool = StatisticsLog(roles)
+        super().__init__(roles)
         self._logbooks = tuple(logbook(place) for place in places)
 
     def write_step(self, record: StepRecord) -> None:
         """Log the record's statistics under its step."""
-        self._pool.write_step(record)
-        values = self._pool.take()
+        super().write_step(record)
+        values = self.take()
         for tracker in self._logbooks if values else ():
             tracker.log(values, record.step)
-
-    def write_alert(self, alert: Alert) -> None:
-        """Single alerts are not passed on."""
 
     def write_incident(self, incident: Incident) -> None:
         """Log the incident where no notifier brings it."""
         for tracker in self._logbooks:
             tracker.incident(incident)
-
-    def write_samples(self, step: int, samples: Sequence[Sample]) -> None:
-        """Texts stay in the run directory."""
-
-    def close(self) -> None:
-        """Logbooks are closed by who opened them."""

@@ -14,6 +14,7 @@ from roledrift import __version__
 from roledrift.config import Config, CostsConfig
 from roledrift.errors import RoleDriftError, StoreError
 from roledrift.report import sections
+from roledrift.report.judged_run import JudgedRun, Sharing, load
 from roledrift.report.model import ANCHORS, Block, Diffs, Note, Report, RunReport, Section, map_text
 from roledrift.report.sanitise import clean
 from roledrift.report.sections import first_screen, method
@@ -21,12 +22,11 @@ from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.overviews import measured
 from roledrift.report.sweep.summary import Result, Unreadable, readable, summarise
 from roledrift.report.texts.text_pairs import pairing_of_runs
-from roledrift.report.view import Sharing, View, load
 from roledrift.store.reader import find_runs
 
 
 @cache
-def _sections() -> tuple[Callable[[View], Section], ...]:
+def _sections() -> tuple[Callable[[JudgedRun], Section], ...]:
     """The functions from a run to a section, in the order of the page.
 
     Every module of :mod:`roledrift.report.sections` that says its ``PLACE`` has one.
@@ -71,19 +71,19 @@ def build_report(
     given, run_paths = runs_in(paths)
     command = command or command_of(given)
     if len(run_paths) == 1:
-        view = load(run_paths[0], key_of(0, run_paths[0]), config, sharing, costs)
-        return cleaned(report_of_run(build_run(view, command), command), sharing)
-    views: list[View] = []
+        judged = load(run_paths[0], key_of(0, run_paths[0]), config, sharing, costs)
+        return cleaned(report_of_run(build_run(judged, command), command), sharing)
+    views: list[JudgedRun] = []
     results: list[Result] = []
     for at, path in enumerate(run_paths):
         try:
-            view = load(path, key_of(at, path), config, sharing, costs)
+            judged = load(path, key_of(at, path), config, sharing, costs)
         except (RoleDriftError, OSError) as error:
             results.append(Unreadable(str(path), str(error)))
             continue
-        run = build_run(view, command)
-        views.append(view)
-        results.append((summarise(view, run, page_of(run.key), measured(view)), run))
+        run = build_run(judged, command)
+        views.append(judged)
+        results.append((summarise(judged, run, page_of(run.key), measured(judged)), run))
     texts = _texts_of_two(*views) if len(views) == 2 else ()
     return cleaned(report_of_runs(results, command, by, texts, paper=paper), sharing)
 
@@ -150,21 +150,21 @@ def page_of(key: str) -> str:
     return f"{PAGES}/{key}.html"
 
 
-def build_run(view: View, command: str) -> RunReport:
+def build_run(judged: JudgedRun, command: str) -> RunReport:
     """Build the report of one run with all its sections."""
     # The method section comes last: it alone needs the command.
-    built = [*(make(view) for make in _sections()), method.build(view, command)]
+    built = [*(make(judged) for make in _sections()), method.build(judged, command)]
     return RunReport(
-        key=view.key,
-        name=view.header.run or view.path.name,
-        state=view.conclusion.outcome,
-        headline=view.conclusion.sentence,
-        lead=first_screen.lead(view),
-        incident=view.conclusion.incident,
-        notes=tuple(f"{name}: {value}" for name, value in sorted(view.header.notes.items())),
-        notices=first_screen.notices(view),
-        roles=view.roles,
-        facts=_facts(view),
+        key=judged.key,
+        name=judged.header.run or judged.path.name,
+        state=judged.conclusion.outcome,
+        headline=judged.conclusion.sentence,
+        lead=first_screen.lead(judged),
+        incident=judged.conclusion.incident,
+        notes=tuple(f"{name}: {value}" for name, value in sorted(judged.header.notes.items())),
+        notices=first_screen.notices(judged),
+        roles=judged.roles,
+        facts=_facts(judged),
         sections=tuple(built),
     )
 
@@ -173,26 +173,26 @@ _ROUTINGS = {"shared": "one shared policy", "isolated": "a policy per role"}
 _STATES = {"open": "not closed", "empty": "no records"}
 
 
-def _facts(view: View) -> tuple[str, ...]:
-    workflow = view.header.workflow
+def _facts(judged: JudgedRun) -> tuple[str, ...]:
+    workflow = judged.header.workflow
     parts = [
         f"{role.name} ×{role.slots}" if role.slots > 1 else role.name for role in workflow.roles
     ]
     facts = []
-    if view.records:
-        facts.append(f"steps {view.records[0].step}–{view.records[-1].step}")
-    facts.append(_STATES.get(view.state, view.state))
+    if judged.records:
+        facts.append(f"steps {judged.records[0].step}–{judged.records[-1].step}")
+    facts.append(_STATES.get(judged.state, judged.state))
     routing = _ROUTINGS.get(workflow.routing, workflow.routing) if len(parts) > 1 else ""
     facts += [", ".join(filter(None, (f"workflow {workflow.name}", routing))), " + ".join(parts)]
-    header = view.header
+    header = judged.header
     known = (("trainer", header.host), ("task", header.task), ("scale", header.scale))
     facts += [f"{name} {value}" for name, value in known if value]
-    if view.header.seed is not None:
-        facts.append(f"seed {view.header.seed}")
+    if judged.header.seed is not None:
+        facts.append(f"seed {judged.header.seed}")
     return tuple(facts)
 
 
-def _texts_of_two(a: View, b: View) -> tuple[Block, ...]:
+def _texts_of_two(a: JudgedRun, b: JudgedRun) -> tuple[Block, ...]:
     """Two runs are meant to be compared: their texts side by side."""
     links = (f"{page_of(a.key)}#{a.key}", f"{page_of(b.key)}#{b.key}")
     pairing = pairing_of_runs(a, b, links)

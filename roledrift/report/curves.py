@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from roledrift.report.draw.palette import tone
+from roledrift.report.judged_run import JudgedRun, thinned
 from roledrift.report.model import Line, Mark, Panel, Style
 from roledrift.report.numbers import cell
 from roledrift.report.sections.names import role_name
-from roledrift.report.view import View, thinned
 
 _APART = 8.0
 """Largest over smallest value from which on a logarithmic axis shows all roles."""
@@ -22,10 +22,10 @@ Curves = Mapping[str, Mapping[int, float]]
 """Role (or ``*``) to step to value."""
 
 
-def marks(view: View) -> tuple[Mark, ...]:
+def marks(run: JudgedRun) -> tuple[Mark, ...]:
     """Mark the onset of the cause, or of the first alert; nothing if there is none."""
     return tuple(
-        Mark(finding.alert.onset, f"onset {finding.alert.onset}") for finding in view.findings[:1]
+        Mark(finding.alert.onset, f"onset {finding.alert.onset}") for finding in run.findings[:1]
     )
 
 
@@ -36,21 +36,22 @@ def line(label: str, curve: Mapping[int, float], role: str = "", *, style: Style
     return Line(label, tuple(points), tuple(points.values()), role, style=style, tone=tone)
 
 
-def role_line(view: View, role: str, curve: Mapping[int, float], *, label: str = "") -> Line:
+def role_line(run: JudgedRun, role: str, curve: Mapping[int, float], *, label: str = "") -> Line:
     """Make the main line of a role, in its colour."""
-    return line(label or role_name(role), curve, role, tone=tone(role, view.roles))
+    return line(label or role_name(role), curve, role, tone=tone(role, run.roles))
 
 
-def overlay_panel(view: View, title: str, curves: Curves, *, log: bool = False, share: bool = False,
-             marked: Sequence[Mark] | None = None, slots: Sequence[Line] = (),
-             limit: Sequence[Line] = ()) -> Panel:  # fmt: skip
+def overlay_panel(
+    run: JudgedRun, title: str, curves: Curves, *, log: bool = False, share: bool = False,
+    marked: Sequence[Mark] | None = None, slots: Sequence[Line] = (), limit: Sequence[Line] = (),
+) -> Panel:  # fmt: skip
     """Draw all roles in one panel over the whole run, with its baseline window shaded.
 
     The axis is logarithmic where that is asked for, and where roles are so far apart that the
     smaller one would be a flat line.
 
     Args:
-        view: The run.
+        run: The run.
         title: Quantity and unit.
         curves: Of every role.
         log: Logarithmic if nearly every value is above 0.
@@ -66,16 +67,16 @@ def overlay_panel(view: View, title: str, curves: Curves, *, log: bool = False, 
         log = max(finite) > _APART * min(finite)
     # An estimate of something small is often below 0: then a logarithmic axis has no place for it.
     log = log and sum(value > 0 for value in finite) > _POSITIVE * len(finite)
-    own = (role_line(view, role, curve) for role, curve in curves.items() if curve)
+    own = (role_line(run, role, curve) for role, curve in curves.items() if curve)
     lines = (*slots, *own, *limit)
     odd = undrawn_values(list(curves.values()), log=log)
     shown = Panel(
         f"{title}, log scale" if log else title,
         lines,
-        view.span,
+        run.span,
         log=log,
-        baseline=view.baseline,
-        marks=marks(view) if marked is None else tuple(marked),
+        baseline=run.baseline,
+        marks=marks(run) if marked is None else tuple(marked),
         note=f"Not drawn: {odd}." if odd else "",
     )
     return replace(shown, limits=limits([shown], log=log, share=share))

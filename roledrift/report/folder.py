@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from roledrift.config import Config, CostsConfig
@@ -21,9 +22,9 @@ from roledrift.report.build import (
     report_of_runs,
     runs_in,
 )
+from roledrift.report.judged_run import Sharing, load
 from roledrift.report.sweep.overviews import measured
 from roledrift.report.sweep.summary import Result, Unreadable, summarise
-from roledrift.report.view import Sharing, load
 from roledrift.report.worker_pool import end_with_parent, start_context
 from roledrift.report.write import write_page, write_report
 
@@ -56,23 +57,6 @@ class FolderOptions:
     costs: CostsConfig | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
-    """One run to read, judge and write.
-
-    Attributes:
-        out: Directory of the report.
-        command: The command that makes the run's page alone.
-        options: As for the folder; ``html`` writes its page, ``json`` its report as data.
-    """
-
-    path: Path
-    key: str
-    out: Path
-    command: str
-    options: FolderOptions
-
-
 def write_folder(
     paths: Sequence[Path | str] | Path | str,
     out_dir: Path | str,
@@ -98,13 +82,10 @@ def write_folder(
     options = options or FolderOptions()
     given, run_paths = runs_in(paths)
     out = Path(out_dir)
-    todo = [
-        RunTask(path, key_of(at, path), out, command_of([path]), options)
-        for at, path in enumerate(run_paths)
-    ]
+    todo = [(path, key_of(at, path)) for at, path in enumerate(run_paths)]
     results: list[Result] = []
     with _workers(min(options.jobs, len(todo))) as run_all:
-        for result in run_all(todo):
+        for result in run_all(partial(write_run, out=out, options=options), todo):
             results.append(result)
             if seen is not None:
                 seen(len(results), len(todo))
@@ -114,21 +95,13 @@ def write_folder(
 
 
 @contextmanager
-def _workers(jobs: int) -> Iterator[Callable[[Sequence[RunTask]], Iterator[Result]]]:
+def _workers(jobs: int) -> Iterator[Callable[..., Iterator[Result]]]:
+    """What maps the work over runs: in this process, or in as many others as there are jobs."""
     if jobs < 2:
-        yield lambda todo: map(write_run, todo)
+        yield map
         return
     with ProcessPoolExecutor(jobs, mp_context=start_context(), initializer=_begin) as pool:
-
-        def run_all(todo: Sequence[RunTask]) -> Iterator[Result]:
-            results = pool.map(write_run, todo)
-            # The index needs it at the end, when nobody else works.
-            import roledrift.report.html
-
-            _ = roledrift.report.html
-            return results
-
-        yield run_all
+        yield pool.map
 
 
 def _begin() -> None:
@@ -138,31 +111,34 @@ def _begin() -> None:
     gc.freeze()
 
 
-def write_run(task: RunTask) -> Result:
-    """Read, judge and write one run, and return what the index needs of it."""
-    result = _write_run(task)
+def write_run(run: tuple[Path, str], *, out: Path, options: FolderOptions) -> Result:
+    """Read, judge and write one run, and return what the index needs of it.
+
+    Args:
+        run: Its directory and its key.
+        out: Directory of the report.
+        options: As for the folder; ``html`` writes its page, ``json`` its report as data.
+    """
+    result = _write_run(*run, out, options)
     if not gc.isenabled() and sum(gc.get_count()) > _GARBAGE:
         # Only now: while the run was alive, looking at all of it took a tenth of the time.
         gc.collect()
     return result
 
 
-def _write_run(task: RunTask) -> Result:
+def _write_run(path: Path, key: str, out: Path, options: FolderOptions) -> Result:
     page, body = (
-        f"{PAGES}/{task.key}.{name}" if name in task.options.formats else ""
-        for name in ("html", "json")
+        f"{PAGES}/{key}.{name}" if name in options.formats else "" for name in ("html", "json")
     )
     try:
-        view = load(
-            task.path, task.key, task.options.config, task.options.sharing, task.options.costs
-        )
+        judged = load(path, key, options.config, options.sharing, options.costs)
     except (RoleDriftError, OSError) as error:
-        return Unreadable(str(task.path), str(error))
-    run = build_run(view, task.command)
+        return Unreadable(str(path), str(error))
+    command = command_of([path])
+    run = build_run(judged, command)
     if page or body:
-        alone = report_of_run(run, task.command, home="../index.html")
-        alone = cleaned(alone, task.options.sharing)
+        alone = cleaned(report_of_run(run, command, home="../index.html"), options.sharing)
         for name in filter(None, (page, body)):
-            write_page(alone, task.out / name)
+            write_page(alone, out / name)
     short = replace(run, sections=(), page=page or "index.html", data=body)
-    return summarise(view, run, page, measured(view)), short
+    return summarise(judged, run, page, measured(judged)), short

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from roledrift.cli.compare import compare, differences, interval
-from roledrift.report.view import load
+from roledrift.report.judged_run import load
 from tests.cli.runs import write_run
 
 

@@ -50,7 +50,7 @@ def test_the_report_shows_it_also_where_it_is_not_installed(
     with monkeypatch.context():
         put_on_path(install)
         test_live(lambda *_, **__: None, tmp_path, capsys)
-    from roledrift.report.view import load
+    from roledrift.report.judged_run import load
 
     assert "shouting" in {one.detector for one in load(tmp_path / "run", "run1").verdicts}
     from roledrift import extensions

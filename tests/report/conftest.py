@@ -17,8 +17,8 @@ from roledrift.detect.suite import DetectorSuite
 from roledrift.judgement import Alert, Verdict
 from roledrift.records import GramRecord, RunHeader, Sample, Stat, StepRecord
 from roledrift.report.build import build_report
+from roledrift.report.judged_run import JudgedRun, load
 from roledrift.report.model import Report
-from roledrift.report.view import View, load
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING, Workflow
 
@@ -79,13 +79,13 @@ def samples(step: int, workflow: Workflow, text: str) -> list[Sample]:
     ]  # fmt: skip
 
 
-def judged(view: View, *alerts: Alert, latest: Sequence[Verdict] = ()) -> View:
-    """The view with these alerts and verdicts alone, and the incidents that they make."""
+def judged(run: JudgedRun, *alerts: Alert, latest: Sequence[Verdict] = ()) -> JudgedRun:
+    """The run with these alerts and verdicts alone, and the incidents that they make."""
     book = Incidents()
     for alert in alerts:
         book.update(alert.step, [alert])
-    seen = replace(view.replay, alerts=alerts, verdicts=tuple(latest), incidents=book.incidents)
-    return replace(view, replay=seen)
+    seen = replace(run.replay, alerts=alerts, verdicts=tuple(latest), incidents=book.incidents)
+    return replace(run, replay=seen)
 
 
 @pytest.fixture(scope="session")
@@ -126,17 +126,17 @@ def failing_path(write_run: Writer) -> Path:
 
 
 @pytest.fixture(scope="session")
-def failing(failing_path: Path) -> View:
+def failing(failing_path: Path) -> JudgedRun:
     return load(failing_path, "run1")
 
 
 @pytest.fixture(scope="session")
-def healthy(write_run: Writer) -> View:
+def healthy(write_run: Writer) -> JudgedRun:
     return load(write_run("healthy"), "run1")
 
 
 @pytest.fixture(scope="session")
-def empty(write_run: Writer) -> View:
+def empty(write_run: Writer) -> JudgedRun:
     return load(write_run("empty", steps=0), "run1")
 
 

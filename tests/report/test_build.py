@@ -13,8 +13,8 @@ from roledrift.judgement import TextPair
 from roledrift.records import RunHeader, Sample
 from roledrift.report.build import build_report
 from roledrift.report.html import render_html
+from roledrift.report.judged_run import Sharing
 from roledrift.report.model import Prose, Report, Table
-from roledrift.report.view import Sharing
 from roledrift.report.write import write_report
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import SINGLE, VOTING

@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 
 from roledrift.report.curves import constant_values, limits, overlay_panel, undrawn_values
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Line, Panel
-from roledrift.report.view import View
 
 
 def panel(*values: float) -> Panel:
@@ -29,7 +29,7 @@ def test_what_is_not_drawn_is_counted() -> None:
     assert undrawn_values([{0: 1.0}], log=True) == ""
 
 
-def test_roles_that_are_far_apart_share_a_logarithmic_axis(failing: View) -> None:
+def test_roles_that_are_far_apart_share_a_logarithmic_axis(failing: JudgedRun) -> None:
     near = {"generator": {0: 10.0, 1: 12.0}, "aggregator": {0: 4.0, 1: 5.0}}
     far = {**near, "aggregator": {0: 1.0, 1: 1.5}}
     assert not overlay_panel(failing, "q", near).log
@@ -47,7 +47,7 @@ def test_roles_that_are_far_apart_share_a_logarithmic_axis(failing: View) -> Non
     assert shown.note == "Not drawn: 1 value at or below 0 not on a log axis."
 
 
-def test_the_onset_of_the_cause_is_marked_once(failing: View) -> None:
+def test_the_onset_of_the_cause_is_marked_once(failing: JudgedRun) -> None:
     (mark,) = overlay_panel(failing, "q", {"generator": {0: 1.0}}).marks
     assert mark.step == failing.findings[0].alert.onset
 

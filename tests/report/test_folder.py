@@ -11,7 +11,7 @@ import pytest
 from roledrift.errors import StoreError
 from roledrift.report.build import build_report
 from roledrift.report.folder import FolderOptions, write_folder
-from roledrift.report.view import Sharing
+from roledrift.report.judged_run import Sharing
 from roledrift.report.write import write_report
 from roledrift.workflow import SINGLE, VOTING
 from tools.schemas import report_schema

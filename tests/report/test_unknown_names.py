@@ -12,9 +12,9 @@ from roledrift.judgement import Alert, Verdict
 from roledrift.records import Stat
 from roledrift.report.build import build_run
 from roledrift.report.html import render_html
+from roledrift.report.judged_run import JudgedRun, load
 from roledrift.report.markdown import render_markdown
 from roledrift.report.model import AlertCard, Report, Table
-from roledrift.report.view import View, load
 
 ALERT = Alert(
     "abcd1234", "moon_phase", "full_moon", "generator", "shared", "ERROR", "open", 30, 25,
@@ -24,7 +24,7 @@ ALERT = Alert(
 
 
 @pytest.fixture
-def strange(failing: View) -> View:
+def strange(failing: JudgedRun) -> JudgedRun:
     seen = failing.replay
     verdict = Verdict("moon_phase", "generator", "drift", "full_moon", "moon", 0.9, 0.5, 0.1, 25)
     series = {("moon_phase", "generator"): [(step, 0.03 * step, 0.5) for step in range(40)]}
@@ -43,7 +43,7 @@ def strange(failing: View) -> View:
     return replace(failing, records=records, replay=replay)
 
 
-def test_it_is_in_the_matrix_and_has_a_card(strange: View) -> None:
+def test_it_is_in_the_matrix_and_has_a_card(strange: JudgedRun) -> None:
     run = build_run(strange, "roledrift report run")
     assert run.state == "failing"
     assert run.headline == "The generator has seen a full moon since step 25."
@@ -65,7 +65,7 @@ def test_it_is_in_the_matrix_and_has_a_card(strange: View) -> None:
 def test_a_run_without_a_single_known_name_still_gets_a_page(
     write_run: object, tmp_path: Path
 ) -> None:
-    view = load(write_run(tmp_path / "odd"), "run1")  # type: ignore[operator]
+    judged = load(write_run(tmp_path / "odd"), "run1")  # type: ignore[operator]
     groups = {"generator": {"moon.light": Stat(8, 0.5)}}
-    view = replace(view, records=tuple(replace(one, groups=groups) for one in view.records))
-    assert "moon.light" in render_html(Report("r", "0", "c", (), (build_run(view, "c"),)))
+    judged = replace(judged, records=tuple(replace(one, groups=groups) for one in judged.records))
+    assert "moon.light" in render_html(Report("r", "0", "c", (), (build_run(judged, "c"),)))

@@ -28,11 +28,7 @@ CLIPPED = Stream(
 )
 
 
-class Clipping:
-    """Watches the share of clipped tokens, and on which side they are."""
-
-    name = NAME
-
+class _Clipping:
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
         self._units = units(context.workflow)
@@ -40,7 +36,6 @@ class Clipping:
         self._recent: dict[str, deque[tuple[int, float, float, float]]] = {}
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit that is measured."""
         verdicts = []
         for unit in self._units:
             share = known(record, unit, "clip_fraction")
@@ -118,8 +113,7 @@ CARD = Card(
             (_PPO, f"{DAPO}: clip-higher"),
         ),
     ),
-    make=Clipping,
+    make=_Clipping,
     reads=("clip_fraction", "clip_low", "clip_high"),
     needs=("the share of clipped tokens",),
-    order=5,
 )

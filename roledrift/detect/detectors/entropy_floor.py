@@ -77,11 +77,7 @@ class _Entropy:
         return math.exp(now - start), left / -slope
 
 
-class EntropyFloor:
-    """Projects when the entropy of every role reaches its floor."""
-
-    name = NAME
-
+class _EntropyFloor:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._seen: dict[str, _Entropy] = {}
@@ -90,7 +86,6 @@ class EntropyFloor:
         self._short = too_short(NAME, self._workflow, _RECORDS)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit that is measured."""
         verdicts = []
         for unit in self._units:
             value = known(record, unit, "entropy")
@@ -161,7 +156,7 @@ CARD = Card(
             ),
         ),
     ),
-    make=EntropyFloor,
+    make=_EntropyFloor,
     reads=("entropy", "accuracy", "reward"),
     needs=("entropy",),
     order=6,

@@ -82,11 +82,7 @@ class _Norms:
         self.usual.append(norm)
 
 
-class Gradients:
-    """Watches the gradient norm of every role's policy, or of all together."""
-
-    name = NAME
-
+class _Gradients:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._units = [
@@ -111,7 +107,6 @@ class Gradients:
         self._absent = not_logged(NAME, self._workflow, "gradient norm")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit that is measured."""
         verdicts = list(self._still)
         for unit in self._units:
             norm = _norm(record, unit, self._workflow)
@@ -250,7 +245,7 @@ CARD = Card(
             (_CLIP,),
         ),
     ),
-    make=Gradients,
+    make=_Gradients,
     reads=("grad_norm", "nonfinite_gradients", "pg_loss"),
     needs=("gradient norms",),
     order=4,

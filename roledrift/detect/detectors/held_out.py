@@ -36,11 +36,7 @@ _LONGER = 1.4
 _SURE = 2.0
 
 
-class HeldOut:
-    """Compares what is trained on with what is held out."""
-
-    name = NAME
-
+class _HeldOut:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._unit = run_unit(context.workflow)
@@ -54,7 +50,6 @@ class HeldOut:
         self._onset: int | None = None
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict about the run, renewed with every validation."""
         reward = record.totals.get("reward", record.totals.get("accuracy"))
         if reward is not None and abs(reward) < ABSURD:
             self._since.append(reward)
@@ -171,7 +166,7 @@ CARD = Card(
             (GAO, SINGHAL),
         ),
     ),
-    make=HeldOut,
+    make=_HeldOut,
     reads=("val_accuracy", "eval_reward", "reward", "length"),
     needs=("validations beside the reward",),
     order=3,

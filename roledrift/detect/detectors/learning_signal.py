@@ -103,11 +103,7 @@ class _Outcome:
         return next(step for step, value in pairs if value >= _LEAST_SOLVED)
 
 
-class LearningSignal:
-    """Watches the share of groups without a gradient, and the spread of what is learned from."""
-
-    name = NAME
-
+class _LearningSignal:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         watch = context.board.watch
@@ -126,7 +122,6 @@ class LearningSignal:
         self._short = too_short(NAME, self._workflow, _WINDOW)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit that is measured."""
         verdicts = []
         for unit in self._units:
             self._outcomes[unit].observe(record, unit, self._course.level)
@@ -264,7 +259,7 @@ CARD = Card(
             (GRPO,),
         ),
     ),
-    make=LearningSignal,
+    make=_LearningSignal,
     reads=("zero_variance", "advantage_std", "reward_std", "accuracy", "reward"),
     needs=("the share of groups with equal rewards",),
     order=2,

@@ -28,11 +28,7 @@ _PATIENCE = 10
 _SOLVED = 0.9
 
 
-class Plateau:
-    """Watches whether the accuracy, or the reward, still rises."""
-
-    name = NAME
-
+class _Plateau:
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
         self._course = context.course
@@ -43,7 +39,6 @@ class Plateau:
         self._since = (-1, 0.0)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:  # noqa: ARG002
-        """One verdict about the run."""
         course = self._course
         if not course.source:
             return [self._absent]
@@ -125,7 +120,7 @@ CARD = Card(
             ("Shao et al. (2024), DeepSeekMath, arXiv 2402.03300: what GRPO's advantages are",),
         ),
     ),
-    make=Plateau,
+    make=_Plateau,
     reads=("accuracy", "reward"),
     needs=("an accuracy or a reward",),
     order=8,

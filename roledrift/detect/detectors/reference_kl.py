@@ -101,11 +101,7 @@ class _Divergence:
         return self._factor[1]
 
 
-class ReferenceKL:
-    """Watches the divergence of every role from its reference policy."""
-
-    name = NAME
-
+class _ReferenceKL:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._rates = context.board.rates
@@ -116,7 +112,6 @@ class ReferenceKL:
         self._short = too_short(NAME, self._workflow, _RECORDS)
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit that is measured."""
         verdicts = []
         for unit in self._units:
             value = known(record, unit, "reference.k3")
@@ -223,8 +218,7 @@ CARD = Card(
             (_K3,),
         ),
     ),
-    make=ReferenceKL,
+    make=_ReferenceKL,
     reads=("reference.k3", "reference.top_share", "lr"),
     needs=("the divergence from a reference policy (TRL: beta > 0)",),
-    order=5,
 )

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import SHARES
-from roledrift.detect.evidence.streams import MINOR, Stream, against
+from roledrift.detect.evidence.streams import MINOR, Stream
 from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE
 from roledrift.detect.units import not_logged, reader, units
-from roledrift.judgement import Severity, Verdict
+from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
 
 NAME = "repetition"
@@ -18,11 +18,7 @@ _LEAST = 0.15
 REPEATED = Stream("repetition", SHARES, 1, 0.1, 0.05, 0.03, 0.2, reader("repetition"), weight=MINOR)
 
 
-class Repetition:
-    """Watches the share of what was said before."""
-
-    name = NAME
-
+class _Repetition:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._streams = {
@@ -31,27 +27,18 @@ class Repetition:
         self._absent = not_logged(NAME, self._workflow, "share of repetition")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit that is measured."""
         verdicts = []
-        for unit, state in self._streams.items():
+        for _unit, state in self._streams.items():
             if not state.judged or state.step != record.step:
                 continue
             drift = state.complete and state.now >= _LEAST
-            severity: Severity = "failing" if self._course.losing else "suspicious"
             verdicts.append(
-                Verdict(
-                    detector=NAME,
-                    role=unit,
-                    state="drift" if drift else "watch" if state.leaning else "ok",
-                    finding=NAME if drift else "",
-                    statistic=NAME,
-                    value=state.now,
-                    baseline=state.typical,
+                state.verdict(
+                    NAME,
+                    f"repeated: {state.typical:.1%} -> {state.now:.1%}; {self._course}",
+                    NAME if drift else "",
+                    "failing" if self._course.losing else "suspicious",
                     onset=state.onset if drift else None,
-                    reason=f"repeated: {state.typical:.1%} -> {state.now:.1%}; {self._course}",
-                    evidence=state.evidence,
-                    chance=against(state.needed),
-                    severity=severity if drift else None,
                 )
             )
         if verdicts or any(state.seen for state in self._streams.values()):
@@ -81,7 +68,7 @@ CARD = Card(
             ),
         ),
     ),
-    make=Repetition,
+    make=_Repetition,
     reads=(NAME,),
     needs=("the share of repetition (logged as repetition_rate)",),
     order=6,

@@ -74,11 +74,7 @@ class _Component:
         return self.constant and abs(self.value) <= _TINY
 
 
-class RewardComponents:
-    """Watches the reward functions of every unit that logs several of them."""
-
-    name = NAME
-
+class _RewardComponents:
     def __init__(self, context: Context) -> None:
         self._workflow, self._course = context.workflow, context.course
         self._units = units(context.workflow)
@@ -87,7 +83,6 @@ class RewardComponents:
         self._held: dict[str, tuple[str, int, int]] = {}
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit with several reward functions."""
         verdicts, short = [], False
         for unit in self._units:
             parts = self._parts(record, unit)
@@ -237,7 +232,7 @@ CARD = Card(
             (SKALSE,),
         ),
     ),
-    make=RewardComponents,
+    make=_RewardComponents,
     reads=("reward",),
     needs=("means of several reward functions",),
     order=3,

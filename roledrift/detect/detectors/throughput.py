@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from roledrift.detect.cards import Card, Context, Finding
 from roledrift.detect.evidence.scales import RATIOS
-from roledrift.detect.evidence.streams import MINOR, Stream, StreamState, against
+from roledrift.detect.evidence.streams import MINOR, Stream, StreamState
 from roledrift.detect.units import not_logged, run_unit
 from roledrift.judgement import Verdict
 from roledrift.records import StepRecord
@@ -40,11 +40,7 @@ PER_TOKEN = Stream(
 )
 
 
-class Throughput:
-    """Watches the time per step."""
-
-    name = NAME
-
+class _Throughput:
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
         self._unit = run_unit(context.workflow)
@@ -53,7 +49,6 @@ class Throughput:
         self._absent = not_logged(NAME, self._workflow, "time per step")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict about the run."""
         state, per = self._seconds, self._per_token
         if not state.seen:
             return [self._absent]
@@ -63,19 +58,12 @@ class Throughput:
         explained = per.known and per.ratio < _TIMES_PER_TOKEN
         drift = slower and not explained
         return [
-            Verdict(
-                detector=NAME,
-                role=self._unit,
-                state="drift" if drift else "watch" if state.leaning else "ok",
-                finding=SLOWER if drift else "",
-                statistic="step_time",
-                value=state.now,
-                baseline=state.typical,
+            state.verdict(
+                NAME,
+                _text(state, per, explained=slower and explained),
+                SLOWER if drift else "",
+                "suspicious",
                 onset=state.onset if drift else None,
-                reason=_text(state, per, explained=slower and explained),
-                evidence=state.evidence,
-                chance=against(state.needed),
-                severity="suspicious" if drift else None,
             )
         ]
 
@@ -105,7 +93,7 @@ CARD = Card(
             ("measured on the run itself, against its start: docs/detectors/throughput.md",),
         ),
     ),
-    make=Throughput,
+    make=_Throughput,
     reads=("step_time", "length"),
     needs=("the time per step",),
     order=9,

@@ -28,11 +28,7 @@ LOSS = Stream(
 )
 
 
-class ValueHead:
-    """Watches the explained variance and the loss of the critic."""
-
-    name = NAME
-
+class _ValueHead:
     def __init__(self, context: Context) -> None:
         self._workflow = context.workflow
         self._units = units(context.workflow)
@@ -42,7 +38,6 @@ class ValueHead:
         self._absent = not_logged(NAME, self._workflow, "value head")
 
     def update(self, record: StepRecord) -> Sequence[Verdict]:
-        """One verdict per unit that is measured."""
         self._count += 1
         verdicts = []
         for unit in self._units:
@@ -104,8 +99,7 @@ CARD = Card(
             ),
         ),
     ),
-    make=ValueHead,
+    make=_ValueHead,
     reads=("explained_variance", "value_loss"),
     needs=("the explained variance of a critic",),
-    order=5,
 )

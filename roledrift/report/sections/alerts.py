@@ -11,6 +11,7 @@ from roledrift.measure.catalogue import charted
 from roledrift.notify.message import strength
 from roledrift.report.change import change_of
 from roledrift.report.curves import line, overlay_panel
+from roledrift.report.judged_run import JudgedRun, ReportedFinding
 from roledrift.report.model import (
     AlertCard,
     Block,
@@ -29,56 +30,54 @@ from roledrift.report.sections.names import (
     plain_words,
     role_name,
 )
-from roledrift.report.view import ReportedFinding, View
 
 CARDS = 12
 """Evidence cards per run; further alerts are in the table only, which says so."""
 
 PLACE = 20
-"""Among the sections of the page."""
 
 
-def build(view: View) -> Section:
+def build(run: JudgedRun) -> Section:
     """Build the section."""
-    if not view.findings:
-        judged = any(verdict.state != "no verdict" for verdict in view.verdicts)
+    if not run.findings:
+        judged = any(verdict.state != "no verdict" for verdict in run.verdicts)
         text = (
             "No alerts."
             if judged
             else "No alerts, and no detector had enough evidence to raise one."
         )
         return Section("alerts", "Alerts", (Prose(text) if judged else Note(text),), "none")
-    blocks: list[Block] = [_overview(view), *_others(view)]
+    blocks: list[Block] = [_overview(run), *_others(run)]
     counted: set[tuple[str, int]] = set()
-    for finding in view.findings[:CARDS]:
+    for finding in run.findings[:CARDS]:
         # A role that is accused twice from the same step on has the same numbers.
         place = (finding.alert.role, finding.alert.onset)
-        blocks.append(_card(view, finding, numbers=place not in counted))
+        blocks.append(_card(run, finding, numbers=place not in counted))
         counted.add(place)
-    if len(view.findings) > CARDS:
-        blocks.append(Note(f"{len(view.findings) - CARDS} more alerts are in the table only."))
-    return Section("alerts", "Alerts", tuple(blocks), _summary(view))
+    if len(run.findings) > CARDS:
+        blocks.append(Note(f"{len(run.findings) - CARDS} more alerts are in the table only."))
+    return Section("alerts", "Alerts", tuple(blocks), _summary(run))
 
 
-def _summary(view: View) -> str:
+def _summary(run: JudgedRun) -> str:
     """How many of which severity, and how many still stand."""
-    times = Counter(finding.state for finding in view.findings)
+    times = Counter(finding.state for finding in run.findings)
     counted = ", ".join(
         f"{times[severity]} {severity}" for severity in SEVERITIES if times[severity]
     )
-    standing = sum(finding.closed is None for finding in view.findings)
-    return f"{counted}; {'all' if standing == len(view.findings) else standing} still open"
+    standing = sum(finding.closed is None for finding in run.findings)
+    return f"{counted}; {'all' if standing == len(run.findings) else standing} still open"
 
 
-def _anchor(view: View, finding: ReportedFinding) -> str:
-    return f"{view.key}-alert-{finding.alert.id}"
+def _anchor(run: JudgedRun, finding: ReportedFinding) -> str:
+    return f"{run.key}-alert-{finding.alert.id}"
 
 
-def _overview(view: View) -> Table:
+def _overview(run: JudgedRun) -> Table:
     rows = []
-    for index, finding in enumerate(view.findings):
+    for index, finding in enumerate(run.findings):
         alert = finding.alert
-        href = f"#{_anchor(view, finding)}" if index < CARDS else ""
+        href = f"#{_anchor(run, finding)}" if index < CARDS else ""
         rows.append(
             (
                 count(alert.onset),
@@ -94,15 +93,15 @@ def _overview(view: View) -> Table:
     return Table(columns, tuple(rows), caption="By incident, its cause first.")
 
 
-def _others(view: View) -> list[Block]:
+def _others(run: JudgedRun) -> list[Block]:
     """What the headline does not tell: incidents beside the first."""
-    others = view.replay.incidents[1:]
+    others = run.replay.incidents[1:]
     if not others:
         return []
     return [Note("Further incidents:", tuple(incident.sentence for incident in others))]
 
 
-def _card(view: View, finding: ReportedFinding, *, numbers: bool) -> AlertCard:
+def _card(run: JudgedRun, finding: ReportedFinding, *, numbers: bool) -> AlertCard:
     alert = finding.alert
     steps = [f"onset at step {alert.onset}", f"raised at step {finding.raised}"]
     if finding.escalated is not None:
@@ -115,14 +114,14 @@ def _card(view: View, finding: ReportedFinding, *, numbers: bool) -> AlertCard:
     blocks: list[Block] = [Prose(plain_words(text))]
     if alert.evidence is not None or alert.chance:
         blocks.append(Prose(f"How sure: {_certainty(alert)}."))
-    blocks.append(_statistic(view, finding))
+    blocks.append(_statistic(run, finding))
     if numbers:
-        blocks.append(_numbers(view, finding))
+        blocks.append(_numbers(run, finding))
     known = all_cards().findings.get(alert.finding)
     if known is not None and known.sources:
         blocks.append(Prose(f"Threshold and advice rest on {'; '.join(known.sources)}."))
     title = plain_words(alert.title)
-    return AlertCard(_anchor(view, finding), title, finding.state, facts, tuple(blocks))
+    return AlertCard(_anchor(run, finding), title, finding.state, facts, tuple(blocks))
 
 
 def _certainty(alert: Alert) -> str:
@@ -130,17 +129,17 @@ def _certainty(alert: Alert) -> str:
     return " ".join(word for word in (evidence, alert.chance) if word)
 
 
-def _statistic(view: View, finding: ReportedFinding) -> Block:
+def _statistic(run: JudgedRun, finding: ReportedFinding) -> Block:
     alert = finding.alert
-    shown = evidence_of(view, alert)
+    shown = evidence_of(run, alert)
     if not shown.curves:
         return Note("The detector gave no curve of its statistic.")
     marks = [Mark(alert.onset, f"onset {alert.onset}")]
     if finding.raised != alert.onset:
         marks.append(Mark(finding.raised, f"alert {finding.raised}"))
-    panel = overlay_panel(view, shown.title, shown.curves, log=shown.log, share=shown.share,
+    panel = overlay_panel(run, shown.title, shown.curves, log=shown.log, share=shown.share,
                      marked=marks, limit=_limit(shown.limit))  # fmt: skip
-    return Figure(f"{_anchor(view, finding)}-statistic", "", "", (panel,))
+    return Figure(f"{_anchor(run, finding)}-statistic", "", "", (panel,))
 
 
 def _limit(limit: Mapping[int, float]) -> tuple[Line, ...]:
@@ -149,16 +148,16 @@ def _limit(limit: Mapping[int, float]) -> tuple[Line, ...]:
     return (line(f"threshold {number(limit[max(limit)])}", limit, style="limit"),)
 
 
-def _numbers(view: View, finding: ReportedFinding) -> Block:
+def _numbers(run: JudgedRun, finding: ReportedFinding) -> Block:
     """What else changed for the role, each quantity from its start to its last value."""
     role, onset = finding.alert.role, finding.alert.onset
-    before = view.baseline
+    before = run.baseline
     if before is None or before[1] >= onset:
-        before = (view.span[0], onset - 1)
-    since = view.since(finding)
+        before = (run.span[0], onset - 1)
+    since = run.since(finding)
     rows, same = [], []
     for statistic in charted():
-        change = change_of(view.curve(role, statistic.name), before, since)
+        change = change_of(run.curve(role, statistic.name), before, since)
         if change is None:
             continue
         if change.level:
@@ -166,7 +165,7 @@ def _numbers(view: View, finding: ReportedFinding) -> Block:
             continue
         rows.append(
             (
-                Cell(statistic.heading(view.length_unit)),
+                Cell(statistic.heading(run.length_unit)),
                 cell(change.start),
                 stepped(change.farthest, change.farthest_step),
                 stepped(change.last, change.last_step),

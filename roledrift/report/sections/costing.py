@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from roledrift.costs import Costs, costs
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Cell, Prose, Section, Table
 from roledrift.report.numbers import cell, percent
-from roledrift.report.view import View
 
 _UNKNOWN = Cell("unknown")
 _ALL_ALIKE = "if every rollout costs as much"
 
 PLACE = 70
-"""Among the sections of the page."""
 
 
-def build(view: View) -> Section:
+def build(run: JudgedRun) -> Section:
     """Build the section."""
-    estimate = costs(view.records, view.header, view.config.costs)
+    estimate = costs(run.records, run.header, run.config.costs)
     blocks = (Prose(estimate.sentence), _table(estimate))
     return Section("costs", "What it cost", blocks, "an estimate")
 

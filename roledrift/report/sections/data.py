@@ -7,71 +7,70 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Block, Cell, Note, Prose, Section, Table
 from roledrift.report.numbers import cell, count, number, percent
-from roledrift.report.view import View
 
 PLACE = 80
-"""Among the sections of the page."""
 
 
-def build(view: View) -> Section:
+def build(run: JudgedRun) -> Section:
     """Build the section."""
-    blocks: list[Block] = [_facts(view)]
-    sentences = remarks(view)
+    blocks: list[Block] = [_facts(run)]
+    sentences = remarks(run)
     if sentences:
         blocks.append(Note("What to know before trusting the numbers:", sentences))
-    labels = _labels(view)
+    labels = _labels(run)
     if labels:
         blocks.append(labels)
-    blocks.extend(_cost(view))
-    notes = tuple(f"{name}: {value}" for name, value in sorted(view.header.notes.items()))
+    blocks.extend(_cost(run))
+    notes = tuple(f"{name}: {value}" for name, value in sorted(run.header.notes.items()))
     if notes:
         blocks.append(Note("What the run says of itself:", notes))
     summary = f"{len(sentences)} remark{'s' * (len(sentences) > 1)}" if sentences else "no remarks"
     return Section("data", "Data and overhead", tuple(blocks), summary)
 
 
-def remarks(view: View) -> tuple[str, ...]:
+def remarks(run: JudgedRun) -> tuple[str, ...]:
     """List all caveats about the data, one sentence each."""
-    sentences = list(view.problems)
-    if view.config_note:
-        sentences.append(view.config_note)
-    sentences += [f"no records between steps {a} and {b}" for a, b in _gaps(view)]
-    sentences += [f"a later process took over at step {seam}" for seam in view.seams]
-    if view.texts > len(view.counted):
+    sentences = list(run.problems)
+    if run.config_note:
+        sentences.append(run.config_note)
+    sentences += [f"no records between steps {a} and {b}" for a, b in _gaps(run)]
+    sentences += [f"a later process took over at step {seam}" for seam in run.seams]
+    if run.texts > len(run.counted):
         sentences.append(
-            f"{len(view.counted)} of {view.texts} texts are read: the first of every step, and all "
+            f"{len(run.counted)} of {run.texts} texts are read: the first of every step, and all "
             "at the first, the middle and the last step"
         )
     faults: Counter[str] = Counter()
-    for record in view.records:
+    for record in run.records:
         faults.update(record.faults)
     sentences += [f"fault: {what} ({times} times)" for what, times in sorted(faults.items())]
-    sentences += _missing(view)
-    sentences += _refused(view)
-    sentences += _disagreement(view)
+    sentences += _missing(run)
+    sentences += _refused(run)
+    sentences += _disagreement(run)
     sentences += [
-        f"detector {name} failed: {error}" for name, error in sorted(view.replay.faults.items())
+        f"detector {name} failed: {error}" for name, error in sorted(run.replay.faults.items())
     ]
-    sentences += _odd(view, set(faults))
+    sentences += _odd(run, set(faults))
     return tuple(sentences)
 
 
-def _gaps(view: View) -> list[tuple[int, int]]:
+def _gaps(run: JudgedRun) -> list[tuple[int, int]]:
     """Neighbouring records that are more than twice as far apart as usual."""
-    pairs = list(pairwise(record.step for record in view.records))
+    pairs = list(pairwise(record.step for record in run.records))
     usual = median(b - a for a, b in pairs) if pairs else 1
     return [(a, b) for a, b in pairs if b - a > 2 * usual]
 
 
-def _missing(view: View) -> list[str]:
+def _missing(run: JudgedRun) -> list[str]:
     """Columns that were not supplied: one sentence for those that are missing equally often."""
-    missing = Counter(name for record in view.records for name in record.missing)
+    missing = Counter(name for record in run.records for name in record.missing)
     together: dict[int, list[str]] = {}
     for name, times in missing.items():
         together.setdefault(times, []).append(name)
-    total = len(view.records)
+    total = len(run.records)
     return [
         f"{'all' if times == total else f'{times} of'} {total} records lack "
         f"{', '.join(sorted(together[times]))}"
@@ -79,10 +78,10 @@ def _missing(view: View) -> list[str]:
     ]
 
 
-def _refused(view: View) -> list[str]:
+def _refused(run: JudgedRun) -> list[str]:
     rows: Counter[str] = Counter()
-    for record in view.records:
-        for role in view.roles:
+    for record in run.records:
+        for role in run.roles:
             stats = record.groups.get(role, {})
             for name in stats:
                 if name.endswith(".refused"):
@@ -94,9 +93,9 @@ def _refused(view: View) -> list[str]:
     ]
 
 
-def _odd(view: View, known: set[str]) -> list[str]:
+def _odd(run: JudgedRun, known: set[str]) -> list[str]:
     """What an import skipped or found odd and could lay to no step; the rest are faults."""
-    odd = [(name, remark) for name, remark in view.header.notes.items() if name.startswith("odd: ")]
+    odd = [(name, remark) for name, remark in run.header.notes.items() if name.startswith("odd: ")]
     return [
         f"in the imported log: {what} ({remark})"
         for name, remark in sorted(odd)
@@ -104,9 +103,9 @@ def _odd(view: View, known: set[str]) -> list[str]:
     ]
 
 
-def _disagreement(view: View) -> list[str]:
-    live = {alert.id for alert in view.live_alerts}
-    again = {alert.id for alert in view.replay.alerts}
+def _disagreement(run: JudgedRun) -> list[str]:
+    live = {alert.id for alert in run.live_alerts}
+    again = {alert.id for alert in run.replay.alerts}
     if live == again:
         return []
     parts = []
@@ -117,9 +116,9 @@ def _disagreement(view: View) -> list[str]:
     return [f"alerts recorded live and replayed now differ ({'; '.join(parts)})"]
 
 
-def _facts(view: View) -> Table:
+def _facts(run: JudgedRun) -> Table:
     writers: dict[str, list[int]] = {}
-    for record in view.records:
+    for record in run.records:
         writers.setdefault(record.writer or "unnamed", []).append(record.step)
     rows = [
         (Cell(writer), count(len(steps)), count(min(steps)), count(max(steps)))
@@ -129,14 +128,14 @@ def _facts(view: View) -> Table:
         "finished": "closed properly",
         "open": "not closed: the run crashed, was killed, or is still running",
         "empty": "empty",
-    }.get(view.state, view.state)
-    caption = f"The run directory is {state}. {view.texts} texts are kept."
+    }.get(run.state, run.state)
+    caption = f"The run directory is {state}. {run.texts} texts are kept."
     return Table(("writer", "records", "first step", "last step"), tuple(rows), caption=caption)
 
 
-def _labels(view: View) -> Table | None:
+def _labels(run: JudgedRun) -> Table | None:
     seen: dict[tuple[str, str], list[int]] = {}
-    for record in view.records:
+    for record in run.records:
         for name, value in record.labels.items():
             seen.setdefault((name, value), []).append(record.step)
     if not seen:
@@ -153,9 +152,9 @@ def _labels(view: View) -> Table | None:
     )
 
 
-def _cost(view: View) -> list[Block]:
+def _cost(run: JudgedRun) -> list[Block]:
     parts: dict[str, list[float]] = {}
-    for record in view.records:
+    for record in run.records:
         for name, spent in record.cost_ms.items():
             parts.setdefault(name, []).append(spent)
     if not parts:
@@ -165,8 +164,8 @@ def _cost(view: View) -> list[Block]:
         for name, spent in sorted(parts.items(), key=lambda item: (-sum(item[1]), item[0]))
     )
     seconds = sum(sum(spent) for spent in parts.values()) / 1e3
-    wall = _wall(view)
-    text = f"Watching cost {number(seconds)} s in {len(view.records)} records"
+    wall = _wall(run)
+    text = f"Watching cost {number(seconds)} s in {len(run.records)} records"
     text += f", {percent(seconds / wall)} of {number(wall)} s of wall time." if wall else "."
     table = Table(
         ("part", "median, ms per record", "largest, ms", "total, s"), rows, title="Cost by part"
@@ -174,13 +173,13 @@ def _cost(view: View) -> list[Block]:
     return [Prose(text), table]
 
 
-def _wall(view: View) -> float:
+def _wall(run: JudgedRun) -> float:
     """Seconds between the first and the last record of a run without seams; 0 if unknown."""
-    if len(view.records) < 2 or view.seams:
+    if len(run.records) < 2 or run.seams:
         return 0.0
     try:
         first, last = (
-            datetime.fromisoformat(record.time) for record in (view.records[0], view.records[-1])
+            datetime.fromisoformat(record.time) for record in (run.records[0], run.records[-1])
         )
         return max((last - first).total_seconds(), 0.0)
     except (ValueError, TypeError):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from roledrift.judgement import Alert
 from roledrift.measure.catalogue import statistics
+from roledrift.report.judged_run import REWARD, VALIDATION, JudgedRun
 from roledrift.report.sections.names import statistic_name
-from roledrift.report.view import REWARD, VALIDATION, View
 from roledrift.sums import EVERYONE
 
 _RATE = "lr"
@@ -33,13 +33,13 @@ class Evidence:
     share: bool = False
 
 
-def evidence_of(view: View, alert: Alert) -> Evidence:
+def evidence_of(run: JudgedRun, alert: Alert) -> Evidence:
     """Find the curves of an alert's statistic; if it was not recorded, what the detector judged."""
     name = _source(alert)
     known = statistics().get(name)
-    title = statistic_name(name) if known is None else known.heading(view.length_unit)
-    curves = _recorded(view, alert, name) or _judged(view, alert)
-    series = view.replay.series.get((alert.detector, alert.role), ())
+    title = statistic_name(name) if known is None else known.heading(run.length_unit)
+    curves = _recorded(run, alert, name) or _judged(run, alert)
+    series = run.replay.series.get((alert.detector, alert.role), ())
     return Evidence(
         title[:1].upper() + title[1:],
         curves,
@@ -56,31 +56,31 @@ def _source(alert: Alert) -> str:
     return alert.statistic or REWARD
 
 
-def _recorded(view: View, alert: Alert, name: str) -> dict[str, dict[int, float]]:
+def _recorded(run: JudgedRun, alert: Alert, name: str) -> dict[str, dict[int, float]]:
     if name == VALIDATION:
-        return {EVERYONE: view.validation} if view.validation else {}
+        return {EVERYONE: run.validation} if run.validation else {}
     if name == _RATE:
-        own = {role: view.total(f"{_RATE}/{role}") for role in view.roles}
-        return {role: curve for role, curve in own.items() if curve} or _of_step(view, name)
+        own = {role: run.total(f"{_RATE}/{role}") for role in run.roles}
+        return {role: curve for role, curve in own.items() if curve} or _of_step(run, name)
     if alert.role == EVERYONE:
-        return _of_step(view, name)
-    curves = {role: view.curve(role, name) for role in view.roles}
+        return _of_step(run, name)
+    curves = {role: run.curve(role, name) for role in run.roles}
     return (
         {role: curve for role, curve in curves.items() if curve} if curves.get(alert.role) else {}
     )
 
 
-def _of_step(view: View, name: str) -> dict[str, dict[int, float]]:
-    curve = view.total(name) or view.curve(EVERYONE, name)
+def _of_step(run: JudgedRun, name: str) -> dict[str, dict[int, float]]:
+    curve = run.total(name) or run.curve(EVERYONE, name)
     return {EVERYONE: curve} if curve else {}
 
 
-def _judged(view: View, alert: Alert) -> dict[str, dict[int, float]]:
+def _judged(run: JudgedRun, alert: Alert) -> dict[str, dict[int, float]]:
     """What the detector judged; of all roles together it is on another scale than of each."""
-    units = (EVERYONE,) if alert.role == EVERYONE else view.roles
+    units = (EVERYONE,) if alert.role == EVERYONE else run.roles
     curves = {}
     for unit in units:
-        series = view.replay.series.get((alert.detector, unit), ())
+        series = run.replay.series.get((alert.detector, unit), ())
         curve = {step: math.nan if value is None else float(value) for step, value, _ in series}
         if curve:
             curves[unit] = curve

@@ -14,9 +14,9 @@ from roledrift import gram
 from roledrift.records import GramRecord, StepRecord
 from roledrift.report.curves import line, marks, overlay_panel, role_line
 from roledrift.report.draw.palette import TONES
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Block, Figure, Line, Note, Panel, Prose, Section
 from roledrift.report.numbers import percent
-from roledrift.report.view import View
 
 Curve = dict[int, float]
 _METHODS = {
@@ -26,13 +26,12 @@ _METHODS = {
 }
 
 PLACE = 60
-"""Among the sections of the page."""
 
 
-def build(view: View) -> Section:
+def build(run: JudgedRun) -> Section:
     """Build the section."""
-    if not any(record.gradients for record in view.records):
-        refused = refusals(view.records)
+    if not any(record.gradients for record in run.records):
+        refused = refusals(run.records)
         note = Note(
             f"Role gradients were measured and refused: {refused}."
             if refused
@@ -46,23 +45,23 @@ def build(view: View) -> Section:
     shares: dict[str, Curve] = {}
     cosines: dict[str, Curve] = {}
     kappas: dict[str, Curve] = {}
-    for record in view.records:
+    for record in run.records:
         for measured in record.gradients:
             _read(measured, record.step, norms, shares, cosines)
             for role, slots in gram.slots_of(measured).items():
                 kappa = gram.coherence(measured, slots)
                 if len(slots) > 1 and math.isfinite(kappa):
                     kappas.setdefault(role, {})[record.step] = kappa
-    panels = [_norms(view, norms)]
+    panels = [_norms(run, norms)]
     if shares:
-        panels += _mass(view, shares)
+        panels += _mass(run, shares)
     if cosines:
-        panels.append(_cosines(view, cosines))
+        panels.append(_cosines(run, cosines))
     if kappas:
-        panels.append(_coherence(view, kappas))
+        panels.append(_coherence(run, kappas))
     blocks: list[Block] = [
-        Prose(_method(view)),
-        Figure(f"{view.key}-gradient-curves", "", "", tuple(panels)),
+        Prose(_method(run)),
+        Figure(f"{run.key}-gradient-curves", "", "", tuple(panels)),
     ]
     if not shares:
         blocks.append(Note("No two roles share a policy, so there is no share to compare."))
@@ -88,9 +87,9 @@ def _read(
             cosines.setdefault(f"{a} · {b}", {})[step] = float(cosine[i, j])
 
 
-def _method(view: View) -> str:
+def _method(run: JudgedRun) -> str:
     used: dict[str, float] = {}
-    for record in view.records:
+    for record in run.records:
         for measured in record.gradients:
             error = max(used.get(measured.method, 0.0), measured.relative_error)
             used[measured.method] = error
@@ -99,11 +98,11 @@ def _method(view: View) -> str:
         + (f", relative standard error of a norm {percent(error)}" if error else "")
         for method, error in sorted(used.items())
     ]
-    steps = sum(bool(record.gradients) for record in view.records)
-    refused = refusals(view.records)
+    steps = sum(bool(record.gradients) for record in run.records)
+    refused = refusals(run.records)
     return (
         f"How they were measured: {'; '.join(words)}. Before clipping, in {steps} of "
-        f"{len(view.records)} records. {closure(view.records)}"
+        f"{len(run.records)} records. {closure(run.records)}"
         + (f" Refused: {refused}." if refused else "")
     )
 
@@ -142,20 +141,20 @@ def refusals(records: Sequence[StepRecord]) -> str:
     return "; ".join(f"{what} ({count} times)" for what, count in times.most_common())
 
 
-def _ordered(view: View, curves: dict[str, Curve]) -> dict[str, Curve]:
-    known = {role: curves[role] for role in view.roles if role in curves}
+def _ordered(run: JudgedRun, curves: dict[str, Curve]) -> dict[str, Curve]:
+    known = {role: curves[role] for role in run.roles if role in curves}
     return {**known, **{role: curve for role, curve in curves.items() if role not in known}}
 
 
-def _norms(view: View, curves: dict[str, Curve]) -> Panel:
-    shown = overlay_panel(view, "Gradient norm, before clipping", _ordered(view, curves), log=True)
+def _norms(run: JudgedRun, curves: dict[str, Curve]) -> Panel:
+    shown = overlay_panel(run, "Gradient norm, before clipping", _ordered(run, curves), log=True)
     healthy = "Healthy: level, and no role far above the others for long."
     return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
 
-def _token_share(view: View, roles: Sequence[str]) -> dict[str, Curve]:
+def _token_share(run: JudgedRun, roles: Sequence[str]) -> dict[str, Curve]:
     shares: dict[str, Curve] = {}
-    for record in view.records:
+    for record in run.records:
         stats = {role: record.stat(role, "length") for role in roles}
         tokens = {role: stat.n * stat.mean for role, stat in stats.items() if stat and stat.n}
         total = sum(tokens.values())
@@ -165,50 +164,48 @@ def _token_share(view: View, roles: Sequence[str]) -> dict[str, Curve]:
     return shares
 
 
-def _mass(view: View, shares: dict[str, Curve]) -> list[Panel]:
+def _mass(run: JudgedRun, shares: dict[str, Curve]) -> list[Panel]:
     """The share of the gradient beside the share of tokens, role by role: they are compared."""
-    tokens = _token_share(view, tuple(shares))
+    tokens = _token_share(run, tuple(shares))
     panels = []
-    for role, curve in _ordered(view, shares).items():
-        lines = [role_line(view, role, curve, label="gradient")]
+    for role, curve in _ordered(run, shares).items():
+        lines = [role_line(run, role, curve, label="gradient")]
         if role in tokens:
             lines.append(line("tokens", tokens[role], style="other"))
         panels.append(
             Panel(
                 f"Share of gradient mass, {role}",
                 tuple(lines),
-                view.span,
+                run.span,
                 limits=(0.0, 1.02),
-                baseline=view.baseline,
-                marks=marks(view),
+                baseline=run.baseline,
+                marks=marks(run),
                 note="Healthy: close to its share of tokens; far above it, it steers the policy.",
             )
         )
     return panels
 
 
-def _cosines(view: View, cosines: dict[str, Curve]) -> Panel:
+def _cosines(run: JudgedRun, cosines: dict[str, Curve]) -> Panel:
     lines = (
         line(pair, curve, tone=at % len(TONES)) for at, (pair, curve) in enumerate(cosines.items())
     )
     return Panel(
         "Cosine between roles' gradients",
         tuple(lines),
-        view.span,
+        run.span,
         limits=(-1.0, 1.0),
-        baseline=view.baseline,
-        marks=marks(view),
+        baseline=run.baseline,
+        marks=marks(run),
         note="Below 0 the roles pull against each other. Healthy: not below 0 for long.",
     )
 
 
-def _coherence(view: View, kappas: dict[str, Curve]) -> Panel:
-    slots = max((view.header.workflow.role(role).slots for role in kappas if role in view.roles),
+def _coherence(run: JudgedRun, kappas: dict[str, Curve]) -> Panel:
+    slots = max((run.header.workflow.role(role).slots for role in kappas if role in run.roles),
                 default=2)  # fmt: skip
     ceiling = math.sqrt(max(slots, 2))
-    limit = Line(f"ceiling √{slots}", view.span, (ceiling, ceiling), style="limit")
-    shown = overlay_panel(
-        view, "Coherence of slots (kappa)", _ordered(view, kappas), limit=(limit,)
-    )
+    limit = Line(f"ceiling √{slots}", run.span, (ceiling, ceiling), style="limit")
+    shown = overlay_panel(run, "Coherence of slots (kappa)", _ordered(run, kappas), limit=(limit,))
     healthy = "1: the slots' gradients are orthogonal; √N: identical. Healthy: no steady climb."
     return replace(shown, limits=(0.0, 1.08 * ceiling), note=healthy)

@@ -11,10 +11,10 @@ from roledrift.detect.cards import Card
 from roledrift.detect.catalogue import all_cards
 from roledrift.detect.settings import settings_of
 from roledrift.measure.catalogue import statistics
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Block, Cell, Prose, Section, Table
 from roledrift.report.numbers import number
 from roledrift.report.sections.names import role_name, statistic_name
-from roledrift.report.view import View
 from roledrift.sums import EVERYONE
 
 _DIFFERENCE = (
@@ -36,21 +36,21 @@ _WORDS = (
 )
 
 
-def build(view: View, command: str) -> Section:
+def build(run: JudgedRun, command: str) -> Section:
     """Build the section."""
     blocks: list[Block] = [
         Prose(command, title="Make this page again"),
-        _detectors(view),
-        _words(view),
-        _settings(view),
-        _versions(view),
+        _detectors(run),
+        _words(run),
+        _settings(run),
+        _versions(run),
     ]
     return Section("method", "Method", tuple(blocks), "detectors, words, configuration")
 
 
-def _words(view: View) -> Table:
+def _words(run: JudgedRun) -> Table:
     """Formulas of what was measured, from the cards of the statistics, and further words."""
-    measured = {name for role in (*view.roles, EVERYONE) for name in view.measured(role)}
+    measured = {name for role in (*run.roles, EVERYONE) for name in run.measured(role)}
     known = [statistic for name, statistic in statistics().items() if name in measured]
     formulas = [(statistic.title, statistic.formula) for statistic in known]
     difference = [_DIFFERENCE] if any(" d is " in formula for _, formula in formulas) else []
@@ -63,14 +63,14 @@ def _words(view: View) -> Table:
     )
 
 
-def _detectors(view: View) -> Table:
+def _detectors(run: JudgedRun) -> Table:
     limits: dict[str, list[str]] = {}
-    for verdict in view.verdicts:
+    for verdict in run.verdicts:
         if verdict.threshold is not None:
             limit = f"{statistic_name(verdict.statistic)} {number(verdict.threshold)}"
             limits.setdefault(verdict.detector, []).append(f"{role_name(verdict.role)}: {limit}")
     cards = {card.name: card for card in all_cards().cards}
-    names = tuple(dict.fromkeys(verdict.detector for verdict in view.verdicts))
+    names = tuple(dict.fromkeys(verdict.detector for verdict in run.verdicts))
     rows = tuple(_detector(name, cards.get(name), limits.get(name, ())) for name in names)
     return Table(
         ("detector", "what it does", "findings", "reads", "rests on", "limits"),
@@ -89,7 +89,7 @@ def _detector(name: str, card: Card | None, limits: Sequence[str]) -> tuple[Cell
     return (Cell(name), *(Cell(word or "–") for word in (*words, "; ".join(limits))))
 
 
-def _settings(view: View) -> Table:
+def _settings(run: JudgedRun) -> Table:
     defaults = dict(_flat(Config()))
     rows = tuple(
         (
@@ -99,7 +99,7 @@ def _settings(view: View) -> Table:
                 "default" if defaults.get(key) == value else f"set; default {_shown(defaults[key])}"
             ),
         )
-        for key, value in _flat(view.config)
+        for key, value in _flat(run.config)
     )
     return Table(("setting", "value", "where from"), rows, title="Configuration", collapsed=True)
 
@@ -134,8 +134,8 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _versions(view: View) -> Table:
-    header = view.header
+def _versions(run: JudgedRun) -> Table:
+    header = run.header
     rows = [(Cell(name), Cell(version)) for name, version in sorted(header.versions.items())]
     known = (("host", header.host), ("created", header.created), ("run", header.run))
     rows += [(Cell(name), Cell(value)) for name, value in known if value]

@@ -10,53 +10,52 @@ from roledrift.measure.catalogue import charted
 from roledrift.report.change import within
 from roledrift.report.curves import constant_values, line, overlay_panel
 from roledrift.report.draw.palette import tone
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Block, Cell, Figure, Line, Note, Panel, Section, Table
 from roledrift.report.numbers import average, cell, count
-from roledrift.report.view import View
 
 PLACE = 50
-"""Among the sections of the page."""
 
 
-def build(view: View) -> Section:
+def build(run: JudgedRun) -> Section:
     """Build the section."""
     panels: list[Panel] = []
     absent: list[str] = []
     same: list[str] = []
     for statistic in charted():
-        curves = {role: curve for role in view.roles if (curve := view.curve(role, statistic.name))}
+        curves = {role: curve for role in run.roles if (curve := run.curve(role, statistic.name))}
         if constant := constant_values(curves):
-            same.append(f"{statistic.heading(view.length_unit)}: {constant}")
+            same.append(f"{statistic.heading(run.length_unit)}: {constant}")
         elif curves:
-            panels.append(_panel(view, statistic, curves))
+            panels.append(_panel(run, statistic, curves))
         elif statistic.supply:
             absent.append(f"{statistic.title}: {statistic.supply}")
     blocks: list[Block] = []
     if panels:
         caption = "Shaded: the start. Thin lines: slots of a role. Red: the onset of the cause."
-        blocks.append(Figure(f"{view.key}-curves", "", caption, tuple(panels)))
+        blocks.append(Figure(f"{run.key}-curves", "", caption, tuple(panels)))
     if same:
         blocks.append(Note("The same at every step, so not drawn:", tuple(same)))
-    if absent and view.records:
+    if absent and run.records:
         blocks.append(Note("Not in this run, and what would supply it:", tuple(absent)))
-    rest = _rest(view)
+    rest = _rest(run)
     if rest is not None:
         blocks.append(rest)
-    if not view.records:
+    if not run.records:
         blocks.append(Note("No steps are recorded yet."))
-    summary = f"{len(panels)} quantities of {len(view.roles)} role{'s' * (len(view.roles) > 1)}"
+    summary = f"{len(panels)} quantities of {len(run.roles)} role{'s' * (len(run.roles) > 1)}"
     return Section("roles", "Curves", tuple(blocks), summary if panels else "none")
 
 
-def _rest(view: View) -> Table | None:
+def _rest(run: JudgedRun) -> Table | None:
     """Statistics that have no chart, such as a host's own: in numbers, whatever their names."""
     drawn = {statistic.name for statistic in charted()}
-    names = {name for role in view.roles for name in view.measured(role)} - drawn
-    window = view.span if view.baseline is None else view.baseline
+    names = {name for role in run.roles for name in run.measured(role)} - drawn
+    window = run.span if run.baseline is None else run.baseline
     rows = []
     for name in sorted(name for name in names if not name.endswith(".refused")):
-        for role in view.roles:
-            curve = view.curve(role, name)
+        for role in run.roles:
+            curve = run.curve(role, name)
             if curve:
                 before, last = average([*within(curve, window).values()]), curve[max(curve)]
                 finite = [value for value in curve.values() if math.isfinite(value)]
@@ -72,22 +71,20 @@ def _rest(view: View) -> Table | None:
     return Table(columns, tuple(rows), "Everything else that was measured", collapsed=True)
 
 
-def _panel(view: View, statistic: Statistic, curves: dict[str, dict[int, float]]) -> Panel:
-    slots = [line for role in curves for line in _slots(view, statistic, role)]
-    title = statistic.heading(view.length_unit)
-    shown = overlay_panel(
-        view, title, curves, log=statistic.log, share=statistic.share, slots=slots
-    )
+def _panel(run: JudgedRun, statistic: Statistic, curves: dict[str, dict[int, float]]) -> Panel:
+    slots = [line for role in curves for line in _slots(run, statistic, role)]
+    title = statistic.heading(run.length_unit)
+    shown = overlay_panel(run, title, curves, log=statistic.log, share=statistic.share, slots=slots)
     healthy = f"Healthy: {statistic.healthy}." if statistic.healthy else ""
     return replace(shown, note=" ".join(filter(None, (healthy, shown.note))))
 
 
-def _slots(view: View, statistic: Statistic, role: str) -> list[Line]:
-    slots = view.header.workflow.role(role).slots
+def _slots(run: JudgedRun, statistic: Statistic, role: str) -> list[Line]:
+    slots = run.header.workflow.role(role).slots
     lines = []
     for slot in range(slots if slots > 1 else 0):
-        curve = view.curve(f"{role}/{slot}", statistic.name)
+        curve = run.curve(f"{role}/{slot}", statistic.name)
         if curve:
-            colour = tone(role, view.roles)
+            colour = tone(role, run.roles)
             lines.append(line(f"slot {slot}", curve, role, style="slot", tone=colour))
     return lines

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from roledrift.measure.catalogue import charted
 from roledrift.records import Sample
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import (
     Block,
     Diffs,
@@ -21,7 +22,6 @@ from roledrift.report.texts.episodes import episodes, order
 from roledrift.report.texts.excerpts import excerpt, flags, key
 from roledrift.report.texts.role_classifier import RoleClassifier, train
 from roledrift.report.texts.text_pairs import pairings_of_run, samples_around_onset
-from roledrift.report.view import View
 
 PAGE = 2_800_000
 """Bytes of a page: what the figures of its runs leave of that is for texts."""
@@ -42,25 +42,24 @@ _PROBED = 400_000
 _PARTS = 16
 
 PLACE = 40
-"""Among the sections of the page."""
 
 
-def build(view: View) -> Section:
+def build(run: JudgedRun) -> Section:
     """Build the section."""
-    if not view.samples and view.counted:
-        note = Note(f"{len(view.counted)} texts are left out.")
+    if not run.samples and run.counted:
+        note = Note(f"{len(run.counted)} texts are left out.")
         return Section("texts", "Texts", (note,), "left out")
-    if not view.samples:
+    if not run.samples:
         note = Note(
             "No texts were kept. Give RoleBatch its text column, or call monitor.add_samples, with "
             "[sampling] per_role above 0."
         )
         return Section("texts", "Texts", (note,), "none kept")
-    sampling = view.config.sampling
-    steps = sorted({sample.step for sample in view.samples})
-    kept = f"{view.texts} texts are kept, of which this report reads {len(view.samples)}"
-    if view.texts <= len(view.samples):
-        kept = f"{len(view.samples)} texts are kept"
+    sampling = run.config.sampling
+    steps = sorted({sample.step for sample in run.samples})
+    kept = f"{run.texts} texts are kept, of which this report reads {len(run.samples)}"
+    if run.texts <= len(run.samples):
+        kept = f"{len(run.samples)} texts are kept"
     lead = (
         f"{kept}, from {len(steps)} steps ({steps[0]}–{steps[-1]}); "
         f"the sampler's setting is {sampling.per_role} per role and {sampling.canaries} followed "
@@ -68,33 +67,33 @@ def build(view: View) -> Section:
     )
     blocks: list[Block] = [Prose(lead)]
     wordless = [
-        role for role in view.roles if not any(sample.role == role for sample in view.samples)
+        role for role in run.roles if not any(sample.role == role for sample in run.samples)
     ]
     if wordless:
         blocks.append(Note(f"No text of {', '.join(wordless)} was kept."))
-    classifier = train(view.samples, view.roles, view.baseline[1] if view.baseline else None)
-    pairings = pairings_of_run(view, classifier)
-    blocks.append(Diffs(f"{view.key}-diffs", pairings))
-    blocks.append(_browser(view, classifier, pairings))
-    return Section("texts", "Texts", tuple(blocks), f"{view.texts:,} kept, of {len(steps)} steps")
+    classifier = train(run.samples, run.roles, run.baseline[1] if run.baseline else None)
+    pairings = pairings_of_run(run, classifier)
+    blocks.append(Diffs(f"{run.key}-diffs", pairings))
+    blocks.append(_browser(run, classifier, pairings))
+    return Section("texts", "Texts", tuple(blocks), f"{run.texts:,} kept, of {len(steps)} steps")
 
 
 def _browser(
-    view: View, classifier: RoleClassifier | None, pairings: Sequence[Pairing]
+    run: JudgedRun, classifier: RoleClassifier | None, pairings: Sequence[Pairing]
 ) -> TextBrowser:
-    place = {role: index for index, role in enumerate(view.roles)}
-    grouped = episodes(view.samples).values()
-    alone = [sample for sample in view.samples if not (sample.prompt or sample.episode)]
+    place = {role: index for index, role in enumerate(run.roles)}
+    grouped = episodes(run.samples).values()
+    alone = [sample for sample in run.samples if not (sample.prompt or sample.episode)]
     units = sorted([*grouped, *([sample] for sample in alone)], key=lambda unit: order(unit[0]))
-    room = _room(view, pairings)
+    room = _room(run, pairings)
     everything = [sample for unit in units for sample in unit]
     # What fits at some length fits at every shorter one.
     fitting = bisect_left(LIMITS, True, key=lambda limit: _fits(everything, limit, room))
     limit = LIMITS[min(fitting, len(LIMITS) - 1)]
     kept = everything
     if fitting == len(LIMITS):
-        kept = _evenly(units, _linked(view, pairings), limit, room)
-    total = max(view.texts, len(everything))
+        kept = _evenly(units, _linked(run, pairings), limit, room)
+    total = max(run.texts, len(everything))
     note = f"All {total:,} texts."
     if len(kept) < total:
         note = (
@@ -116,13 +115,13 @@ def _browser(
     )
     items = tuple(excerpt(sample, limit, flagged=flags(sample, classifier)) for sample in kept)
     packed = _size(kept, limit) > room
-    return TextBrowser(f"{view.key}-browser", note, items, view.roles, packed)
+    return TextBrowser(f"{run.key}-browser", note, items, run.roles, packed)
 
 
-def _room(view: View, pairings: Sequence[Pairing]) -> int:
+def _room(run: JudgedRun, pairings: Sequence[Pairing]) -> int:
     """Bytes for texts: the more roles, slots and steps are drawn, the fewer."""
-    lines = sum(3 + (role.slots if role.slots > 1 else 0) for role in view.header.workflow.roles)
-    drawn = lines * len(charted()) * min(len(view.records), 600) * _POINT
+    lines = sum(3 + (role.slots if role.slots > 1 else 0) for role in run.header.workflow.roles)
+    drawn = lines * len(charted()) * min(len(run.records), 600) * _POINT
     pairs = [
         sum(len(text.encode()) * (2 if sign == "=" else 1) for sign, text in diff.pieces)
         + len(diff.left.prompt_text)
@@ -130,17 +129,17 @@ def _room(view: View, pairings: Sequence[Pairing]) -> int:
         for pairing in pairings
         for diff in pairing.diffs
     ]
-    evidence = 3 * len(view.findings) * max(pairs, default=0)
+    evidence = 3 * len(run.findings) * max(pairs, default=0)
     return min(max(PAGE - drawn - _OTHER - sum(pairs) - evidence, BUDGET // 6), BUDGET)
 
 
-def _linked(view: View, pairings: Sequence[Pairing]) -> frozenset[str]:
+def _linked(run: JudgedRun, pairings: Sequence[Pairing]) -> frozenset[str]:
     """Keys of the texts that another part of the page leads to."""
     pairs = [(diff.left.key, diff.right.key) for pairing in pairings for diff in pairing.diffs]
     evidence = [
         (key(a), key(b))
-        for finding in view.findings
-        for a, b, _ in samples_around_onset(view, finding)
+        for finding in run.findings
+        for a, b, _ in samples_around_onset(run, finding)
     ]
     return frozenset(name for names in (*pairs, *evidence) for name in names)
 

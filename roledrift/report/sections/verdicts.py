@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from roledrift.judgement import Verdict
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Cell, Section, Table
 from roledrift.report.sections.names import role_name, statistic_name
 from roledrift.report.statuses import status_of, still_open
-from roledrift.report.view import View
 
 PLACE = 30
-"""Among the sections of the page."""
 
 
-def build(view: View) -> Section:
+def build(run: JudgedRun) -> Section:
     """Build the section."""
-    reached, applicable = view.conclusion.reached, view.conclusion.applicable
+    reached, applicable = run.conclusion.reached, run.conclusion.applicable
     summary = f"{reached} of {applicable} reached"
     # Without a verdict, what each one needs is what there is to read.
-    opened = view.conclusion.outcome == "no verdict"
-    return Section("verdicts", "Verdicts", (matrix(view),), summary, opened)
+    opened = run.conclusion.outcome == "no verdict"
+    return Section("verdicts", "Verdicts", (matrix(run),), summary, opened)
 
 
-def matrix(view: View) -> Table:
+def matrix(run: JudgedRun) -> Table:
     """Make a table of detectors by roles; while an alert is open, its severity is shown."""
-    known = tuple(dict.fromkeys(verdict.detector for verdict in view.verdicts))
+    known = tuple(dict.fromkeys(verdict.detector for verdict in run.verdicts))
     detectors = tuple(
-        dict.fromkeys(verdict.detector for verdict in view.verdicts if verdict.applies)
+        dict.fromkeys(verdict.detector for verdict in run.verdicts if verdict.applies)
     )
     idle = [detector for detector in known if detector not in detectors]
-    placed = {(verdict.detector, verdict.role): verdict for verdict in view.verdicts}
-    others = {verdict.role for verdict in view.verdicts} - set(view.roles)
-    roles = (*view.roles, *sorted(others))
+    placed = {(verdict.detector, verdict.role): verdict for verdict in run.verdicts}
+    others = {verdict.role for verdict in run.verdicts} - set(run.roles)
+    roles = (*run.roles, *sorted(others))
     rows = tuple(
         (
             Cell(detector),
-            *(_cell(view, placed.get((detector, role))) for role in roles),
+            *(_cell(run, placed.get((detector, role))) for role in roles),
         )
         for detector in detectors
     )
@@ -47,19 +46,17 @@ def matrix(view: View) -> Table:
     )
 
 
-def _cell(view: View, verdict: Verdict | None) -> Cell:
+def _cell(run: JudgedRun, verdict: Verdict | None) -> Cell:
     if verdict is None or not verdict.applies:
         return Cell("–")
     place = (verdict.detector, verdict.role)
     raised = [
-        finding
-        for finding in view.findings
-        if (finding.alert.detector, finding.alert.role) == place
+        finding for finding in run.findings if (finding.alert.detector, finding.alert.role) == place
     ]
     raised.sort(key=lambda finding: finding.raised)
-    href = f"#{view.key}-alert-{raised[-1].alert.id}" if raised else ""
+    href = f"#{run.key}-alert-{raised[-1].alert.id}" if raised else ""
     standing = next((finding for finding in raised if finding.closed is None), None)
-    status = status_of(verdict, still_open(view.replay.alerts))
+    status = status_of(verdict, still_open(run.replay.alerts))
     if status == "no verdict":
         return Cell(status, state=status, note=_lacking(verdict), href=href)
     note = ""

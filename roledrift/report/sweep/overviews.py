@@ -11,9 +11,9 @@ from typing import Any
 
 from roledrift.errors import ConfigError
 from roledrift.extensions import attempt, usable
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Block, Note
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View
 
 PAPER = "paper"
 """Name of the overview that ``--paper`` asks for."""
@@ -32,7 +32,7 @@ class Overview:
     """
 
     name: str
-    measure: Callable[[View], Any]
+    measure: Callable[[JudgedRun], Any]
     applies: Callable[[Sequence[Summary]], bool]
     blocks: Callable[[Sequence[Summary]], Sequence[Block]]
 
@@ -41,10 +41,10 @@ def _installed() -> Mapping[str, Overview]:
     return usable("overviews", shipped=())[0]
 
 
-def measured(view: View) -> dict[str, Any]:
+def measured(run: JudgedRun) -> dict[str, Any]:
     """What all overviews need of a run, by their names; without those that failed on it."""
     results = {
-        name: attempt(f"overview {name} of {view.name}", overview.measure, view)[0]
+        name: attempt(f"overview {name} of {run.name}", overview.measure, run)[0]
         for name, overview in _installed().items()
     }
     return {name: result for name, result in results.items() if result is not None}

@@ -10,9 +10,9 @@ from typing import Any
 from roledrift.errors import StoreError
 from roledrift.judgement import Incident
 from roledrift.records import RunHeader
+from roledrift.report.judged_run import JudgedRun, thinned
 from roledrift.report.model import RunReport
 from roledrift.report.statuses import Status
-from roledrift.report.view import View, thinned
 
 _POINTS = 150
 
@@ -106,16 +106,16 @@ def readable(results: Iterable[Result]) -> tuple[list[tuple[Summary, RunReport]]
 
 
 def summarise(
-    view: View, run: RunReport, page: str = "", measured: Mapping[str, Any] | None = None
+    judged: JudgedRun, run: RunReport, page: str = "", measured: Mapping[str, Any] | None = None
 ) -> Summary:
     """Summarise a run that has been loaded and reported."""
-    header, workflow = view.header, view.header.workflow
+    header, workflow = judged.header, judged.header.workflow
     single = len(workflow.roles) == 1
     policy = "SA" if single else {"shared": "SP", "isolated": "IP"}.get(workflow.routing, "mixed")
     return Summary(
-        key=view.key,
+        key=judged.key,
         page=page,
-        name=view.name,
+        name=judged.name,
         task=header.task,
         scale=header.scale,
         workflow=workflow.name,
@@ -123,15 +123,15 @@ def summarise(
         policy=policy,
         seed=header.seed,
         notes=dict(header.notes),
-        roles=view.roles,
+        roles=judged.roles,
         state=run.state,
         lead=run.lead,
         incident=run.incident,
-        closed=view.state != "open",
-        steps=len(view.records),
-        validation=dict(view.validation),
-        reward=thinned(view.reward, _POINTS),
-        settings=settings(view.header),
+        closed=judged.state != "open",
+        steps=len(judged.records),
+        validation=dict(judged.validation),
+        reward=thinned(judged.reward, _POINTS),
+        settings=settings(judged.header),
         measured=measured or {},
     )
 

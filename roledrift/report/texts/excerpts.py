@@ -8,12 +8,12 @@ import math
 from roledrift.measure.shape import hedging, terse
 from roledrift.records import Sample
 from roledrift.report.cells import UNKNOWN, Cell
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.numbers import cell
 from roledrift.report.sanitise import cut
 from roledrift.report.texts.episodes import order
 from roledrift.report.texts.role_classifier import RoleClassifier
 from roledrift.report.texts.text_blocks import Excerpt
-from roledrift.report.view import View
 
 PROMPT_LIMIT = 1_200
 """Characters of a prompt that are shown."""
@@ -97,6 +97,6 @@ def flags(
     return tuple(dict.fromkeys(words)), near, None if math.isnan(away) else away
 
 
-def of_role(view: View, role: str) -> list[Sample]:
+def of_role(run: JudgedRun, role: str) -> list[Sample]:
     """Return the texts of one role, oldest first."""
-    return sorted((sample for sample in view.samples if sample.role == role), key=order)
+    return sorted((sample for sample in run.samples if sample.role == role), key=order)

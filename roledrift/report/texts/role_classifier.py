@@ -37,7 +37,6 @@ class RoleClassifier:
     unknown: tuple[float, ...]
     until: int
     _known: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict, repr=False)
-    _seen: dict[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     def nearest(self, text: str, role: str) -> tuple[str, float]:
         """Find the role that ``text`` reads most like, and by how much more than like ``role``.
@@ -54,23 +53,11 @@ class RoleClassifier:
         words = _words(text)
         if role not in self.roles or not words:
             return "", math.nan
-        seen = self._seen
-        try:
-            columns = [seen[word] for word in words]
-        except KeyError:
-            columns = [self._log_probs_of(word) for word in words]
+        columns = [self.words.get(_short(word), self.unknown) for word in words]
         totals = [math.fsum(column) for column in zip(*columns, strict=True)]
         best = max(range(len(totals)), key=lambda index: totals[index])
         away = (totals[best] - totals[self.roles.index(role)]) / len(words)
         return self.roles[best], away
-
-    def _log_probs_of(self, word: str) -> tuple[float, ...]:
-        log_probs = self._seen.get(word)
-        if log_probs is None:
-            log_probs = self.words.get(_short(word), self.unknown)
-            if len(self._seen) < _REMEMBERED:
-                self._seen[word] = log_probs
-        return log_probs
 
 
 def tokens(text: str) -> list[str]:

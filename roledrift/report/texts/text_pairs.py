@@ -9,13 +9,13 @@ from dataclasses import replace
 from roledrift.measure.shape import boxed, boxes, hedging
 from roledrift.measure.wording import jaccard
 from roledrift.records import Sample
+from roledrift.report.judged_run import JudgedRun, ReportedFinding
 from roledrift.report.numbers import number, percent
 from roledrift.report.texts.diffing import containment, trigrams_of, word_diff
 from roledrift.report.texts.episodes import Episode, episodes, order
 from roledrift.report.texts.excerpts import excerpt, of_role
 from roledrift.report.texts.role_classifier import RoleClassifier
 from roledrift.report.texts.text_blocks import Diff, Pairing
-from roledrift.report.view import ReportedFinding, View
 
 LIMIT = 12
 """Pairs per pairing: sixty word-level comparisons are what a report affords."""
@@ -79,30 +79,30 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _own(view: View) -> tuple[str, str]:
-    return (f"#{view.key}", f"#{view.key}")
+def _own(run: JudgedRun) -> tuple[str, str]:
+    return (f"#{run.key}", f"#{run.key}")
 
 
 def pairs_around_onset(
-    view: View, finding: ReportedFinding, anchor: str, limit: int = 3
+    run: JudgedRun, finding: ReportedFinding, anchor: str, limit: int = 3
 ) -> tuple[Diff, ...]:
     """Compare the texts of :func:`samples_around_onset` word by word."""
     return tuple(
         compare(
             anchor,
             (a, b),
-            _own(view),
+            _own(run),
             when=("before onset", "after onset"),
             remark=remark,
         )
-        for a, b, remark in samples_around_onset(view, finding, limit)
+        for a, b, remark in samples_around_onset(run, finding, limit)
     )
 
 
-def pairs_of_alert(view: View, finding: ReportedFinding, anchor: str) -> tuple[Diff, ...]:
+def pairs_of_alert(run: JudgedRun, finding: ReportedFinding, anchor: str) -> tuple[Diff, ...]:
     """Compare the texts stored with the live alert, for runs that kept no other texts."""
     alert = finding.alert
-    live = next((live for live in view.live_alerts if live.id == alert.id and live.pairs), alert)
+    live = next((live for live in run.live_alerts if live.id == alert.id and live.pairs), alert)
     return tuple(
         compare(
             f"{anchor}-{index}",
@@ -120,7 +120,7 @@ def pairs_of_alert(view: View, finding: ReportedFinding, anchor: str) -> tuple[D
 
 
 def samples_around_onset(
-    view: View, finding: ReportedFinding, limit: int = 3
+    run: JudgedRun, finding: ReportedFinding, limit: int = 3
 ) -> list[tuple[Sample, Sample, str]]:
     """Pair texts of the alerted role from before and after the onset.
 
@@ -130,7 +130,7 @@ def samples_around_onset(
     (the finding is established there), else the last after the onset. The third is a remark on how
     far the two are comparable.
     """
-    texts = of_role(view, finding.alert.role)
+    texts = of_role(run, finding.alert.role)
     before = [sample for sample in texts if sample.step < finding.alert.onset]
     after = [sample for sample in texts if sample.step >= finding.alert.onset]
     pairs: list[tuple[Sample, Sample, str]] = []
@@ -151,27 +151,27 @@ def samples_around_onset(
     return pairs
 
 
-def pairings_of_run(view: View, classifier: RoleClassifier | None) -> tuple[Pairing, ...]:
+def pairings_of_run(run: JudgedRun, classifier: RoleClassifier | None) -> tuple[Pairing, ...]:
     """Make the pairings of one run; the fifth compares two, see :func:`pairing_of_runs`."""
-    onset = view.findings[0].alert.onset if view.findings else None
-    groups = episodes(view.samples)
+    onset = run.findings[0].alert.onset if run.findings else None
+    groups = episodes(run.samples)
     return (
-        _before_after(view),
-        _siblings(view, groups, onset),
-        _chosen(view, groups, onset),
-        _imposters(view, classifier),
+        _before_after(run),
+        _siblings(run, groups, onset),
+        _chosen(run, groups, onset),
+        _imposters(run, classifier),
     )
 
 
-def _before_after(view: View) -> Pairing:
-    if not view.findings:
+def _before_after(run: JudgedRun) -> Pairing:
+    if not run.findings:
         return Pairing(1, TITLES[1], absent="No alert, so there is no onset to compare across.")
-    each = max(3, LIMIT // len(view.findings))
+    each = max(3, LIMIT // len(run.findings))
     diffs: dict[str, Diff] = {}
-    for finding in view.findings:
+    for finding in run.findings:
         if len(diffs) >= LIMIT:
             break
-        for diff in pairs_around_onset(view, finding, f"{view.key}-diff-1", each):
+        for diff in pairs_around_onset(run, finding, f"{run.key}-diff-1", each):
             diffs.setdefault(diff.key, diff)
     absent = "" if diffs else "No texts of an alerted role from both sides of its onset were kept."
     return Pairing(1, TITLES[1], tuple(diffs.values())[:LIMIT], absent)
@@ -190,20 +190,20 @@ def _spread(names: Sequence[Episode], onset: int | None) -> list[Episode]:
     return [*names[:each], *names[middle : middle + each], *names[-each:]]
 
 
-def _siblings(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
+def _siblings(run: JudgedRun, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
     siblings = _two_slots(groups)
     if not siblings:
         # Some hosts sample every slot in an episode of its own.
         prompts: dict[Episode, list[Sample]] = defaultdict(list)
-        for sample in sorted(view.samples, key=order):
+        for sample in sorted(run.samples, key=order):
             if sample.prompt:
                 prompts[sample.step, sample.prompt, ""].append(sample)
         siblings = _two_slots(prompts)
     diffs = [
         compare(
-            f"{view.key}-diff-2",
+            f"{run.key}-diff-2",
             siblings[name],
-            _own(view),
+            _own(run),
             remark=f"3-gram overlap {number(_overlap(*siblings[name]))}.",
         )
         for name in _spread(list(siblings), onset)
@@ -230,8 +230,8 @@ def _overlap(a: Sample, b: Sample) -> float:
     return jaccard(trigrams_of(a.text[:4000]), trigrams_of(b.text[:4000]))
 
 
-def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
-    roles = view.header.workflow.roles
+def _chosen(run: JudgedRun, groups: Mapping[Episode, list[Sample]], onset: int | None) -> Pairing:
+    roles = run.header.workflow.roles
     takers = {role.name: role.duty for role in roles if role.duty in ("select", "synthesize")}
     sources = {role.name for role in roles if role.duty == "solve"}
     chosen: dict[Episode, tuple[Sample, list[Sample]]] = {}
@@ -249,7 +249,7 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
             latest = {(sample.role, sample.slot): sample for sample in last}
             chosen[name] = (taker, [latest[place] for place in sorted(latest)])
     diffs = []
-    own = _own(view)
+    own = _own(run)
     for name in _spread(list(chosen), onset):
         taker, candidates = chosen[name]
         selects = takers[taker.role] == "select"
@@ -258,7 +258,7 @@ def _chosen(view: View, groups: Mapping[Episode, list[Sample]], onset: int | Non
         remark = f"{how}; {percent(share)} of the {taker.role}'s 3-grams are the candidate's."
         when = ("selecting role" if selects else "synthesizing role", "candidate")
         diffs.append(
-            compare(f"{view.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
+            compare(f"{run.key}-diff-3", (taker, candidate), own, when=when, remark=remark)
         )
     absent = "No role selects or synthesizes in this workflow." if not takers else ""
     if takers and not diffs:
@@ -296,12 +296,12 @@ def _last_box(sample: Sample) -> str:
     return "".join(inside[-1].split()) if inside else ""
 
 
-def _imposters(view: View, classifier: RoleClassifier | None) -> Pairing:
+def _imposters(run: JudgedRun, classifier: RoleClassifier | None) -> Pairing:
     if classifier is None:
         text = "Needs at least three first texts of two roles."
         return Pairing(4, TITLES[4], absent=text)
     scored: list[tuple[float, Sample, str]] = []
-    for sample in view.samples:
+    for sample in run.samples:
         if sample.step > classifier.until:
             near, away = classifier.nearest(sample.text[:4000], sample.role)
             if near and near != sample.role and away > 0:
@@ -312,24 +312,24 @@ def _imposters(view: View, classifier: RoleClassifier | None) -> Pairing:
     scored.sort(key=lambda item: (-item[0], order(item[1]), item[1].role))
     first: dict[str, list[tuple[Sample, frozenset[tuple[str, ...]]]]] = {}
     for role in classifier.roles:
-        samples = [sample for sample in of_role(view, role) if sample.step <= classifier.until][
+        samples = [sample for sample in of_role(run, role) if sample.step <= classifier.until][
             :_REFERENCES
         ]
         first[role] = [(sample, trigrams_of(sample.text[:4000])) for sample in samples]
     diffs = []
-    runs = _own(view)
+    runs = _own(run)
     for away, sample, near in scored[:LIMIT]:
         own = trigrams_of(sample.text[:4000])
         nearest = max(first[near], key=lambda pair: jaccard(own, pair[1]))[0]
         remark = f"Reads like {near} by {number(away)} nats per word more than like {sample.role}."
         when = (f"{sample.role} now", f"{near} at the start")
         diffs.append(
-            compare(f"{view.key}-diff-4", (sample, nearest), runs, when=when, remark=remark)
+            compare(f"{run.key}-diff-4", (sample, nearest), runs, when=when, remark=remark)
         )
     return Pairing(4, TITLES[4], tuple(diffs))
 
 
-def pairing_of_runs(a: View, b: View, links: tuple[str, str]) -> Pairing:
+def pairing_of_runs(a: JudgedRun, b: JudgedRun, links: tuple[str, str]) -> Pairing:
     """Pair texts of two runs with the same prompt, role, slot and step, latest steps first.
 
     Args:
@@ -340,8 +340,8 @@ def pairing_of_runs(a: View, b: View, links: tuple[str, str]) -> Pairing:
     if not (a.samples and b.samples):
         return Pairing(5, TITLES[5], absent="Both runs need kept texts.")
 
-    def placed(view: View) -> dict[tuple[int, str, str, int, int], Sample]:
-        named = [sample for sample in sorted(view.samples, key=order) if sample.prompt]
+    def placed(run: JudgedRun) -> dict[tuple[int, str, str, int, int], Sample]:
+        named = [sample for sample in sorted(run.samples, key=order) if sample.prompt]
         return {
             (sample.step, sample.role, sample.prompt, sample.slot, sample.turn): sample
             for sample in named

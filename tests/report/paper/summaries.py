@@ -8,12 +8,12 @@ from typing import Any
 from roledrift_paper.measured import measure, of
 
 from roledrift.report.build import build_run
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.sweep.summary import Summary, summarise
-from roledrift.report.view import View
 
 
-def summary_of(view: View) -> Summary:
-    return summarise(view, build_run(view, "x"), measured={"paper": measure(view)})
+def summary_of(run: JudgedRun) -> Summary:
+    return summarise(run, build_run(run, "x"), measured={"paper": measure(run)})
 
 
 def remeasured(summary: Summary, **changes: Any) -> Summary:

@@ -7,14 +7,14 @@ from roledrift_paper import accuracy
 from roledrift_paper.grid import grid
 
 from roledrift.report.draw.plots import Plot
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Figure, Note, Table
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View
 from tests.report.paper.summaries import summary_of
 
 
 @pytest.fixture
-def runs(failing: View) -> list[Summary]:
+def runs(failing: JudgedRun) -> list[Summary]:
     one = summary_of(failing)
     tops = {"IP": 0.62, "SP": 0.51, "SA": 0.55}
     return [

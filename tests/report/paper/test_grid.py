@@ -6,13 +6,13 @@ import pytest
 from roledrift_paper.grid import base, grid, over_seeds, peak, points
 
 from roledrift.report.cells import UNKNOWN, Cell
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View
 from tests.report.paper.summaries import summary_of
 
 
 @pytest.fixture
-def one(failing: View) -> Summary:
+def one(failing: JudgedRun) -> Summary:
     one = summary_of(failing)
     return replace(one, notes={}, validation={0: 0.2, 10: 0.5})
 

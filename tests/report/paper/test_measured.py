@@ -5,11 +5,11 @@ import pickle
 
 from roledrift_paper.measured import course, of
 
-from roledrift.report.view import View
+from roledrift.report.judged_run import JudgedRun
 from tests.report.paper.summaries import summary_of
 
 
-def test_what_is_read_of_a_run_is_small(failing: View) -> None:
+def test_what_is_read_of_a_run_is_small(failing: JudgedRun) -> None:
     one = summary_of(failing)
     assert of(one).norm["generator"].first == math.sqrt(18.0)
     assert of(one).norm["policy shared"].first == math.sqrt(18.0)

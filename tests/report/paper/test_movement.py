@@ -7,9 +7,9 @@ from roledrift_paper import movement
 from roledrift_paper.measured import Course
 
 from roledrift.report.draw.plots import Plot
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Figure, Note
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View
 from tests.report.paper.summaries import remeasured, summary_of
 
 CHI2 = Course("rollout.chi2", 0.1, 0.8, 30, 0.05, {0: 0.1, 30: 0.8})
@@ -17,7 +17,7 @@ FLAT = Course("rollout.chi2", 0.0, 0.2, 9, 0.0, {0: 0.0, 9: 0.2})
 
 
 @pytest.fixture
-def runs(failing: View) -> list[Summary]:
+def runs(failing: JudgedRun) -> list[Summary]:
     one = summary_of(failing)
     isolated = remeasured(
         replace(one, key="ip", policy="IP"), chi2={"generator": CHI2, "aggregator": FLAT}

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from roledrift_paper.pairs import blocks, paired
 
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Note, Table
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View
 from tests.report.paper.summaries import summary_of
 
 PEAKS = {"IP": (0.60, 0.70, 0.65), "SP": (0.50, 0.63, 0.52)}
 
 
 @pytest.fixture
-def runs(failing: View) -> list[Summary]:
+def runs(failing: JudgedRun) -> list[Summary]:
     one = summary_of(failing)
     return [
         replace(

@@ -7,13 +7,13 @@ from roledrift_paper.texts import wording
 
 from roledrift.records import Sample
 from roledrift.report.cells import Cell
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Note, Table
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View
 from tests.report.paper.summaries import remeasured, summary_of
 
 
-def test_table_4_reads_both_places_of_a_voting_run(failing: View) -> None:
+def test_table_4_reads_both_places_of_a_voting_run(failing: JudgedRun) -> None:
     one = summary_of(failing)
     texts = tuple(
         wording(step, role, [Sample(step, role, r"\boxed{1}", prompt="p", tokens=tokens)])
@@ -48,7 +48,7 @@ def seed_of(one: Summary, seed: int, *, best: int, tokens: dict[int, int]) -> Su
     return remeasured(run, wording=texts)
 
 
-def test_seeds_are_pooled_checkpoint_by_checkpoint(failing: View) -> None:
+def test_seeds_are_pooled_checkpoint_by_checkpoint(failing: JudgedRun) -> None:
     one = summary_of(failing)
     runs = [
         seed_of(one, 0, best=10, tokens={5: 100, 10: 10, 20: 1}),
@@ -63,13 +63,13 @@ def test_seeds_are_pooled_checkpoint_by_checkpoint(failing: View) -> None:
     assert early["problems"].value == 3
 
 
-def test_checkpoints_at_the_same_step_are_one_row(failing: View) -> None:
+def test_checkpoints_at_the_same_step_are_one_row(failing: JudgedRun) -> None:
     one = summary_of(failing)
     rows = pooled(seed_of(one, 0, best=20, tokens={10: 100, 20: 10}))
     assert [row["checkpoint"].text for row in rows] == ["early", "best, last"]
 
 
-def test_a_run_disturbed_on_purpose_is_pooled_with_no_other(failing: View) -> None:
+def test_a_run_disturbed_on_purpose_is_pooled_with_no_other(failing: JudgedRun) -> None:
     one = summary_of(failing)
     plain = [seed_of(one, seed, best=10, tokens={10: 100}) for seed in (0, 1)]
     hot = replace(seed_of(one, 2, best=10, tokens={10: 900}), notes={"stress": "hot"})

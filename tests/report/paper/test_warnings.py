@@ -5,17 +5,17 @@ from dataclasses import replace
 from roledrift_paper.measured import Course
 from roledrift_paper.warnings import blocks
 
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Note
 from roledrift.report.sweep.summary import Summary
-from roledrift.report.view import View
 from tests.report.paper.summaries import remeasured, summary_of
 
 
-def plain(failing: View) -> Summary:
+def plain(failing: JudgedRun) -> Summary:
     return replace(summary_of(failing), notes={})
 
 
-def test_every_warning_has_its_case(failing: View) -> None:
+def test_every_warning_has_its_case(failing: JudgedRun) -> None:
     one = plain(failing)
     isolated = remeasured(
         replace(one, policy="IP", validation={0: 0.1, 1: 0.2}),
@@ -35,12 +35,12 @@ def test_every_warning_has_its_case(failing: View) -> None:
     assert "rollout.chi2, update.chi2" in said
 
 
-def test_nothing_to_warn_of(failing: View) -> None:
+def test_nothing_to_warn_of(failing: JudgedRun) -> None:
     one = replace(plain(failing), validation={})
     assert blocks([replace(one, seed=seed) for seed in range(3)]) == ()
 
 
-def test_what_stands_against_a_mean_is_said(failing: View) -> None:
+def test_what_stands_against_a_mean_is_said(failing: JudgedRun) -> None:
     one = plain(failing)
     hot = replace(one, name="hot", notes={"stress": "hot learning rate"})
     fast = replace(one, settings={**one.settings, "note: lr": "0.002", "config: tier": "full"})

@@ -8,10 +8,10 @@ from roledrift.judgement import Alert, Verdict
 from roledrift.records import Sample
 from roledrift.report.build import build_run
 from roledrift.report.html import render_html
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.markdown import render_markdown
 from roledrift.report.model import Advice, Block, Figure, Pairs, Report
 from roledrift.report.sections import first_screen
-from roledrift.report.view import View
 from roledrift.sums import EVERYONE
 from tests.notify.alerts import ALERT
 from tests.report.conftest import judged
@@ -19,18 +19,18 @@ from tests.report.conftest import judged
 Kind = TypeVar("Kind", bound=Block)
 
 
-def shown(view: View, kind: type[Kind]) -> Kind:
-    (found,) = (one for one in first_screen.build(view).blocks if isinstance(one, kind))
+def shown(run: JudgedRun, kind: type[Kind]) -> Kind:
+    (found,) = (one for one in first_screen.build(run).blocks if isinstance(one, kind))
     return found
 
 
-def absent(view: View, kind: type[Kind]) -> bool:
-    return not any(isinstance(one, kind) for one in first_screen.build(view).blocks)
+def absent(run: JudgedRun, kind: type[Kind]) -> bool:
+    return not any(isinstance(one, kind) for one in first_screen.build(run).blocks)
 
 
-def test_the_cause_of_all_roles_stands_above_the_accuracy(failing: View) -> None:
-    view = judged(failing, ALERT)
-    cause, accuracy = shown(view, Figure).panels
+def test_the_cause_of_all_roles_stands_above_the_accuracy(failing: JudgedRun) -> None:
+    run = judged(failing, ALERT)
+    cause, accuracy = shown(run, Figure).panels
     assert [line.label for line in cause.lines] == ["generator", "aggregator"]
     assert cause.title.startswith("Response length")
     assert [(mark.label, mark.mild) for mark in cause.marks] == [
@@ -43,22 +43,22 @@ def test_the_cause_of_all_roles_stands_above_the_accuracy(failing: View) -> None
     assert accuracy.note == "Best 0.6 at step 0; 0.3 at step 35."
 
 
-def test_texts_before_and_after_are_those_of_the_accused_role(failing: View) -> None:
-    view = judged(failing, ALERT)
-    (pair,) = shown(view, Pairs).pairs
+def test_texts_before_and_after_are_those_of_the_accused_role(failing: JudgedRun) -> None:
+    run = judged(failing, ALERT)
+    (pair,) = shown(run, Pairs).pairs
     assert (pair.left.role, pair.right.role) == ("aggregator", "aggregator")
     assert pair.left.step < 19 <= pair.right.step
     assert pair.left.prompt == pair.right.prompt
 
 
-def test_texts_that_the_alert_carries_stand_in_for_those_that_are_gone(failing: View) -> None:
-    view = replace(judged(failing, ALERT), samples=(), live_alerts=(ALERT,))
-    (pair,) = shown(view, Pairs).pairs
+def test_texts_that_the_alert_carries_stand_in_for_those_that_are_gone(failing: JudgedRun) -> None:
+    run = replace(judged(failing, ALERT), samples=(), live_alerts=(ALERT,))
+    (pair,) = shown(run, Pairs).pairs
     assert (pair.left.step, pair.right.step, pair.remark) == (2, 23, "Same prompt.")
     assert absent(replace(judged(failing, replace(ALERT, pairs=())), samples=()), Pairs)
 
 
-def test_a_finding_of_all_roles_shows_the_texts_of_one(failing: View) -> None:
+def test_a_finding_of_all_roles_shows_the_texts_of_one(failing: JudgedRun) -> None:
     whole = replace(ALERT, id="w", role=EVERYONE, statistic="val_accuracy")
     alone = judged(failing, whole)
     (panel, other) = shown(alone, Figure).panels
@@ -69,35 +69,35 @@ def test_a_finding_of_all_roles_shows_the_texts_of_one(failing: View) -> None:
     assert pair.left.role == "aggregator"
 
 
-def test_there_is_one_plan_with_one_way_back(failing: View) -> None:
+def test_there_is_one_plan_with_one_way_back(failing: JudgedRun) -> None:
     def told(id_: str, onset: int, role: str) -> Alert:
         advice = (go_back(onset, ALERT.checkpoint), "lower the learning rate")
         return replace(ALERT, id=id_, onset=onset, step=onset + 2, role=role, advice=advice)
 
-    view = judged(failing, told("a", 19, "aggregator"), told("b", 24, "generator"))
-    report = Report("r", "0", "c", (), (build_run(view, "c"),))
+    run = judged(failing, told("a", 19, "aggregator"), told("b", 24, "generator"))
+    report = Report("r", "0", "c", (), (build_run(run, "c"),))
     for page in (render_html(report), render_markdown(report)):
         assert page.lower().count("roll back") == 1
         assert "the last from before step 19" in page
 
 
-def test_an_incident_that_has_passed_asks_for_nothing(failing: View) -> None:
+def test_an_incident_that_has_passed_asks_for_nothing(failing: JudgedRun) -> None:
     over = replace(ALERT, state="closed", level="INFO", step=30)
     assert absent(judged(failing, ALERT, over), Advice)
 
 
-def test_the_lead_is_the_cause_and_the_beginning_of_the_headline(failing: View) -> None:
+def test_the_lead_is_the_cause_and_the_beginning_of_the_headline(failing: JudgedRun) -> None:
     sign = replace(ALERT, id="s", finding="truncation", role="generator", onset=21, step=24,
                    title="The generator has been truncated since step 21")  # fmt: skip
-    view = judged(failing, ALERT, sign)
-    lead = first_screen.lead(view)
+    run = judged(failing, ALERT, sign)
+    lead = first_screen.lead(run)
     assert lead == f"{ALERT.title}."
-    assert view.conclusion.sentence.startswith(f"{lead} {sign.title}.")
+    assert run.conclusion.sentence.startswith(f"{lead} {sign.title}.")
     alone = judged(failing, ALERT)
     assert first_screen.lead(alone) == alone.conclusion.sentence
 
 
-def test_a_healthy_run_shows_its_accuracy_and_lengths(healthy: View) -> None:
+def test_a_healthy_run_shows_its_accuracy_and_lengths(healthy: JudgedRun) -> None:
     clean = judged(healthy, latest=[Verdict("d", "generator", "ok")])
     accuracy, lengths = shown(clean, Figure).panels
     assert accuracy.title == "Accuracy"
@@ -109,18 +109,18 @@ def test_a_healthy_run_shows_its_accuracy_and_lengths(healthy: View) -> None:
     assert (pair.left.step, pair.right.step) == (2, 30)
 
 
-def test_a_run_without_a_verdict_is_told_what_to_record(healthy: View) -> None:
+def test_a_run_without_a_verdict_is_told_what_to_record(healthy: JudgedRun) -> None:
     lacks = [Verdict("d", role, "no verdict", needs=("entropy",)) for role in healthy.roles]
     assert shown(judged(healthy, latest=lacks), Advice).items == ("record entropy",)
 
 
-def test_a_run_without_records_says_so(empty: View) -> None:
+def test_a_run_without_records_says_so(empty: JudgedRun) -> None:
     kinds = [one.kind for one in first_screen.build(empty).blocks]
     assert "figure" not in kinds
     assert "note" in kinds
 
 
-def test_a_run_that_was_not_closed_says_so_first(failing: View) -> None:
+def test_a_run_that_was_not_closed_says_so_first(failing: JudgedRun) -> None:
     quiet = replace(failing, header=replace(failing.header, notes={}))
     assert first_screen.notices(quiet) == ()
     (told,) = first_screen.notices(replace(quiet, state="open"))
@@ -128,11 +128,11 @@ def test_a_run_that_was_not_closed_says_so_first(failing: View) -> None:
     assert "step 39, written 2026-01-01T00:39:00Z" in told
 
 
-def test_a_run_that_was_disturbed_on_purpose_says_so(failing: View) -> None:
+def test_a_run_that_was_disturbed_on_purpose_says_so(failing: JudgedRun) -> None:
     assert first_screen.notices(failing) == ("This run was disturbed on purpose: length pays.",)
 
 
-def test_an_imported_log_says_what_that_means(failing: View) -> None:
+def test_an_imported_log_says_what_that_means(failing: JudgedRun) -> None:
     records = tuple(replace(one, labels={"source": "foreign"}) for one in failing.records)
     told = first_screen.notices(replace(failing, records=records))
     assert told[-1].startswith("Imported from a log")

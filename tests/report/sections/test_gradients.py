@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from roledrift.records import GramRecord, StepRecord
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Figure, Prose
 from roledrift.report.sections import gradients
-from roledrift.report.view import View
 
 LABELS = ("generator/0", "generator/1", "aggregator")
 
@@ -19,7 +19,7 @@ def gram(vectors: np.ndarray) -> GramRecord:
     return GramRecord("shared", LABELS, tuple(tuple(row) for row in products.tolist()))
 
 
-def test_the_section_states_the_method_and_its_error(failing: View) -> None:
+def test_the_section_states_the_method_and_its_error(failing: JudgedRun) -> None:
     method, curves = gradients.build(failing).blocks
     assert isinstance(method, Prose)
     assert (
@@ -38,7 +38,7 @@ def test_the_section_states_the_method_and_its_error(failing: View) -> None:
     assert coherence.lines[1].label == "ceiling √3"
 
 
-def test_without_gradients_there_is_a_note(healthy: View) -> None:
+def test_without_gradients_there_is_a_note(healthy: JudgedRun) -> None:
     blocks = gradients.build(healthy).blocks
     assert [block.kind for block in blocks] == ["note"]
 
@@ -59,7 +59,7 @@ def test_it_says_how_much_of_the_gradient_the_parts_are() -> None:
     assert "past its layer: lm_head" in said
 
 
-def test_refused_records_are_named_with_their_reason(healthy: View) -> None:
+def test_refused_records_are_named_with_their_reason(healthy: JudgedRun) -> None:
     fault = "role gradients of shared refused: the parts do not add up to .grad"
     refused = [StepRecord(step=step, faults={fault: 1}) for step in range(3)]
     (note,) = gradients.build(replace(healthy, records=tuple(refused))).blocks

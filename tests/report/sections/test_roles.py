@@ -3,19 +3,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roledrift.records import Stat
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Figure, Note, Panel
 from roledrift.report.sections import roles
-from roledrift.report.view import View
 
 
-def panels_of(view: View) -> tuple[Panel, ...]:
-    figure = roles.build(view).blocks[0]
+def panels_of(run: JudgedRun) -> tuple[Panel, ...]:
+    figure = roles.build(run).blocks[0]
     assert isinstance(figure, Figure)
     return figure.panels
 
 
 def test_present_statistics_are_drawn_and_absent_ones_named_with_their_switch(
-    failing: View,
+    failing: JudgedRun,
 ) -> None:
     section = roles.build(failing)
     panels = panels_of(failing)
@@ -33,11 +33,11 @@ def test_present_statistics_are_drawn_and_absent_ones_named_with_their_switch(
     assert "Entropy: entropy_BT in RoleBatch" in note.items
 
 
-def test_an_empty_run_says_so(empty: View) -> None:
+def test_an_empty_run_says_so(empty: JudgedRun) -> None:
     assert [block.kind for block in roles.build(empty).blocks] == ["note"]
 
 
-def test_what_never_changes_is_said_and_not_drawn(failing: View) -> None:
+def test_what_never_changes_is_said_and_not_drawn(failing: JudgedRun) -> None:
     records = tuple(
         replace(one, groups={
             role: {**stats, "code_fence": Stat(24, 0.0), "boxed": Stat(24, 0.01 * one.step)}
@@ -45,9 +45,9 @@ def test_what_never_changes_is_said_and_not_drawn(failing: View) -> None:
         })
         for one in failing.records
     )  # fmt: skip
-    view = replace(failing, records=records)
-    blocks = roles.build(view).blocks
-    titles = [panel.title for panel in panels_of(view)]
+    run = replace(failing, records=records)
+    blocks = roles.build(run).blocks
+    titles = [panel.title for panel in panels_of(run)]
     assert "Boxed answers, share of answers" in titles
     assert "Code blocks, share of answers" not in titles
     note = next(block for block in blocks if isinstance(block, Note))

@@ -5,14 +5,14 @@ import re
 from dataclasses import replace
 
 from roledrift.records import Sample
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Diffs, TextBrowser
 from roledrift.report.sections import texts
 from roledrift.report.texts.embedded_json import embedded_json
 from roledrift.report.texts.excerpts import key
-from roledrift.report.view import View
 
 
-def test_the_browser_has_all_texts(failing: View) -> None:
+def test_the_browser_has_all_texts(failing: JudgedRun) -> None:
     section = texts.build(failing)
     assert section.summary == "40 kept, of 10 steps"
     browser = section.blocks[-1]
@@ -22,13 +22,13 @@ def test_the_browser_has_all_texts(failing: View) -> None:
     assert {one.key for one in browser.items} == {key(one) for one in failing.samples}
 
 
-def browser_of(view: View) -> TextBrowser:
-    found = texts.build(view).blocks[-1]
+def browser_of(run: JudgedRun) -> TextBrowser:
+    found = texts.build(run).blocks[-1]
     assert isinstance(found, TextBrowser)
     return found
 
 
-def test_texts_are_packed_before_they_are_cut(failing: View) -> None:
+def test_texts_are_packed_before_they_are_cut(failing: JudgedRun) -> None:
     few = browser_of(failing)
     assert not few.packed
     many = tuple(replace(one, text="many words " * 450) for one in failing.samples * 20)
@@ -39,7 +39,7 @@ def test_texts_are_packed_before_they_are_cut(failing: View) -> None:
     assert all(one.text.count("many") > 350 for one in browser.items)
 
 
-def test_texts_are_cut_before_they_are_thinned(failing: View) -> None:
+def test_texts_are_cut_before_they_are_thinned(failing: JudgedRun) -> None:
     draw = random.Random(1)
     noise = [draw.randbytes(1_200).hex() for _ in range(400)]
     many = tuple(
@@ -55,7 +55,7 @@ def test_texts_are_cut_before_they_are_thinned(failing: View) -> None:
     assert len(embedded_json(browser)) <= texts.BUDGET
 
 
-def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> None:
+def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: JudgedRun) -> None:
     draw = random.Random(1)
     many = tuple(
         Sample(step, role, draw.randbytes(60).hex(), prompt=f"p{at}", episode=f"{step}-{at}")
@@ -63,8 +63,8 @@ def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> N
         for at in range(400)
         for role in failing.roles
     )
-    view = replace(failing, samples=many)
-    blocks = texts.build(view).blocks
+    run = replace(failing, samples=many)
+    blocks = texts.build(run).blocks
     diffs, browser = blocks[-2:]
     assert isinstance(diffs, Diffs)
     assert isinstance(browser, TextBrowser)
@@ -78,12 +78,12 @@ def test_thinning_keeps_whole_episodes_and_what_is_linked_to(failing: View) -> N
     assert len(embedded_json(browser)) <= texts.BUDGET
 
 
-def test_a_role_that_no_one_registered_is_shown_too(failing: View) -> None:
+def test_a_role_that_no_one_registered_is_shown_too(failing: JudgedRun) -> None:
     odd = replace(
         failing, samples=(*failing.samples, Sample(0, "stranger", "who am I", prompt="p"))
     )
     assert "who am I" in {one.text for one in browser_of(odd).items}
 
 
-def test_no_texts(healthy: View) -> None:
+def test_no_texts(healthy: JudgedRun) -> None:
     assert [block.kind for block in texts.build(healthy).blocks] == ["note"]

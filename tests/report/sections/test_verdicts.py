@@ -3,41 +3,41 @@ from __future__ import annotations
 from dataclasses import replace
 
 from roledrift.judgement import SEVERITIES, Verdict
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Table
 from roledrift.report.sections import alerts, verdicts
-from roledrift.report.view import View
 from tests.notify.alerts import ALERT
 from tests.report.conftest import judged
 
 
-def matrix_of(view: View) -> Table:
-    (matrix,) = verdicts.build(view).blocks
+def matrix_of(run: JudgedRun) -> Table:
+    (matrix,) = verdicts.build(run).blocks
     assert isinstance(matrix, Table)
     return matrix
 
 
-def severities_of_alerts(view: View) -> list[str]:
-    table = alerts.build(view).blocks[0]
+def severities_of_alerts(run: JudgedRun) -> list[str]:
+    table = alerts.build(run).blocks[0]
     assert isinstance(table, Table)
     return [row[1].state for row in table.rows if row[-1].text == "open"]
 
 
-def test_the_matrix_and_the_alerts_never_disagree(failing: View) -> None:
+def test_the_matrix_and_the_alerts_never_disagree(failing: JudgedRun) -> None:
     detector = ALERT.detector
     watched = Verdict(detector, "aggregator", "watch", value=1.0, onset=22)
     fine = Verdict(detector, "generator", "ok", value=1.0)
     for severity in SEVERITIES:
-        view = judged(failing, replace(ALERT, severity=severity), latest=[watched, fine])
-        row = matrix_of(view).rows[0]
+        run = judged(failing, replace(ALERT, severity=severity), latest=[watched, fine])
+        row = matrix_of(run).rows[0]
         assert (row[1].state, row[2].state) == ("ok", severity)
         assert row[2].note == "since step 19"
-        assert severities_of_alerts(view) == [severity]
+        assert severities_of_alerts(run) == [severity]
     over = replace(ALERT, state="closed", level="INFO", step=30)
     (row,) = matrix_of(judged(failing, ALERT, over, latest=[replace(watched, state="ok")])).rows
     assert (row[-1].state, row[-1].note) == ("ok", "failing at steps 19–30, closed")
 
 
-def test_the_matrix_is_grey_with_a_reason_where_nobody_judged(failing: View) -> None:
+def test_the_matrix_is_grey_with_a_reason_where_nobody_judged(failing: JudgedRun) -> None:
     matrix = matrix_of(failing)
     assert matrix.columns == ("detector", "generator", "aggregator", "all roles")
     cells = [cell for row in matrix.rows for cell in row[1:]]
@@ -51,7 +51,7 @@ def test_the_matrix_is_grey_with_a_reason_where_nobody_judged(failing: View) -> 
     assert all(cell.href.startswith("#run1-alert-") for cell in raised)
 
 
-def test_what_is_lacking_is_named_by_its_title(failing: View) -> None:
+def test_what_is_lacking_is_named_by_its_title(failing: JudgedRun) -> None:
     lacks = Verdict("d", "aggregator", "no verdict", needs=("update.k3 (re-score rows)",))
     withheld = Verdict("e", "aggregator", "no verdict", reason="withheld: truncation, since 3")
     aside = Verdict("f", "aggregator", "no verdict", reason="does not apply: it has one slot")
@@ -63,12 +63,14 @@ def test_what_is_lacking_is_named_by_its_title(failing: View) -> None:
     assert table.caption.endswith("Not applicable to this run: f.")
 
 
-def test_only_a_run_without_a_verdict_shows_them_at_once(failing: View, empty: View) -> None:
+def test_only_a_run_without_a_verdict_shows_them_at_once(
+    failing: JudgedRun, empty: JudgedRun
+) -> None:
     assert not verdicts.build(failing).opened
     assert verdicts.build(empty).opened
 
 
-def test_the_matrix_and_the_alert_name_the_same_onset(failing: View) -> None:
+def test_the_matrix_and_the_alert_name_the_same_onset(failing: JudgedRun) -> None:
     worst = failing.findings[0].alert
     later = tuple(
         replace(one, onset=38) if (one.detector, one.role) == (worst.detector, worst.role) else one

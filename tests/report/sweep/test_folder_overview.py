@@ -8,15 +8,15 @@ import pytest
 
 from roledrift.errors import ConfigError
 from roledrift.report.build import build_run
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Figure, Prose, Table
 from roledrift.report.sections import first_screen
 from roledrift.report.sweep.folder_overview import overview
 from roledrift.report.sweep.summary import Summary, summarise
-from roledrift.report.view import View
 
 
-def runs(view: View) -> list[Summary]:
-    one = summarise(view, build_run(view, "x"))
+def runs(run: JudgedRun) -> list[Summary]:
+    one = summarise(run, build_run(run, "x"))
     return [replace(one, seed=seed, key=f"run{seed}", name=f"r{seed}") for seed in range(3)]
 
 
@@ -29,7 +29,7 @@ def titles(some: Sequence[Summary], by: Sequence[str] = ()) -> list[str]:
     return [panel.title for panel in multiples(some, by).panels]
 
 
-def test_seeds_share_a_panel_with_a_band(failing: View) -> None:
+def test_seeds_share_a_panel_with_a_band(failing: JudgedRun) -> None:
     (panel,) = multiples(runs(failing)).panels
     (line,) = panel.lines
     assert (panel.title, panel.note) == ("all seeds", "validation accuracy, n=3")
@@ -37,7 +37,7 @@ def test_seeds_share_a_panel_with_a_band(failing: View) -> None:
     assert panel.marks == ()
 
 
-def test_runs_that_differ_in_nothing_but_their_name_stand_alone(failing: View) -> None:
+def test_runs_that_differ_in_nothing_but_their_name_stand_alone(failing: JudgedRun) -> None:
     same = [replace(one, seed=0) for one in runs(failing)]
     assert titles(same) == ["r0", "r1", "r2"]
     panel = multiples(same).panels[0]
@@ -45,7 +45,7 @@ def test_runs_that_differ_in_nothing_but_their_name_stand_alone(failing: View) -
     assert [mark.step for mark in panel.marks] == [failing.findings[0].alert.onset]
 
 
-def test_groups_whose_names_begin_alike_are_all_drawn(failing: View) -> None:
+def test_groups_whose_names_begin_alike_are_all_drawn(failing: JudgedRun) -> None:
     long = "a note that is longer than what a label has room for, and ends in "
     some = [
         replace(one, notes={"idea": long + end}, name=f"{end}{one.name}", key=f"{end}{one.key}")
@@ -55,7 +55,7 @@ def test_groups_whose_names_begin_alike_are_all_drawn(failing: View) -> None:
     assert len(set(titles(some))) == 2
 
 
-def test_only_settings_that_differ_are_listed(failing: View) -> None:
+def test_only_settings_that_differ_are_listed(failing: JudgedRun) -> None:
     given = runs(failing)
     given[1] = replace(given[1], settings={**given[1].settings, "config: tier": "full"})
     table = next(one for one in overview(given) if isinstance(one, Table) and one.collapsed)
@@ -63,14 +63,14 @@ def test_only_settings_that_differ_are_listed(failing: View) -> None:
     assert [row[1].text for row in table.rows] == ["–", "full", "–"]
 
 
-def test_the_table_of_runs_can_be_sorted_and_links(failing: View, tmp_path: Path) -> None:
+def test_the_table_of_runs_can_be_sorted_and_links(failing: JudgedRun, tmp_path: Path) -> None:
     table = overview(runs(failing))[1]
     assert isinstance(table, Table)
     assert table.sortable
     assert [row[0].href for row in table.rows] == ["#run0", "#run1", "#run2"]
 
 
-def test_runs_are_grouped_as_the_user_says(failing: View) -> None:
+def test_runs_are_grouped_as_the_user_says(failing: JudgedRun) -> None:
     some = [replace(one, policy="IP" if at else "SP") for at, one in enumerate(runs(failing))]
     assert titles(some, ["policy", "seed"]) == ["SP 3", "IP 3"]
     assert "policy and seed" in multiples(some, ["policy", "seed"]).caption
@@ -79,7 +79,7 @@ def test_runs_are_grouped_as_the_user_says(failing: View) -> None:
         overview(some, ["polcy"])
 
 
-def columns(view: View, some: list[Summary]) -> dict[str, list[str]]:
+def columns(run: JudgedRun, some: list[Summary]) -> dict[str, list[str]]:
     table = overview(some)[1]
     assert isinstance(table, Table)
     return {
@@ -88,7 +88,7 @@ def columns(view: View, some: list[Summary]) -> dict[str, list[str]]:
     }
 
 
-def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: View) -> None:
+def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: JudgedRun) -> None:
     given = runs(failing)
     given[0] = replace(given[0], state="clean", incident=None, closed=False)
     given[1] = replace(given[1], state="suspicious")
@@ -102,14 +102,14 @@ def test_the_worst_run_comes_first_and_is_named_with_its_role(failing: View) -> 
     assert [row[1].note for row in table.rows] == ["", "", "not closed"]
 
 
-def test_columns_that_are_the_same_in_all_runs_are_left_out(failing: View) -> None:
+def test_columns_that_are_the_same_in_all_runs_are_left_out(failing: JudgedRun) -> None:
     assert "workflow" not in columns(failing, runs(failing))
     given = runs(failing)
     given[0] = replace(given[0], workflow="orch")
     assert sorted(columns(failing, given)["workflow"]) == ["orch", "voting", "voting"]
 
 
-def test_labels_say_what_differs_and_nothing_else(failing: View) -> None:
+def test_labels_say_what_differs_and_nothing_else(failing: JudgedRun) -> None:
     one = replace(runs(failing)[0], notes={"base": "verbose share of the warm-up 0.35"})
     some = [
         replace(one, key=f"{task}{policy}{seed}", name=f"{task}-{policy}-{seed}", seed=seed,
@@ -122,7 +122,7 @@ def test_labels_say_what_differs_and_nothing_else(failing: View) -> None:
     assert sorted(titles(some)) == ["code IP", "code SP", "math IP", "math SP"]
 
 
-def test_the_worst_are_drawn_and_the_rest_is_counted(failing: View) -> None:
+def test_the_worst_are_drawn_and_the_rest_is_counted(failing: JudgedRun) -> None:
     one = runs(failing)[0]
     some = [
         replace(one, key=f"k{at}", name=f"r{at:02}", state="clean" if at else "failing")
@@ -133,7 +133,7 @@ def test_the_worst_are_drawn_and_the_rest_is_counted(failing: View) -> None:
     assert "Drawn are 24 of 30" in shown.caption
 
 
-def test_runs_without_validation_show_their_reward(failing: View) -> None:
+def test_runs_without_validation_show_their_reward(failing: JudgedRun) -> None:
     one = replace(runs(failing)[0], validation={})
     (panel,) = multiples([one]).panels
     assert panel.note == "reward"

@@ -7,11 +7,11 @@ import pytest
 
 from roledrift.errors import ConfigError
 from roledrift.report.build import build_run
+from roledrift.report.judged_run import JudgedRun
 from roledrift.report.model import Note, Prose
 from roledrift.report.sweep import overviews
 from roledrift.report.sweep.overviews import added, measured
 from roledrift.report.sweep.summary import Summary, summarise
-from roledrift.report.view import View
 
 Install = Callable[..., None]
 COUNTING = """
@@ -23,15 +23,15 @@ def blocks(runs):
         raise ValueError("too many")
     return (Prose(f"{sum(one.measured['counting'] for one in runs)} records"),)
 
-OVERVIEW = Overview("counting", lambda view: len(view.records), bool, blocks)
+OVERVIEW = Overview("counting", lambda judged: len(judged.records), bool, blocks)
 """
 
 
-def summary(view: View) -> Summary:
-    return summarise(view, build_run(view, "x"), measured=measured(view))
+def summary(judged: JudgedRun) -> Summary:
+    return summarise(judged, build_run(judged, "x"), measured=measured(judged))
 
 
-def test_the_papers_tables_are_for_runs_of_its_grid_or_on_request(failing: View) -> None:
+def test_the_papers_tables_are_for_runs_of_its_grid_or_on_request(failing: JudgedRun) -> None:
     def keys(run: Summary, *, paper: bool) -> set[str]:
         return {getattr(block, "key", "") for block in added([run], paper=paper)}
 
@@ -42,7 +42,7 @@ def test_the_papers_tables_are_for_runs_of_its_grid_or_on_request(failing: View)
     assert "table1" in keys(of_grid, paper=False)
 
 
-def test_another_distribution_adds_what_it_measured(failing: View, install: Install) -> None:
+def test_another_distribution_adds_what_it_measured(failing: JudgedRun, install: Install) -> None:
     install("counting", {"overviews": {"counting": "counting_part:OVERVIEW"}},
             code={"counting_part": COUNTING})  # fmt: skip
     run = summary(failing)

@@ -11,7 +11,7 @@ from roledrift.config import BaselineConfig, Config
 from roledrift.detect.incidents import Incidents
 from roledrift.judgement import Alert, AlertState, Level
 from roledrift.records import RunHeader
-from roledrift.report.view import View, findings, load, thinned
+from roledrift.report.judged_run import JudgedRun, findings, load, thinned
 from roledrift.store.writer import RunWriter
 from roledrift.workflow import VOTING
 
@@ -54,7 +54,7 @@ def test_findings_stand_by_incident_and_there_the_cause_comes_first() -> None:
     assert found[0].incident is found[1].incident is not None
 
 
-def test_the_baseline_is_there_only_when_it_is_full(healthy: View, empty: View) -> None:
+def test_the_baseline_is_there_only_when_it_is_full(healthy: JudgedRun, empty: JudgedRun) -> None:
     assert healthy.baseline == (0, 7)
     short = replace(healthy, config=Config(baseline=BaselineConfig(window=6)))
     assert short.baseline == (0, 5)
@@ -63,22 +63,22 @@ def test_the_baseline_is_there_only_when_it_is_full(healthy: View, empty: View) 
     assert empty.baseline is None
 
 
-def test_curves(healthy: View) -> None:
-    curve = healthy.curve("aggregator", "length", "p50")
+def test_curves(healthy: JudgedRun) -> None:
+    curve = healthy.curve("aggregator", "length")
     assert list(curve) == list(range(40))
     assert healthy.curve("aggregator", "entropy") == {}
     assert list(healthy.validation) == list(range(0, 40, 5))
     assert healthy.reward[0] == 0.5
 
 
-def test_accuracy_before_training_stands_at_step_0(healthy: View) -> None:
+def test_accuracy_before_training_stands_at_step_0(healthy: JudgedRun) -> None:
     records = tuple(replace(one, step=one.step + 1) for one in healthy.records)
     first = replace(records[0], totals={**records[0].totals, "base_accuracy": 0.25})
     told = replace(healthy, records=(first, *records[1:]))
     assert list(told.validation.items())[:2] == [(0, 0.25), (1, first.totals["val_accuracy"])]
 
 
-def test_an_unreadable_configuration_is_named(healthy: View, tmp_path: Path) -> None:
+def test_an_unreadable_configuration_is_named(healthy: JudgedRun, tmp_path: Path) -> None:
     assert healthy.config_note == ""
     header = RunHeader("odd", VOTING, config={"baseline": {"windw": 3}})
     RunWriter(tmp_path / "odd", header).close()

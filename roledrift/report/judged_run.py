@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from roledrift.config import Config, CostsConfig, recorded
+from roledrift.config import Config, CostsConfig, watched_with
 from roledrift.costs import with_given
 from roledrift.detect.conclusion import Conclusion, conclude
 from roledrift.detect.suite import Replay, replay_run
-from roledrift.errors import ConfigError, RoleDriftError
+from roledrift.errors import RoleDriftError
 from roledrift.judgement import SEVERITIES, Alert, Incident, Verdict
-from roledrift.records import LENGTH_UNIT, RunHeader, Sample, Stat, Stats, StepRecord, StoredStats
+from roledrift.records import LENGTH_UNIT, RunHeader, Sample, StepRecord
 from roledrift.report.statuses import Status, holds
 from roledrift.store.reader import open_run, reference_steps
 from roledrift.sums import EVERYONE
@@ -123,7 +123,7 @@ def findings(
 
 
 @dataclass(frozen=True)
-class View:
+class JudgedRun:
     """One run, loaded and judged.
 
     Attributes:
@@ -149,7 +149,6 @@ class View:
     config_note: str
     replay: Replay
     _groups: dict[str, dict[str, dict[int, float]]] = field(default_factory=dict, init=False)
-    _curves: dict[tuple[str, str, str], dict[int, float]] = field(default_factory=dict, init=False)
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -196,20 +195,9 @@ class View:
         inside = self.records[:window]
         return (inside[0].step, inside[-1].step) if inside and len(inside) == window else None
 
-    def curve(self, group: str, name: str, attribute: str = "mean") -> dict[int, float]:
+    def curve(self, group: str, name: str) -> dict[int, float]:
         """One statistic of a role or slot, as step to value; steps without it are left out."""
-        key = (group, name, attribute)
-        if attribute == "mean":
-            return self._means(group).get(name, {})
-        if key not in self._curves:
-            self._curves[key] = {
-                step: float(value)
-                for step, stats in self._numbers(group)
-                if (stat := stats.get(name)) is not None
-                and stat["n"]
-                and (value := stat.get(attribute)) is not None
-            }
-        return self._curves[key]
+        return self._means(group).get(name, {})
 
     def measured(self, group: str) -> frozenset[str]:
         """Names of the statistics of a role or slot."""
@@ -219,19 +207,13 @@ class View:
         """Curves of the means: a report draws nearly all, so they are taken in one go."""
         if group not in self._groups:
             curves: defaultdict[str, dict[int, float]] = defaultdict(dict)
-            for step, stats in self._numbers(group):
-                for name, stat in stats.items():
-                    if stat["n"] and (value := stat["mean"]) is not None:
-                        curves[name][step] = float(value)
+            for record in self.records:
+                for name in record.groups.get(group, ()):
+                    counted = record.counted(group, name)
+                    if counted is not None and counted[0]:
+                        curves[name][record.step] = counted[1]
             self._groups[group] = dict(curves)
         return self._groups[group]
-
-    def _numbers(self, group: str) -> Iterator[tuple[int, _Numbers]]:
-        """Per step the statistics of a group as plain numbers."""
-        for record in self.records:
-            stats = record.groups.get(group)
-            if stats is not None:
-                yield record.step, stats.body if isinstance(stats, StoredStats) else _numbers(stats)
 
     def total(self, name: str) -> dict[int, float]:
         """One number of the whole step, as step to value."""
@@ -257,21 +239,13 @@ class View:
         return (finding.alert.onset, last)
 
 
-_Numbers = Mapping[str, Mapping[str, float | None]]
-
-
-def _numbers(stats: Stats) -> _Numbers:
-    names = [field.name for field in fields(Stat)]
-    return {key: {name: getattr(stat, name) for name in names} for key, stat in stats.items()}
-
-
 def load(
     path: Path,
     key: str,
     config: Config | None = None,
     sharing: Sharing | None = None,
     costs: CostsConfig | None = None,
-) -> View:
+) -> JudgedRun:
     """Read and judge one run.
 
     Args:
@@ -288,10 +262,7 @@ def load(
     run = open_run(path)
     note = ""
     if config is None:
-        try:
-            config = recorded(run.header.config)
-        except ConfigError as error:
-            config, note = Config(), f"judged with the default configuration: {error}"
+        config, note = watched_with(run.header.config)
     config = replace(config, costs=with_given(config.costs, costs))
     sharing = sharing or Sharing()
     records = tuple(run.steps())
@@ -308,7 +279,7 @@ def load(
     else:
         read = run.samples()
     counted = tuple(read) if sharing.redact is None else tuple(map(sharing.sample, read))
-    return View(
+    return JudgedRun(
         key=key,
         path=path,
         header=run.header,
