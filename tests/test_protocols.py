@@ -15,7 +15,6 @@ from roledrift.detect.catalogue import shipped
 from roledrift.detect.evidence.board import Board
 from roledrift.detect.evidence.course import Course
 from roledrift.detect.settings import settings_of
-from roledrift.detect.suite import DetectorSuite
 from roledrift.measure.catalogue import shipped as shipped_probes
 from roledrift.notify.console import ConsoleNotifier
 from roledrift.records import RunHeader
@@ -52,7 +51,6 @@ def test_detectors(card: Card) -> None:
 def test_parts(tmp_path: Path) -> None:
     obeys(RunWriter(tmp_path / "r", RunHeader("r", VOTING)), protocols.Sink)
     obeys(ConsoleNotifier(), protocols.Notifier)
-    obeys(DetectorSuite(VOTING, Config()), protocols.Judge)
     obeys(TokenCapture(VOTING), protocols.SpanSource)
     obeys(RoleGradientProbe(VOTING), protocols.GradientSource)
 

@@ -91,10 +91,6 @@ LOWER_RATE = Remedy(
         "reference_trainer": "interventions.lr_factors = {{ {role} = 0.3 }}",
     },
 )
-COHERENCE = Remedy(
-    "damp steps that agree with the running direction, g * (1 - 0.3 max(0, cos(g, mean g)))",
-    {"reference_trainer": "interventions.coherence.weights = {{ {role} = 0.3 }}"},
-)
 
 _GO_BACK: Mapping[str, str] = {
     "trl": "trainer.train(resume_from_checkpoint='{path}')",

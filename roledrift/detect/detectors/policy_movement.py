@@ -28,7 +28,7 @@ from roledrift.detect.evidence.distance import Distance
 from roledrift.detect.evidence.learning_rate import LearningRates
 from roledrift.detect.evidence.scales import RATIOS
 from roledrift.detect.evidence.streams import Stream, StreamState
-from roledrift.detect.remedies import COHERENCE, KL_ANCHOR, LOWER_RATE, SLOT_RATE, SLOT_WEIGHT
+from roledrift.detect.remedies import KL_ANCHOR, LOWER_RATE, SLOT_RATE, SLOT_WEIGHT
 from roledrift.detect.sources import BENCHMARK, SPURIOUS, TRPO, WORKFLOWS
 from roledrift.detect.units import mean_of, stat_of
 from roledrift.judgement import Severity, Verdict
@@ -325,7 +325,7 @@ CARD = Card(
             "than on different ones, and the other roles stay.",
             "movement",
             "failing",
-            (SLOT_WEIGHT, SLOT_RATE, KL_ANCHOR, COHERENCE),
+            (SLOT_WEIGHT, SLOT_RATE, KL_ANCHOR),
             (WORKFLOWS, "the control by problem: docs/role_gradients.md"),
         ),
     ),
