@@ -6,6 +6,8 @@ READY   = $(VENV)/.ready
 # One thread per process: the tests and the demo run several processes side by side.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# Compiled files spare every process that the tests start about a second.
+unexport PYTHONDONTWRITEBYTECODE
 
 .SECONDARY:
 .PHONY: help demo test test-fast dist-check test-vllm test-verl test-rllm test-logbooks test-trl-oldest lint bench bench-gpu test-gpu bench-detection bench-peers bench-detection-simulations bench-detection-full reproduce docs site clean
