@@ -126,30 +126,22 @@ def _made(plan: Plan, rows: Sequence[Row]) -> str:
     cpu = sum(row["cpu"] for row in rows) / 60
     versions = Counter(row["code"] for row in rows)
     codes = ", ".join(f"`{code}` ({count})" for code, count in versions.most_common())
-    current = sum(_current(plan, row) for row in rows)
+    jobs = plan.jobs("full")
+    planned = {(job.experiment, job.arm, job.base, job.seed): plan.hash(job) for job in jobs}
+    current = sum(
+        planned.get((row["experiment"], row["arm"], row["base"], row["seed"])) == row["config"]
+        for row in rows
+    )
     changed = (
         ""
         if current == len(rows)
         else f" {len(rows) - current} runs have settings of an earlier plan."
     )
-    planned = len(plan.jobs("full"))
     return (
-        f"**{len(rows)} of the {planned} planned runs were made**, in {cpu:.0f} CPU minutes "
+        f"**{len(rows)} of the {len(planned)} planned runs were made**, in {cpu:.0f} CPU minutes "
         "without the warm-ups. "
         f"Code version (number of runs): {codes or 'none'}.{changed}"
     )
-
-
-def _current(plan: Plan, row: Row) -> bool:
-    job = next(
-        (
-            job
-            for job in plan.jobs("full", only=[row["experiment"]])
-            if (job.arm, job.base, job.seed) == (row["arm"], row["base"], row["seed"])
-        ),
-        None,
-    )
-    return job is not None and plan.hash(job) == row["config"]
 
 
 def _earlier() -> dict[str, list[Found]]:
