@@ -17,6 +17,8 @@ from benchmarks.reproduction.plan import Claim, Comparison
 from reference_trainer.grid import SCALES, TASKS
 
 Answer = Literal["holds", "does not hold", "cannot tell"]
+Cell = tuple[str, str, str, str]
+"""Task, scale, workflow and routing of a cell of the grid."""
 
 CONFIDENCE = 0.95
 LEAST_PAIRS = 5
@@ -35,7 +37,7 @@ class Found:
     Attributes:
         test: The test.
         n: Pairs, or runs.
-        estimate: Mean difference, or the statistic; None without enough data for one.
+        estimate: Mean difference, or the statistic; None without enough data, and of an F test.
         low: Lower bound of the 95 % interval.
         high: Upper bound.
         answer: By the rule of the plan.
@@ -67,7 +69,7 @@ def run_test(test: Comparison, results: Results) -> Found:
     """Carry out one test."""
     if test.kind == "auc":
         return _areas(test, results)
-    if test.kind == "interaction":
+    if test.kind.startswith("interaction"):
         return _interaction(test, results)
     pairs = pairs_of(test, results)
     n = len(pairs)
@@ -104,8 +106,8 @@ def reason(result: Found) -> str:
     test = result.test
     if result.answer != "cannot tell":
         return ""
-    if test.kind == "interaction":
-        return "p > 0.05, but not small" if result.estimate is not None else "cells are missing"
+    if test.kind.startswith("interaction"):
+        return "p > 0.05, but not small" if result.detail.startswith("p =") else "cells are missing"
     if test.kind == "auc" and result.estimate is None:
         return f"fewer than {LEAST_RUNS} runs of a kind"
     if test.kind == "paired" and result.n < LEAST_PAIRS:
@@ -235,13 +237,18 @@ def _areas(test: Comparison, results: Results) -> Found:
 
 
 def _interaction(test: Comparison, results: Results) -> Found:
-    """F test of the cells' gains against an additive model; the estimate is a share of variance."""
-    cells: dict[tuple[str, str, str, str], list[float]] = {}
-    for (place, _, _), row in sorted(results.rows.items()):
+    """F test of the cells' gains against an additive model.
+
+    Cells of one task and scale share their base models. Within bases, every base model has an
+    effect of its own in both models, so its quality is no interaction.
+    """
+    cells: dict[Cell, list[tuple[int, float]]] = {}
+    for (place, base, _), row in sorted(results.rows.items()):
         match = re.fullmatch(r"grid-(\w+)-(\w)/(\w+)-(sp|ip)", place)
         value = MEASURES[test.measure](row)
         if match and value is not None:
-            cells.setdefault((*match.groups(),), []).append(float(value))  # type: ignore[arg-type]
+            cell: Cell = (match[1], match[2], match[3], match[4])
+            cells.setdefault(cell, []).append((base, float(value)))
     full = {cell: values for cell, values in cells.items() if len(values) >= 2}
     kinds = [sorted({cell[i] for cell in full}) for i in range(4)]
     n = sum(map(len, full.values()))
@@ -252,20 +259,42 @@ def _interaction(test: Comparison, results: Results) -> Found:
         return Found(
             test, n, None, -np.inf, np.inf, "cannot tell", f"cells with two runs: {len(full)}"
         )
-    rows = [(cell, value) for cell, values in full.items() for value in values]
-    y = np.array([value for _, value in rows])
-    design = np.array(
-        [[1.0, *(float(c[i] == k) for i in range(4) for k in kinds[i][1:])] for c, _ in rows]
-    )
-    additive = float(np.sum((y - design @ np.linalg.lstsq(design, y, rcond=None)[0]) ** 2))
-    within = float(sum(np.sum((np.array(v) - np.mean(v)) ** 2) for v in full.values()))
-    df = len(full) - design.shape[1], n - len(full)
-    p = float(stats.f.sf(((additive - within) / df[0]) / (within / df[1]), *df))
-    share = (additive - within) / float(np.sum((y - y.mean()) ** 2))
+    runs = [(cell, base) for cell, values in full.items() for base, _ in values]
+    y = np.array([value for values in full.values() for _, value in values])
+    factors: list[list[object]] = [[cell[i] for cell, _ in runs] for i in range(4)]
+    if test.kind == "interaction within bases":
+        factors[:2] = [[(cell[0], cell[1], base) for cell, base in runs]]
+    p, share = _gain_of_cells(y, factors, [cell for cell, _ in runs])
     answer: Answer = "holds" if p <= _LEVEL else "cannot tell"
     if p > _LEVEL and share < _SMALL_INTERACTION:
         answer = "does not hold"
-    return Found(test, n, share, 0.0, 1.0, answer, f"p = {p:.2g}")
+    # No interval: a share of the variance has none that anything here needs.
+    detail = f"p = {p:.2g}, {share:.0%} of the variance"
+    return Found(test, n, None, -np.inf, np.inf, answer, detail)
+
+
+def _gain_of_cells(
+    y: NDArray[np.float64], factors: Sequence[Sequence[object]], cells: Sequence[Cell]
+) -> tuple[float, float]:
+    """F test of nested linear models: its p, and the share of variance that only cells explain."""
+    additive = np.hstack([np.ones((len(y), 1)), *map(_indicators, factors)])
+    by_cell = np.hstack([additive, _indicators(cells)])
+    (left, few), (within, many) = (_residual(y, design) for design in (additive, by_cell))
+    f = ((left - within) / (many - few)) / (within / (len(y) - many))
+    share = (left - within) / float(np.sum((y - y.mean()) ** 2))
+    return float(stats.f.sf(f, many - few, len(y) - many)), share
+
+
+def _indicators(labels: Sequence[object]) -> NDArray[np.float64]:
+    """A column per label: 1.0 where a row has it."""
+    order = list(dict.fromkeys(labels))
+    return np.array([[float(label == column) for column in order] for label in labels])
+
+
+def _residual(y: NDArray[np.float64], design: NDArray[np.float64]) -> tuple[float, int]:
+    """Sum of squares that a linear model leaves, and the model's rank."""
+    fit, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
+    return float(np.sum((y - design @ fit) ** 2)), int(rank)
 
 
 def answers(claims: Sequence[Claim], results: Results) -> list[tuple[Claim, Answer, list[Found]]]:

@@ -80,7 +80,7 @@ class Comparison:
         under: What they are compared with, place by place; empty: with 0.
         delta: Smallest difference of interest.
         rule: How interval and ``delta`` become an answer.
-        kind: ``paired``, or ``interaction`` or ``auc``, which have rules of their own.
+        kind: ``paired``, or one that has a rule of its own.
         against: For ``auc``: the measure it is compared with.
         decides: Whether it decides the claim.
     """
@@ -91,7 +91,7 @@ class Comparison:
     under: tuple[str, ...] = ()
     delta: float = 0.0
     rule: Rule = "above"
-    kind: Literal["paired", "interaction", "auc"] = "paired"
+    kind: Literal["paired", "interaction", "interaction within bases", "auc"] = "paired"
     against: str = ""
     decides: bool = False
 

@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,22 @@ def test_interaction_sees_one_and_none() -> None:
 
     assert answer(0.3) == "holds"
     assert answer(0.0) == "does not hold"
+
+
+def test_weak_base_models_are_an_interaction_until_they_have_effects_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    rows = []
+    for task, scale in product(("math", "code"), ("S", "M")):
+        for workflow, way in product(("voting", "eval_opt", "orch_workers"), ("sp", "ip")):
+            for base in (1, 2, 3):
+                weak = 0.2 * (task == "code" and scale == "M")
+                bits = round(1000 * (0.5 - weak + rng.normal(0, 0.01))) * "1"
+                validation = {"0": "1000:0", "6": f"1000:{int(bits.rjust(1000, '0'), 2):x}"}
+                place = f"grid-{task}-{scale}/{workflow}-{way}"
+                rows.append(row(place, base=base, seed=base, validation=validation))
+    results = Results(rows)
+    found = {
+        kind: run_test(Comparison("t", "gain", ("grid-*/*",), kind=kind), results).answer
+        for kind in ("interaction", "interaction within bases")
+    }
+    assert found == {"interaction": "holds", "interaction within bases": "does not hold"}
