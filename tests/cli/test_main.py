@@ -92,32 +92,44 @@ def test_help_and_version_load_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def waiting_for_a_pipe(folder: Path) -> tuple[subprocess.Popen[str], int]:
-    """``roledrift check`` in the middle of reading a run whose steps never end."""
-    path = write_run(folder / "run", 3)
-    os.mkfifo(path / "steps.pipe.jsonl")
-    # A shell that starts jobs in the background lets its children ignore Ctrl-C.
-    child = subprocess.Popen(
-        [*COMMAND, "check", str(path)],
+def waiting(command: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that starts jobs in the background lets its children ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    return child, os.open(path / "steps.pipe.jsonl", os.O_WRONLY)
 
 
-def test_ctrl_c_is_130_without_a_traceback(tmp_path: Path) -> None:
-    child, pipe = waiting_for_a_pipe(tmp_path)
+LONG = """
+import sys, time
+from roledrift.cli import main
+@main.app.command("long")
+def long() -> None:
+    print("begun", file=sys.stderr, flush=True)
+    time.sleep(600)
+sys.argv[1:] = ["long"]
+main.run()
+"""
+
+
+def test_ctrl_c_is_130_without_a_traceback() -> None:
+    child = waiting([sys.executable, "-c", LONG])
+    assert child.stderr is not None
+    assert child.stderr.readline() == "begun\n"
     child.send_signal(signal.SIGINT)
     out, err = child.communicate()
-    os.close(pipe)
     assert (child.returncode, out) == (130, "")
     assert "Traceback" not in err
 
 
 def test_a_reader_that_leaves_early_is_not_a_finding(tmp_path: Path) -> None:
-    child, pipe = waiting_for_a_pipe(tmp_path)
+    path = write_run(tmp_path / "run", 3)
+    os.mkfifo(path / "steps.pipe.jsonl")
+    child = waiting([*COMMAND, "check", str(path)])
+    pipe = os.open(path / "steps.pipe.jsonl", os.O_WRONLY)  # returns when it reads the run
     assert child.stdout is not None
     assert child.stderr is not None
     child.stdout.close()
