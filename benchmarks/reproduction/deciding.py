@@ -37,8 +37,8 @@ class Found:
     Attributes:
         test: The test.
         n: Pairs, or runs.
-        estimate: Mean difference, or the statistic; None without enough data, and of an F test.
-        low: Lower bound of the 95 % interval.
+        estimate: Mean difference, or the statistic; None without enough data for one.
+        low: Lower bound of the 95 % interval; infinite without one.
         high: Upper bound.
         answer: By the rule of the plan.
         detail: The two sides, in words.
@@ -107,7 +107,7 @@ def reason(result: Found) -> str:
     if result.answer != "cannot tell":
         return ""
     if test.kind.startswith("interaction"):
-        return "p > 0.05, but not small" if result.detail.startswith("p =") else "cells are missing"
+        return "p > 0.05, but not small" if result.estimate is not None else "cells are missing"
     if test.kind == "auc" and result.estimate is None:
         return f"fewer than {LEAST_RUNS} runs of a kind"
     if test.kind == "paired" and result.n < LEAST_PAIRS:
@@ -268,9 +268,8 @@ def _interaction(test: Comparison, results: Results) -> Found:
     answer: Answer = "holds" if p <= _LEVEL else "cannot tell"
     if p > _LEVEL and share < _SMALL_INTERACTION:
         answer = "does not hold"
-    # No interval: a share of the variance has none that anything here needs.
-    detail = f"p = {p:.2g}, {share:.0%} of the variance"
-    return Found(test, n, None, -np.inf, np.inf, answer, detail)
+    # No interval: the rule asks for p, and a share of the variance has none here.
+    return Found(test, n, share, -np.inf, np.inf, answer, f"p = {p:.2g}")
 
 
 def _gain_of_cells(

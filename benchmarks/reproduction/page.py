@@ -182,6 +182,8 @@ def _estimate(result: Found) -> str:
         return "not run"
     if result.estimate is None:
         return f"-, n = {result.n}"
+    if result.test.kind.startswith("interaction"):
+        return f"{result.estimate:.0%} of the variance, n = {result.n}"
     return f"{number(result.estimate)} {interval(result)}, n = {result.n}"
 
 
