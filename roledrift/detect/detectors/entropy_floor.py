@@ -97,7 +97,8 @@ class _EntropyFloor:
                 verdicts.append(self._judge(unit, record.step, state))
         if not self._seen:
             return [self._absent]
-        return verdicts or [self._short]
+        enough = any(state.history.records >= _RECORDS for state in self._seen.values())
+        return verdicts if enough else [self._short]  # a record may lack what others have
 
     def _judge(self, unit: str, step: int, state: _Entropy) -> Verdict:
         course = self._course

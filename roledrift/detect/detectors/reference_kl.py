@@ -123,7 +123,8 @@ class _ReferenceKL:
                 verdicts.append(self._judge(unit, record.step, state))
         if not self._seen:
             return [self._absent]
-        return verdicts or [self._short]
+        enough = any(state.logs.records >= _RECORDS for state in self._seen.values())
+        return verdicts if enough else [self._short]  # a record may lack what others have
 
     def _rate(self, unit: str) -> float:
         role = self._workflow.role_names[0] if unit == EVERYONE else unit

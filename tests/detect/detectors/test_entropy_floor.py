@@ -38,3 +38,9 @@ def test_the_step_of_arrival_is_projected() -> None:
 def test_the_unit_of_the_entropy_does_not_matter() -> None:
     run = _falling(4.0, 1, gains=False)
     assert "entropy_floor" in named(run | {"entropy": run["entropy"] * 0.01})
+
+
+def test_a_record_without_it_takes_no_verdict_back() -> None:
+    run = _falling(2.0, 0, gains=False)
+    run["entropy"][-1] = np.nan
+    assert verdict(run, "entropy_floor").applies

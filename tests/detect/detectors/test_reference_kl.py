@@ -55,3 +55,9 @@ def test_a_warm_up_is_no_acceleration() -> None:
 
 def test_without_a_penalty_it_does_not_apply() -> None:
     assert not verdict(healthy() | {"reference.k3": np.zeros(240)}, "reference_kl").applies
+
+
+def test_a_record_without_it_takes_no_verdict_back() -> None:
+    run = _kl(1e-5 * (1.0 + T) ** 1.0)
+    run["reference.k3"][-1] = np.nan
+    assert verdict(run, "reference_kl").state == "ok"
