@@ -35,7 +35,7 @@ from roledrift_trl.checks import (
 )
 from roledrift_trl.ending import Ending
 from roledrift_trl.forward import ForwardWatch, check_columns
-from roledrift_trl.watch import Watch
+from roledrift_trl.watch import Followed, Watch
 
 
 class RoleDriftCallback(TrainerCallback):
@@ -69,7 +69,7 @@ class RoleDriftCallback(TrainerCallback):
         config: As for :func:`roledrift.open_monitor`; likewise ``routing``.
         accuracy: What of an evaluation's logs is the validation accuracy, for example
             ``"eval_rewards/correct/mean"``. None: ``eval_accuracy``, else ``eval_reward`` where
-            there is one reward function and its mean lies between 0 and 1.
+            there is one reward function and each of its rewards lies between 0 and 1.
         trainer: The trainer, if it cannot be found by itself (it is looked for up the stack).
         facts: ``task``, ``scale``, ``seed``, ``notes``, ``host`` for the header of the run, and
             ``notifiers``; see :func:`roledrift.open_monitor`.
@@ -229,7 +229,7 @@ class RoleDriftCallback(TrainerCallback):
         if self._watch is None or not any(name.startswith("eval_") for name in logs or ()):
             return
         with self._watch.monitor.fenced("evaluation"):
-            totals = _accuracy(logs or {}, self._accuracy, self._watch.trainer)
+            totals = _accuracy(logs or {}, self._accuracy, self._watch)
             if self._accuracy and not totals:
                 self._watch.monitor.count_fault(f"evaluation without {self._accuracy}")
             if state.global_step == 0:
@@ -266,7 +266,7 @@ class RoleDriftCallback(TrainerCallback):
     def _wrap(self, watch: Watch | ForwardWatch, statistics: StatisticsLog, ending: Ending) -> None:
         trainer = watch.trainer
         rounds: dict[str, Callable[..., Any]] = {
-            name: _following(watch, name, *notes) for name, notes in watch.follows().items()
+            name: _following(watch, name, what) for name, what in watch.follows().items()
         }
         rounds["log"] = _telling(watch, statistics, ending)
         if isinstance(trainer, RoleDriftMixin):
@@ -315,12 +315,17 @@ class RoleDriftMixin:
         return original(*args, **kwargs) if around is None else around(original, *args, **kwargs)
 
 
-def _accuracy(logs: Mapping[str, float], name: str | None, trainer: Any) -> dict[str, float]:
+def _accuracy(
+    logs: Mapping[str, float], name: str | None, watch: Watch | ForwardWatch
+) -> dict[str, float]:
     """Totals of an evaluation; empty if it says nothing that is an accuracy."""
+    trainer, fractions = watch.trainer, watch.take_fractions()
     key = name or ("eval_accuracy" if "eval_accuracy" in logs else "eval_reward")
     value = logs.get(key)
-    several = key == "eval_reward" and len(getattr(trainer, "reward_funcs", ())) != 1
-    if value is None or not (name or (0 <= value <= 1 and not several)):
+    if key == "eval_reward" and not name:
+        one = len(getattr(trainer, "reward_funcs", ())) == 1
+        value = value if one and fractions else None
+    if value is None or not (name or 0 <= value <= 1):
         return {}
     problems = trainer.eval_dataset
     sized = hasattr(problems, "__len__") and not isinstance(problems, Mapping)
@@ -334,24 +339,16 @@ def _original(trainer: Any, name: str) -> Callable[..., Any]:
     return method
 
 
-def _following(
-    watch: Watch | ForwardWatch,
-    name: str,
-    before: Callable[[Any], None] | None,
-    then: Callable[[Any, Any], None],
-) -> Callable[..., Any]:
-    """What calls a method with ``before(arguments)`` and ``then(arguments, result)`` around it.
-
-    Both only in training: evaluation is no part of the training statistics.
-    """
+def _following(watch: Watch | ForwardWatch, name: str, what: Followed) -> Callable[..., Any]:
+    """What calls a method and does what is to be done around it."""
 
     def call(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        training = watch.training
-        if training and before is not None:
+        training, then = watch.training, what.after if watch.training else what.evaluated
+        if training and what.before is not None:
             with watch.monitor.fenced(f"before {name}", cost="capture"):
-                before((*args, *kwargs.values()))
+                what.before((*args, *kwargs.values()))
         result = original(*args, **kwargs)
-        if training:
+        if watch.live and then is not None:
             with watch.monitor.fenced(f"after {name}", cost="capture"):
                 then((*args, *kwargs.values()), result)
         return result

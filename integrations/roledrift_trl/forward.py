@@ -8,7 +8,7 @@ Shape suffixes: B rows, T token positions, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,12 +20,10 @@ from roledrift.capture.hooks import WeakHook
 from roledrift.capture.tokens import TokenCapture
 from roledrift.errors import ConfigError
 from roledrift.monitor.monitor import Monitor
+from roledrift_trl.watch import Followed
 
 IGNORED = -100
 """Label of a token without loss, in all of transformers."""
-
-Note = Callable[[Any, Any], None]
-Before = Callable[[Any], None]
 
 
 class ForwardWatch:
@@ -75,9 +73,13 @@ class ForwardWatch:
         """False during evaluation, which is no part of the training statistics."""
         return self.live and bool(self.trainer.model.training)
 
-    def follows(self) -> dict[str, tuple[Before | None, Note]]:
-        """Methods of the trainer that are followed: what is done before and after."""
-        return {"compute_loss": (self._labelled, self._trained)}
+    def follows(self) -> dict[str, Followed]:
+        """Methods of the trainer that are followed."""
+        return {"compute_loss": Followed(self._trained, before=self._labelled)}
+
+    def take_fractions(self) -> bool:
+        """False: there are no rewards, so none can be an accuracy."""
+        return False
 
     def before_step(self) -> None:
         """Tell whose rows the optimizer step is taken on."""

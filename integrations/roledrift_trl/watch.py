@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,21 @@ from roledrift.config import from_mapping
 from roledrift.measure.sampling import TextSampler
 from roledrift.monitor.monitor import Monitor
 from roledrift_trl import batch, rescoring
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What is done around a method of the trainer.
+
+    Attributes:
+        after: Given its arguments and its result, in training.
+        before: Given its arguments, in training.
+        evaluated: Given its arguments and its result, in an evaluation.
+    """
+
+    after: Callable[[Any, Any], None]
+    before: Callable[[Any], None] | None = None
+    evaluated: Callable[[Any, Any], None] | None = None
 
 
 class Watch:
@@ -46,6 +61,7 @@ class Watch:
         self._gradients: RoleGradientProbe | None = None
         self._moved: set[int] = set()
         self._resting = False
+        self._fractions = True
         monitor.attach(self._capture)
 
     def measure_gradients(self, probe: RoleGradientProbe) -> None:
@@ -76,13 +92,13 @@ class Watch:
             prompt=[self._made.prompts[row] for row in rows],
         )
 
-    def follows(self) -> dict[str, tuple[Callable[[Any], None] | None, Callable[[Any, Any], None]]]:
-        """Methods of the trainer that are followed: what is done before and after."""
+    def follows(self) -> dict[str, Followed]:
+        """Methods of the trainer that are followed."""
         return {
-            "_generate_and_score_completions": (None, self.generated),
-            "_calculate_rewards": (None, self.rewarded),
-            "_compute_loss": (self.labelled, self.trained),
-            "_get_per_token_logps_and_entropies": (None, self.forwarded),
+            "_generate_and_score_completions": Followed(self.generated),
+            "_calculate_rewards": Followed(self.rewarded, evaluated=self.evaluated),
+            "_compute_loss": Followed(self.trained, before=self.labelled),
+            "_get_per_token_logps_and_entropies": Followed(self.forwarded),
         }
 
     @property
@@ -96,6 +112,16 @@ class Watch:
         self._resting = self.monitor.skips(int(self.trainer.state.global_step))
         if not self._resting:
             self._scored = batch.scored(call, result, self.trainer)
+
+    def evaluated(self, _call: Sequence[Any], rewards_BF: torch.Tensor) -> None:
+        """Note whether the rewards of an evaluation can be accuracies: each between 0 and 1."""
+        fits_BF = ((rewards_BF >= 0) & (rewards_BF <= 1)) | rewards_BF.isnan()
+        self._fractions = self._fractions and bool(fits_BF.all())
+
+    def take_fractions(self) -> bool:
+        """Whether all rewards since the last call could be accuracies; their mean cannot say it."""
+        fractions, self._fractions = self._fractions, True
+        return fractions
 
     def generated(self, call: Sequence[Any], out: dict[str, Any]) -> None:
         """Note the roles of new rows, send row numbers along, measure the outputs."""

@@ -253,8 +253,15 @@ def test_an_evaluation_is_the_validation(tmp_path: Path) -> None:
 
 
 def test_a_reward_that_is_no_accuracy_is_not_called_one(tmp_path: Path) -> None:
-    _, records = evaluated(tmp_path)
+    """Its mean would be one: a reward between -1 and 2, of which half the rows get either."""
+
+    def balanced(completion_ids: Any, **_: Any) -> list[float]:
+        return [2.0 if row % 2 else -1.0 for row in range(len(completion_ids))]
+
+    trainer, records = evaluated(tmp_path, reward=balanced)
+    assert trainer.state.log_history[-2]["eval_reward"] == 0.5
     assert not any("accuracy" in name for one in records for name in one.totals)
+    assert not any(one.faults for one in records)
 
 
 def test_an_accuracy_can_be_named(tmp_path: Path) -> None:
