@@ -27,7 +27,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn import Module, Parameter
 from transformers import PreTrainedModel
 
-from reference_trainer.errors import RankError
+from reference_trainer.errors import RankError, SettingsError
 from reference_trainer.ranks import Mode, ParallelSettings, Ranks
 from roledrift import RoleDriftError
 
@@ -154,7 +154,14 @@ def joined(settings: ParallelSettings) -> Iterator[Ranks]:
 
     Raises:
         RankError: If another rank ended or did not come in time.
+        SettingsError: If this torch cannot gather a sharded base model for sampling.
     """
+    if settings.mode == "fsdp2" and not hasattr(FSDPModule, "reset_iter_state"):
+        raise SettingsError(
+            f"parallel.mode = 'fsdp2' needs FSDPModule.reset_iter_state, which torch "
+            f"{torch.__version__} does not have: install a newer torch (2.13 has it), or set "
+            "parallel.mode = 'ddp', which holds the whole base model in every process"
+        )
     backend = "gloo"
     local = int(os.environ.setdefault("LOCAL_RANK", "0"))
     if torch.cuda.is_available() and local < torch.cuda.device_count():

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.distributed.fsdp import FSDPModule
 
 from reference_trainer.__main__ import main
 from reference_trainer.episodes import Parse, Span
@@ -101,6 +102,17 @@ def test_a_process_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         pytest.raises(RankError, match=r"process 0 of 2 .* parallel\.patience = 0\.01 minutes"),
         launched(ParallelSettings(patience=0.01)),
+    ):
+        pass
+
+
+def test_a_torch_that_cannot_gather_a_sharded_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.setenv(name, "2")
+    monkeypatch.delattr(FSDPModule, "reset_iter_state")
+    with (
+        pytest.raises(SettingsError, match="newer torch"),
+        launched(ParallelSettings(mode="fsdp2")),
     ):
         pass
 
