@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.distributed.fsdp import FSDPModule
 
 from reference_trainer.config import Config
 from reference_trainer.planning.gpu import Gpu
@@ -16,6 +17,7 @@ from reference_trainer.setup import prepare
 from reference_trainer.trainer import Result, train
 from reference_trainer.updating import update_policy
 from tests.gpu.conftest import DEVICE, ON_CPU, needs
+from tests.ranks import free_port
 
 if not (ON_CPU or torch.cuda.is_available()):
     pytest.skip("no GPU here: torch finds no CUDA device", allow_module_level=True)
@@ -78,6 +80,46 @@ def test_vllm_serves_what_is_trained(config: Config, tmp_path: Path) -> None:
     rollout = replace(config.rollout, engine="vllm", vllm=vllm)
     run(replace(config, rollout=rollout), tmp_path)  # every hand-over is proved, or the run ends
     assert [record["step"] for record in read_steps(tmp_path)] == [1, 2]
+
+
+GROUP_OF_ONE = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+from reference_trainer.config import load
+from reference_trainer.parallel import joined
+from reference_trainer.setup import prepare
+from reference_trainer.trainer import train
+config = load(sys.argv[1])
+with joined(replace(config.parallel, mode=sys.argv[2])) as ranks:
+    steps = train(prepare(config, cache=Path("unused"), ranks=ranks), out=None).steps
+losses = [one.loss for report in steps for one in report.policies.values()]
+Path(sys.argv[3]).write_text(json.dumps(losses))
+"""
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "ddp",
+        pytest.param(
+            "fsdp2",
+            marks=pytest.mark.skipif(
+                not hasattr(FSDPModule, "reset_iter_state"), reason="this torch is too old for it"
+            ),
+        ),
+    ],
+)
+def test_a_group_of_one_process_trains_as_none(config: Config, tmp_path: Path, mode: str) -> None:
+    """On one GPU, NCCL serves one process only: its calls are made, nothing is added."""
+    source, written = tmp_path / "config.json", tmp_path / "losses.json"
+    source.write_text(json.dumps(asdict(config)))
+    environment = os.environ | {"RANK": "0", "WORLD_SIZE": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    line = [sys.executable, "-c", GROUP_OF_ONE, str(source), mode, str(written)]
+    subprocess.run(line, check=True, env=environment, timeout=300)
+    grouped, alone = json.loads(written.read_text()), losses(run(config, None))
+    assert grouped[:2] == pytest.approx(alone[:2], abs=1e-5 if ON_CPU else 2e-2)
 
 
 @pytest.mark.skipif(not ON_CPU and torch.cuda.device_count() < 2, reason="NCCL needs two GPUs")

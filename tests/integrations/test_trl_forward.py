@@ -24,6 +24,7 @@ from roledrift import replay
 from roledrift.errors import ConfigError
 from roledrift.records import StepRecord
 from roledrift.store.reader import open_run
+from tests.integrations.trl_tiny import ON_GPU
 
 PAIR = {"generator": 1, "aggregator": 1}
 torch.set_num_threads(1)
@@ -83,7 +84,7 @@ def train(out: Path, callbacks: list[Any], **changes: Any) -> Trainer:
         "max_steps": 3,
         "logging_steps": 1,
         "learning_rate": 1e-2,
-        "use_cpu": True,
+        "use_cpu": not ON_GPU,
         "report_to": "none",
         "save_strategy": "no",
         "disable_tqdm": True,
@@ -110,7 +111,7 @@ def watched(out: Path, **changes: Any) -> tuple[Trainer, list[StepRecord]]:
 def weights(trainer: Trainer) -> str:
     digest = hashlib.sha256(torch.get_rng_state().numpy().tobytes())
     for _, value in sorted(trainer.model.state_dict().items()):
-        digest.update(value.detach().float().numpy().tobytes())
+        digest.update(value.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -225,7 +226,7 @@ class Copying(TrainerCallback):
     def on_substep_end(self, args: Any, *_: Any, model: Any, **__: Any) -> None:
         made = copy.deepcopy(model)
         torch.save(model, Path(args.output_dir) / "whole.pt")
-        made(input_ids=torch.tensor([[1, 2, 3]])).logits.sum().backward()
+        made(input_ids=torch.tensor([[1, 2, 3]], device=made.device)).logits.sum().backward()
         self.copies += 1
 
 

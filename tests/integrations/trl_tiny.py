@@ -33,7 +33,11 @@ TRAINERS: dict[str, tuple[Any, Any]] = {
     "grpo": (GRPOTrainer, GRPOConfig),
     "rloo": (RLOOTrainer, RLOOConfig),
 }
+ON_GPU = os.environ.get("ROLEDRIFT_TRL_TESTS") == "gpu"
 torch.set_num_threads(1)
+if ON_GPU:  # otherwise two trainings add in different orders, monitored or not
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
@@ -137,7 +141,7 @@ def make_trainer(out: Path, callbacks: list[Any], **changes: Any) -> GRPOTrainer
         "logging_steps": 1,
         "learning_rate": 3e-3,
         "lr_scheduler_type": "constant",
-        "use_cpu": True,
+        "use_cpu": not ON_GPU,
         "bf16": False,
         "report_to": "none",
         "gradient_checkpointing": False,
@@ -169,14 +173,16 @@ def trace(trainer: GRPOTrainer) -> str:
     ]
     digest = hashlib.sha256(json.dumps(rows).encode())
     for name, value in sorted(trainer.model.state_dict().items()):
-        digest.update(name.encode() + value.detach().float().numpy().tobytes())
-    digest.update(torch.get_rng_state().numpy().tobytes())
+        digest.update(name.encode() + value.detach().float().cpu().numpy().tobytes())
+    states = [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if ON_GPU else ())]
+    for state in states:
+        digest.update(state.numpy().tobytes())
     return digest.hexdigest()
 
 
 def token_logps(model: Any, prompt: list[int], ids: list[int], temperature: float) -> torch.Tensor:
     with torch.no_grad():
-        logits = model(torch.tensor([prompt + ids])).logits[0]
+        logits = model(torch.tensor([prompt + ids], device=model.device)).logits[0].cpu()
     logp = torch.log_softmax(logits[len(prompt) - 1 : -1] / temperature, dim=-1)
     return logp[torch.arange(len(ids)), torch.tensor(ids)]
 
