@@ -266,7 +266,7 @@ class RoleDriftCallback(TrainerCallback):
     def _wrap(self, watch: Watch | ForwardWatch, statistics: StatisticsLog, ending: Ending) -> None:
         trainer = watch.trainer
         rounds: dict[str, Callable[..., Any]] = {
-            name: _following(watch, name, what) for name, what in watch.follows().items()
+            name: _following(watch, name, followed) for name, followed in watch.follows().items()
         }
         rounds["log"] = _telling(watch, statistics, ending)
         if isinstance(trainer, RoleDriftMixin):
@@ -323,8 +323,8 @@ def _accuracy(
     key = name or ("eval_accuracy" if "eval_accuracy" in logs else "eval_reward")
     value = logs.get(key)
     if key == "eval_reward" and not name:
-        one = len(getattr(trainer, "reward_funcs", ())) == 1
-        value = value if one and fractions else None
+        single = len(getattr(trainer, "reward_funcs", ())) == 1
+        value = value if single and fractions else None
     if value is None or not (name or 0 <= value <= 1):
         return {}
     problems = trainer.eval_dataset
@@ -339,14 +339,14 @@ def _original(trainer: Any, name: str) -> Callable[..., Any]:
     return method
 
 
-def _following(watch: Watch | ForwardWatch, name: str, what: Followed) -> Callable[..., Any]:
+def _following(watch: Watch | ForwardWatch, name: str, followed: Followed) -> Callable[..., Any]:
     """What calls a method and does what is to be done around it."""
 
     def call(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        training, then = watch.training, what.after if watch.training else what.evaluated
-        if training and what.before is not None:
+        training, then = watch.training, followed.after if watch.training else followed.evaluated
+        if training and followed.before is not None:
             with watch.monitor.fenced(f"before {name}", cost="capture"):
-                what.before((*args, *kwargs.values()))
+                followed.before((*args, *kwargs.values()))
         result = original(*args, **kwargs)
         if watch.live and then is not None:
             with watch.monitor.fenced(f"after {name}", cost="capture"):
