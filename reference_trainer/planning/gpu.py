@@ -35,7 +35,7 @@ class Gpu:
     count: int = 1
     free: float = 0.06
     tflops: float = 989.0
-    utilisation: float = 0.3
+    utilisation: float = 0.1
     bandwidth: float = 3.35
     reading: float = 0.4
     tokens_per_second: float | None = None
