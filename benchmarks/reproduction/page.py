@@ -16,7 +16,7 @@ from benchmarks.reproduction.earlier import earlier_rows, earlier_tests
 from benchmarks.reproduction.figures import draw_all
 from benchmarks.reproduction.measures import Results
 from benchmarks.reproduction.outcomes import FOLDER, Row, load, load_bases
-from benchmarks.reproduction.plan import Claim, Plan, load_plan
+from benchmarks.reproduction.plan import Claim, Job, Plan, load_plan
 from benchmarks.reproduction.running import LEAST_WORKED
 from benchmarks.reproduction.truth import (
     Told,
@@ -70,7 +70,7 @@ def text_of(
     parts = [
         words["head"].strip(),
         _in_short(decided),
-        _made(plan, rows),
+        _made(plan, rows, bases),
         "## Verdicts\n\n" + _summary(decided),
         words["reading"].strip(),
     ]
@@ -122,7 +122,22 @@ def _in_short(decided: Sequence[tuple[Claim, Answer, Sequence[Found]]]) -> str:
     return "The claims by verdict:\n\n" + "\n".join(lines)
 
 
-def _made(plan: Plan, rows: Sequence[Row]) -> str:
+def _impossible(plan: Plan, bases: Sequence[Row]) -> list[Job]:
+    """Planned runs that are left out because their base model cannot do the task."""
+    unable = {
+        (base["recipe"], base["task"], base["base"])
+        for base in bases
+        if base["worked"] < LEAST_WORKED
+    }
+
+    def start(job: Job) -> tuple[str, str, int]:
+        task = plan.settings(job).get("task", {}).get("name", "math")
+        return plan.experiment(job.experiment).recipe, task, job.base
+
+    return [job for job in plan.jobs("full") if start(job) in unable]
+
+
+def _made(plan: Plan, rows: Sequence[Row], bases: Sequence[Row]) -> str:
     cpu = sum(row["cpu"] for row in rows) / 60
     versions = Counter(row["code"] for row in rows)
     codes = ", ".join(f"`{code}` ({count})" for code, count in versions.most_common())
@@ -137,9 +152,13 @@ def _made(plan: Plan, rows: Sequence[Row]) -> str:
         if current == len(rows)
         else f" {len(rows) - current} runs have settings of an earlier plan."
     )
+    impossible = _impossible(plan, bases)
+    unable = (
+        f" {len(impossible)} start from base models that cannot do the task." if impossible else ""
+    )
     return (
         f"**{len(rows)} of the {len(planned)} planned runs were made**, in {cpu:.0f} CPU minutes "
-        "without the warm-ups. "
+        f"without the warm-ups.{unable} "
         f"Code version (number of runs): {codes or 'none'}.{changed}"
     )
 

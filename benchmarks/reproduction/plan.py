@@ -48,6 +48,7 @@ class Experiment:
         arms: Arm to its settings, laid over those of the experiment.
         start: Experiment, arm and policy of the run whose final adapter the generator and the
             worker start from; empty for none.
+        spare: Base models of the full depth beside the plan's, for those that cannot do the task.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Experiment:
     arms: Mapping[str, Mapping[str, Any]]
     start: Mapping[str, str] = field(default_factory=dict)
     quick_arms: tuple[str, ...] = ()
+    spare: tuple[Base, ...] = ()
 
     def rounds_of(self, depth: Depth) -> int:
         """Rounds that a depth makes."""
@@ -186,7 +188,7 @@ class Plan:
             for number in range(last if rounds is None else rounds)
             for experiment in self.experiments
             if number < experiment.rounds_of(depth)
-            for base in bases
+            for base in (*bases, *(experiment.spare if depth == "full" else ()))
             for arm in experiment.arms_of(depth)
             if not only or _chosen(f"{experiment.name}/{arm}", only)
         ]
@@ -233,6 +235,7 @@ def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
         arms=arms,
         start=table.get("from", {}),
         quick_arms=tuple(table.get("quick_arms", ())),
+        spare=tuple(Base(*pair) for pair in table.get("spare_bases", ())),
     )
 
 
