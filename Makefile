@@ -151,9 +151,10 @@ bench-detection-full: $(READY)
 
 DEPTH ?= quick
 SHARD ?= 1/1
+RESULTS ?= runs/reproduction/results
 reproduce: $(READY)
-	$(BIN)/python -m benchmarks.reproduction run --depth $(DEPTH) --shard $(SHARD)
-	$(BIN)/python -m benchmarks.reproduction page
+	$(BIN)/python -m benchmarks.reproduction run --depth $(DEPTH) --shard $(SHARD) --results $(RESULTS)
+	$(BIN)/python -m benchmarks.reproduction page --results $(RESULTS)
 
 # The pages of the gallery are recorded runs, and the notebooks are executed: both are made anew.
 $(VENV)/.site: $(READY) pyproject.toml constraints.txt

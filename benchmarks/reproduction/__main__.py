@@ -13,7 +13,7 @@ import torch
 from transformers.utils import logging
 
 from benchmarks.reproduction.outcomes import FOLDER, Row, load
-from benchmarks.reproduction.page import write_page
+from benchmarks.reproduction.page import IMAGES, PAGE, write_page
 from benchmarks.reproduction.plan import Job, load_plan
 from benchmarks.reproduction.running import run_plan
 from reference_trainer.children import termination_interrupts
@@ -23,7 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     options = _parser().parse_args(arguments)
     if options.command == "page":
-        write_page(results=options.results)
+        if options.results == FOLDER:
+            write_page()
+        else:
+            print(f"written: {_own_page(options.results)}")
         return 0
     plan = load_plan()
     jobs = plan.jobs(options.depth, only=options.only, rounds=options.rounds)
@@ -44,6 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 130
     return 0
+
+
+def _own_page(results: Path) -> Path:
+    """Write the page of runs of one's own beside their results; its path."""
+    page = results.parent / PAGE.name
+    write_page(results=results, page=page, images=results.parent / "images" / IMAGES.name)
+    return page
 
 
 def listed(jobs: Sequence[Job], rows: Sequence[Row]) -> Iterator[str]:
@@ -89,7 +99,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bases", nargs="*", type=int, default=(), metavar="SEED")
     parser.add_argument("--work", type=Path, default=Path("runs/reproduction"))
     parser.add_argument("--cache", type=Path, default=Path("runs/.cache"))
-    parser.add_argument("--results", type=Path, default=FOLDER)
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=FOLDER,
+        metavar="FOLDER",
+        help="the committed ones if left out",
+    )
     return parser
 
 

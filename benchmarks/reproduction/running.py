@@ -51,10 +51,15 @@ def run_plan(
         (row["experiment"], row["arm"], row["base"], row["seed"], row["config"])
         for row in load(results)
     }
-    for number, job in enumerate(jobs, start=1):
+    left = [
+        (number, job)
+        for number, job in enumerate(jobs, start=1)
+        if (job.experiment, job.arm, job.base, job.seed, plan.hash(job)) not in done
+    ]
+    if not left:
+        print(f"all {len(jobs)} runs are in {results} already; --results elsewhere makes them anew")
+    for number, job in left:
         config = plan.config(job)
-        if (job.experiment, job.arm, job.base, job.seed, plan.hash(job)) in done:
-            continue
         where = f"{number}/{len(jobs)} {job.name}"
         if not able(plan, job, config, cache=cache, results=results):
             print(f"{where}: left out, its base model cannot do the task", flush=True)
