@@ -1,8 +1,10 @@
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from benchmarks.reproduction.__main__ import main
 from benchmarks.reproduction.deciding import answers
 from benchmarks.reproduction.measures import Results
 from benchmarks.reproduction.outcomes import FOLDER, load, load_bases
@@ -18,6 +20,18 @@ def test_the_committed_results_give_every_number_of_the_page(tmp_path: Path) -> 
     drawn = set(re.findall(r"\]\(images/reproduction/([\w.]+)\)", page.read_text("utf-8")))
     assert drawn == {file.name for file in (tmp_path / "reproduction").iterdir()}
     assert drawn == {file.name for file in (PAGE.parent / "images" / "reproduction").iterdir()}
+
+
+def test_runs_of_ones_own_get_a_page_beside_their_results(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir()
+    for name in ("floor", "bases"):
+        shutil.copy(FOLDER / f"{name}.jsonl", results)
+    assert main(["page", "--results", str(results)]) == 0
+    page = (tmp_path / "reproduction.md").read_text("utf-8")
+    assert "**9 of the " in page
+    for image in re.findall(r"\]\((images/[\w/.]+)\)", page):
+        assert (tmp_path / image).is_file()
 
 
 def test_without_results_nothing_is_claimed() -> None:
