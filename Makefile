@@ -30,7 +30,7 @@ help:
 	@echo "make bench-peers  roledrift beside other monitors, on simulated logs, in an environment of its own"
 	@echo "make bench-detection-simulations  how often they are wrong in simulated runs, and the paper's cells (minutes)"
 	@echo "make bench-detection-full  the same, after training the runs of the suite that are not recorded yet (hours)"
-	@echo "make reproduce  the claims of the paper on tiny models (about 35 CPU minutes; DEPTH=full SHARD=1/4: a part of the full depth)"
+	@echo "make reproduce  the claims of the paper on tiny models (about 32 CPU minutes; DEPTH=full SHARD=1/4: a part of the full depth)"
 	@echo "make site   build the documentation site into site/, with live pages and executed notebooks"
 	@echo "make docs   regenerate the pictures in docs/ from real runs"
 	@echo "make clean  remove runs, caches and every environment made here"
