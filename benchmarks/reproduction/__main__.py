@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -53,6 +55,9 @@ def _own_page(results: Path) -> Path:
     """Write the page of runs of one's own beside their results; its path."""
     page = results.parent / PAGE.name
     write_page(results=results, page=page, images=results.parent / "images" / IMAGES.name)
+    docs = os.path.relpath(PAGE.parent, page.parent)
+    text = re.sub(r"\]\((?!images/|#|https?:)", f"]({docs}/", page.read_text("utf-8"))
+    page.write_text(text, "utf-8")
     return page
 
 

@@ -11,6 +11,8 @@ from benchmarks.reproduction.outcomes import FOLDER, load, load_bases
 from benchmarks.reproduction.page import PAGE, text_of, write_page
 from benchmarks.reproduction.plan import load_plan
 
+PLAN = PAGE.parent / "reproduction_plan.md"
+
 
 @pytest.mark.slow
 def test_the_committed_results_give_every_number_of_the_page(tmp_path: Path) -> None:
@@ -30,8 +32,9 @@ def test_runs_of_ones_own_get_a_page_beside_their_results(tmp_path: Path) -> Non
     assert main(["page", "--results", str(results)]) == 0
     page = (tmp_path / "reproduction.md").read_text("utf-8")
     assert "**9 of the " in page
-    for image in re.findall(r"\]\((images/[\w/.]+)\)", page):
-        assert (tmp_path / image).is_file()
+    places = re.findall(r"\]\((?!#|https?:)([^)#]+)", page)
+    assert {Path(place).name for place in places} >= {PLAN.name, "tests.svg"}
+    assert all((tmp_path / place).is_file() for place in places)
 
 
 def test_without_results_nothing_is_claimed() -> None:
