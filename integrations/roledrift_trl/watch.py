@@ -61,7 +61,7 @@ class Watch:
         self._gradients: RoleGradientProbe | None = None
         self._moved: set[int] = set()
         self._resting = False
-        self._fractions = True
+        self._fractions: bool | None = None
         monitor.attach(self._capture)
 
     def measure_gradients(self, probe: RoleGradientProbe) -> None:
@@ -116,12 +116,12 @@ class Watch:
     def evaluated(self, _call: Sequence[Any], rewards_BF: torch.Tensor) -> None:
         """Note whether the rewards of an evaluation can be accuracies: each between 0 and 1."""
         fits_BF = ((rewards_BF >= 0) & (rewards_BF <= 1)) | rewards_BF.isnan()
-        self._fractions = self._fractions and bool(fits_BF.all())
+        self._fractions = self._fractions is not False and bool(fits_BF.all())
 
     def take_fractions(self) -> bool:
-        """Whether all rewards since the last call could be accuracies; their mean cannot say it."""
-        fractions, self._fractions = self._fractions, True
-        return fractions
+        """Whether there were rewards since the last call, and all could be accuracies."""
+        fractions, self._fractions = self._fractions, None
+        return bool(fractions)
 
     def generated(self, call: Sequence[Any], out: dict[str, Any]) -> None:
         """Note the roles of new rows, send row numbers along, measure the outputs."""
